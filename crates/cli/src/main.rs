@@ -1,0 +1,3 @@
+//! The `gradus` binary: argv to command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Carries decisions out: all cluster and network I/O.

@@ -1,0 +1,1 @@
+//! What should happen next: pure decisions from a snapshot of the cluster.

@@ -1,0 +1,1 @@
+//! The controller against a cluster: simulated, or a real control plane.

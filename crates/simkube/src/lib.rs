@@ -1,0 +1,1 @@
+//! A cluster in memory that knows nothing about rollouts.

@@ -1,0 +1,3 @@
+//! Project tasks: `cargo xtask test`, `real`, `conformance`, `bench`, `crds`.
+
+fn main() {}
