@@ -1,1 +1,3 @@
 //! What should happen next: pure decisions from a snapshot of the cluster.
+
+pub mod template;

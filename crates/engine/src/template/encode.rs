@@ -1,0 +1,309 @@
+//! Which bytes does Go's JSON encoder write for this value of a Kubernetes struct?
+//!
+//! Bytes go straight into a [`Sink`]; no tree is built on the way.
+
+use std::fmt::{self, Write as _};
+
+use serde_json::{Map, Number, Value};
+
+use super::digest::Sink;
+use super::order::{Field, Kind, When};
+use super::quantity::{self, Quantity};
+
+/// Whose bytes are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Kubernetes libraries from 0.34 on.
+    Current,
+    /// Kubernetes libraries before 0.34: a missing `creationTimestamp` is written as `null`.
+    Legacy,
+    /// Nobody's: equal values give equal bytes. A missing list is an empty one, quantities are
+    /// written by value, those of resource lists rounded up to milli as the API server does.
+    ByValue,
+}
+
+/// Writes a value of the given kind; `None` and `null` are its zero value.
+pub(super) fn write<S: Sink>(sink: &mut S, dialect: Dialect, kind: &Kind, value: Option<&Value>) {
+    Writer { sink, dialect }.value(kind, value.filter(|value| !value.is_null()));
+}
+
+/// Is this what Go leaves out under `omitempty`?
+pub(super) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_i64() == Some(0) || number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+struct Writer<'a, S: Sink> {
+    sink: &'a mut S,
+    dialect: Dialect,
+}
+
+impl<S: Sink> Writer<'_, S> {
+    /// A value of another type than its kind is written as it is: no API server accepts it, so
+    /// there is no right answer, and it must not look like something else.
+    fn value(&mut self, kind: &Kind, value: Option<&Value>) {
+        match (kind, value) {
+            (Kind::Text, None) => self.sink.put(b"\"\""),
+            (Kind::Number | Kind::IntOrText, None) => self.sink.put(b"0"),
+            (Kind::Flag, None) => self.sink.put(b"false"),
+            (Kind::Json | Kind::List(_) | Kind::Map(_), None) => self.sink.put(b"null"),
+            (Kind::Quantity, _) => self.quantity(value, Rounding::Exact),
+            (Kind::List(item), Some(Value::Array(items))) => self.list(item, items),
+            (Kind::Map(item), Some(Value::Object(map))) => self.map(item, map),
+            (Kind::Struct(fields), None) => self.object(fields, &Map::new()),
+            (Kind::Struct(fields), Some(Value::Object(map))) => self.object(fields, map),
+            (_, Some(value)) => self.json(value),
+        }
+    }
+
+    fn list(&mut self, item: &Kind, items: &[Value]) {
+        if items.is_empty() && self.dialect == Dialect::ByValue {
+            return self.sink.put(b"null");
+        }
+        self.sink.put(b"[");
+        for (index, value) in items.iter().enumerate() {
+            self.separate(index == 0);
+            self.value(item, Some(value).filter(|value| !value.is_null()));
+        }
+        self.sink.put(b"]");
+    }
+
+    /// Maps of quantities are resource lists.
+    fn map(&mut self, item: &Kind, map: &Map<String, Value>) {
+        self.sink.put(b"{");
+        for (index, (key, value)) in map.iter().enumerate() {
+            self.separate(index == 0);
+            self.text(key);
+            self.sink.put(b":");
+            let value = Some(value).filter(|value| !value.is_null());
+            match item {
+                Kind::Quantity => self.quantity(value, Rounding::UpToMilli),
+                _ => self.value(item, value),
+            }
+        }
+        self.sink.put(b"}");
+    }
+
+    fn object(&mut self, fields: &[Field], map: &Map<String, Value>) {
+        self.sink.put(b"{");
+        self.fields(fields, map, true);
+        self.sink.put(b"}");
+    }
+
+    /// Writes the fields that are due; says whether the next one is still the first.
+    fn fields(&mut self, fields: &[Field], map: &Map<String, Value>, mut first: bool) -> bool {
+        for Field { key, when, kind } in fields {
+            if let (When::Inline, Kind::Struct(inner)) = (when, kind) {
+                first = self.fields(inner, map, first);
+                continue;
+            }
+            let given = if map.is_empty() { None } else { map.get(*key) };
+            let given = given.filter(|value| !value.is_null());
+            let is_due = match when {
+                When::NotZero => given.is_some_and(|value| !is_zero(value)),
+                When::Given | When::Inline => given.is_some(),
+                When::Always | When::AlwaysOrNull => true,
+                When::GivenOrLegacyNull => given.is_some() || self.dialect == Dialect::Legacy,
+            };
+            if !is_due {
+                continue;
+            }
+            self.separate(first);
+            first = false;
+            self.sink.put(b"\"");
+            self.sink.put(key.as_bytes());
+            self.sink.put(b"\":");
+            match when {
+                When::AlwaysOrNull | When::GivenOrLegacyNull if given.is_none() => {
+                    self.sink.put(b"null");
+                }
+                _ => self.value(kind, given),
+            }
+        }
+        first
+    }
+
+    fn separate(&mut self, first: bool) {
+        if !first {
+            self.sink.put(b",");
+        }
+    }
+
+    fn quantity(&mut self, value: Option<&Value>, rounding: Rounding) {
+        let mut typed = String::new();
+        let text = match value {
+            None => "0",
+            Some(Value::String(text)) => text.trim(),
+            Some(Value::Number(number)) => {
+                write_number(&mut typed, number).expect("a String takes every number");
+                &typed
+            }
+            Some(other) => return self.json(other),
+        };
+        if self.dialect != Dialect::ByValue {
+            return self.text(&quantity::print(text));
+        }
+        // What is no quantity equals only the same text.
+        let Ok(parsed) = Quantity::parse(text) else { return self.text(text) };
+        let parsed = match rounding {
+            Rounding::Exact => parsed,
+            Rounding::UpToMilli => parsed.rounded_up_to_milli(),
+        };
+        let (sign, mantissa, exponent) = parsed.value();
+        write!(Formatter(self.sink), "{sign}{mantissa}e{exponent}").expect("a sink never fails");
+    }
+
+    fn json(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.sink.put(b"null"),
+            Value::Bool(true) => self.sink.put(b"true"),
+            Value::Bool(false) => self.sink.put(b"false"),
+            Value::Number(number) => {
+                write_number(&mut Formatter(self.sink), number).expect("a sink never fails");
+            }
+            Value::String(text) => self.text(text),
+            Value::Array(items) => {
+                self.sink.put(b"[");
+                for (index, item) in items.iter().enumerate() {
+                    self.separate(index == 0);
+                    self.json(item);
+                }
+                self.sink.put(b"]");
+            }
+            Value::Object(map) => {
+                self.sink.put(b"{");
+                for (index, (key, item)) in map.iter().enumerate() {
+                    self.separate(index == 0);
+                    self.text(key);
+                    self.sink.put(b":");
+                    self.json(item);
+                }
+                self.sink.put(b"}");
+            }
+        }
+    }
+
+    /// Go escapes what HTML or JavaScript could stumble over as well.
+    fn text(&mut self, text: &str) {
+        self.sink.put(b"\"");
+        let bytes = text.as_bytes();
+        let mut written = 0;
+        for (index, byte) in bytes.iter().enumerate() {
+            let length = match byte {
+                0..=0x1f | b'"' | b'\\' | b'<' | b'>' | b'&' => 1,
+                0xe2 if matches!(bytes[index..], [_, 0x80, 0xa8 | 0xa9, ..]) => 3,
+                _ => continue,
+            };
+            self.sink.put(&bytes[written..index]);
+            self.escape(&bytes[index..index + length]);
+            written = index + length;
+        }
+        self.sink.put(&bytes[written..]);
+        self.sink.put(b"\"");
+    }
+
+    fn escape(&mut self, bytes: &[u8]) {
+        match bytes {
+            [b'"'] => self.sink.put(b"\\\""),
+            [b'\\'] => self.sink.put(b"\\\\"),
+            [b'\n'] => self.sink.put(b"\\n"),
+            [b'\r'] => self.sink.put(b"\\r"),
+            [b'\t'] => self.sink.put(b"\\t"),
+            [0x08] => self.sink.put(b"\\b"),
+            [0x0c] => self.sink.put(b"\\f"),
+            [byte] => write!(Formatter(self.sink), "\\u{byte:04x}").expect("a sink never fails"),
+            [.., 0xa8] => self.sink.put(b"\\u2028"),
+            _ => self.sink.put(b"\\u2029"),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Rounding {
+    Exact,
+    UpToMilli,
+}
+
+/// Go writes 1.0 as `1`, and very large or small numbers with an exponent.
+fn write_number(out: &mut impl fmt::Write, number: &Number) -> fmt::Result {
+    if number.is_i64() || number.is_u64() {
+        return write!(out, "{number}");
+    }
+    let float = number.as_f64().unwrap_or_default();
+    match float.abs() {
+        size if size >= 1e21 => {
+            let text = format!("{float:e}");
+            out.write_str(&text.replace('e', "e+"))
+        }
+        size if size != 0.0 && size < 1e-6 => write!(out, "{float:e}"),
+        _ => write!(out, "{float}"),
+    }
+}
+
+/// Lets `write!` print into a sink without a string in between.
+struct Formatter<'a, S: Sink>(&'a mut S);
+
+impl<S: Sink> fmt::Write for Formatter<'_, S> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.put(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn encoded(kind: &Kind, value: &Value) -> String {
+        let mut bytes = Vec::new();
+        write(&mut bytes, Dialect::Current, kind, Some(value));
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn text_is_escaped_as_go_does() {
+        let cases = [
+            ("plain", "a/b é", "a/b é"),
+            ("quotes and backslashes", "\"\\", r#"\"\\"#),
+            ("short escapes", "\n\r\t\u{8}\u{c}", r"\n\r\t\b\f"),
+            ("other control characters", "\u{0}\u{1f}\u{7f}", "\\u0000\\u001f\u{7f}"),
+            ("what HTML could read", "<a>&", r"\u003ca\u003e\u0026"),
+            ("JavaScript's line ends", "x\u{2028}\u{2029}y", r"x\u2028\u2029y"),
+            ("their neighbours", "\u{2027}\u{202a}", "\u{2027}\u{202a}"),
+        ];
+        for (what, text, expected) in cases {
+            assert_eq!(encoded(&Kind::Text, &json!(text)), format!("\"{expected}\""), "{what}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_go_does() {
+        let cases = [
+            ("whole", json!(30), "30"),
+            ("negative", json!(-7), "-7"),
+            ("largest", json!(u64::MAX), "18446744073709551615"),
+            ("a whole float", json!(1.0), "1"),
+            ("a fraction", json!(0.25), "0.25"),
+            ("tiny", json!(1e-7), "1e-7"),
+            ("huge", json!(1e21), "1e+21"),
+        ];
+        for (what, number, expected) in cases {
+            assert_eq!(encoded(&Kind::Json, &number), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn free_json_keeps_its_zeros_and_sorts_its_keys() {
+        let value = json!({"b": [null, {}, false], "a": {"z": 0, "<": ""}});
+        let expected = r#"{"a":{"\u003c":"","z":0},"b":[null,{},false]}"#;
+        assert_eq!(encoded(&Kind::Json, &value), expected);
+    }
+}
