@@ -1,3 +1,70 @@
-//! Project tasks: `cargo xtask test`, `real`, `conformance`, `bench`, `crds`.
+//! Project tasks: which one is meant, and how did it end?
 
-fn main() {}
+mod folder;
+mod plane;
+mod process;
+mod real;
+mod servers;
+mod summary;
+
+use std::{env, error::Error, path::PathBuf, process::ExitCode};
+
+use summary::Summary;
+
+/// A task that could not be done at all; one that found faults is a [`Summary`].
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// One command of `cargo xtask`.
+struct Task {
+    name: &'static str,
+    /// Its arguments, as help shows them.
+    arguments: &'static str,
+    help: &'static str,
+    run: fn(&[String]) -> Result<Summary, Failure>,
+}
+
+const TASKS: &[Task] = &[Task {
+    name: "real",
+    arguments: "[--keep] [--faults] [NAME…]",
+    help: "run the scenarios on a real control plane",
+    run: real::run,
+}];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", help());
+        return ExitCode::from(2);
+    };
+    if ["help", "-h", "--help"].contains(&name.as_str()) {
+        print!("{}", help());
+        return ExitCode::SUCCESS;
+    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprintln!("cargo xtask {name}: no such task\n\n{}", help());
+        return ExitCode::from(2);
+    };
+    match (task.run)(rest) {
+        Ok(summary) if summary.failed == 0 => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo xtask {name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() -> String {
+    let mut text = String::from("Tasks of this repository: cargo xtask <task>\n\n");
+    for Task { name, arguments, help, .. } in TASKS {
+        let usage = format!("{name} {arguments}");
+        text.push_str(&format!("  {usage:<36}{help}\n"));
+    }
+    text
+}
+
+/// The root of the work tree.
+fn repository() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in the repository").to_owned()
+}

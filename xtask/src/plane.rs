@@ -1,0 +1,298 @@
+//! What is a running control plane, and how does it start and stop?
+//!
+//! etcd, kube-apiserver and kube-controller-manager on free loopback ports, in a folder of their
+//! own. They live as long as the [`Plane`].
+
+mod credentials;
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client, Config, config::KubeConfigOptions, config::Kubeconfig};
+use thiserror::Error;
+
+pub use credentials::User;
+
+use crate::{
+    folder::Folder,
+    process::{Process, Recipe},
+    servers::Servers,
+};
+
+/// How long a server may take to become ready on a busy machine with two cores.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// How often readiness is asked for.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Who wrote what is enough to count requests; bodies would slow the server down.
+const AUDIT_POLICY: &str = r#"{
+  "apiVersion": "audit.k8s.io/v1",
+  "kind": "Policy",
+  "omitStages": ["RequestReceived"],
+  "rules": [{ "level": "Metadata" }]
+}
+"#;
+
+/// Why there is no control plane.
+#[derive(Debug, Error)]
+pub enum PlaneError {
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("{name} did not start: {source}")]
+    Start { name: String, source: io::Error },
+    #[error("{name} ended while starting; the end of its log:\n{words}")]
+    Ended { name: String, words: String },
+    #[error("{name} was not ready after {} s; the end of its log:\n{words}", READY_WITHIN.as_secs())]
+    NotReady { name: String, words: String },
+    #[error("no free loopback port: {0}")]
+    Port(io::Error),
+    #[error("kubectl {what}: {message}")]
+    Kubectl { what: String, message: String },
+    #[error("no client for {user}: {source}")]
+    Client { user: &'static str, source: Box<kube::Error> },
+    #[error("no client for {user}: {source}")]
+    Kubeconfig { user: &'static str, source: Box<kube::config::KubeconfigError> },
+}
+
+/// A running control plane; dropping it stops the servers and removes its files.
+#[derive(Debug)]
+pub struct Plane {
+    servers: Servers,
+    // In the order in which they are stopped: what others rely on goes last.
+    processes: Vec<Process>,
+    folder: Folder,
+}
+
+impl Plane {
+    /// Starts everything and returns when ReplicaSets would be reconciled.
+    ///
+    /// CRDs and RBAC are applied before the controller manager starts: its garbage collector
+    /// would learn of later kinds only after a while.
+    pub async fn start(servers: &Servers, manifests: &Path) -> Result<Self, PlaneError> {
+        let folder = Folder::create("real").map_err(|error| file(&std::env::temp_dir(), error))?;
+        let mut plane = Self { servers: servers.clone(), processes: Vec::new(), folder };
+        let [etcd_port, peer_port, api_port] = free_ports()?;
+        let server = format!("https://127.0.0.1:{api_port}");
+        plane.write("audit-policy.json", AUDIT_POLICY)?;
+        plane.write("tokens.csv", &credentials::token_file())?;
+        for user in User::ALL {
+            let content = credentials::kubeconfig(user, &server, &plane.certificate());
+            plane.write(user.kubeconfig(), &content)?;
+        }
+        plane.run(plane.etcd(etcd_port, peer_port))?;
+        plane.run(plane.api_server(etcd_port, api_port))?;
+        plane.api_server_is_ready().await?;
+        plane.install(manifests)?;
+        plane.run(plane.controller_manager())?;
+        plane.controller_manager_is_ready().await?;
+        Ok(plane)
+    }
+
+    /// The folder of this run, for more files and logs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where every request is written down; see [`crate::audit`].
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder().join("audit.log")
+    }
+
+    /// The path of a user's kubeconfig.
+    pub fn kubeconfig(&self, user: User) -> PathBuf {
+        self.folder().join(user.kubeconfig())
+    }
+
+    /// The client configuration of a user, without the client's own retries.
+    pub async fn config(&self, user: User) -> Result<Config, PlaneError> {
+        let failed =
+            |source| PlaneError::Kubeconfig { user: user.name(), source: Box::new(source) };
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig(user)).map_err(failed)?;
+        let options = KubeConfigOptions::default();
+        let mut config =
+            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?;
+        config.default_retry = false;
+        Ok(config)
+    }
+
+    pub async fn client(&self, user: User) -> Result<Client, PlaneError> {
+        let config = self.config(user).await?;
+        Client::try_from(config)
+            .map_err(|source| PlaneError::Client { user: user.name(), source: Box::new(source) })
+    }
+
+    /// kubectl as the person, ready for its arguments.
+    pub fn kubectl(&self) -> Command {
+        let mut command = Command::new(self.servers.kubectl());
+        command.env("KUBECONFIG", self.kubeconfig(User::Person)).env("HOME", self.folder());
+        command
+    }
+
+    fn certificate(&self) -> PathBuf {
+        self.folder().join("apiserver/apiserver.crt")
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<(), PlaneError> {
+        let path = self.folder().join(name);
+        fs::write(&path, content).map_err(|source| file(&path, source))
+    }
+
+    fn run(&mut self, recipe: Recipe) -> Result<(), PlaneError> {
+        let started = Process::start(&recipe, self.folder());
+        let process =
+            started.map_err(|source| PlaneError::Start { name: recipe.name.clone(), source })?;
+        self.processes.insert(0, process);
+        Ok(())
+    }
+
+    fn etcd(&self, port: u16, peer_port: u16) -> Recipe {
+        let url = format!("http://127.0.0.1:{port}");
+        let peer_url = format!("http://127.0.0.1:{peer_port}");
+        Recipe::new("etcd", &self.servers.etcd())
+            .flag("data-dir", self.folder().join("etcd"))
+            .flag("listen-client-urls", &url)
+            .flag("advertise-client-urls", &url)
+            .flag("listen-peer-urls", &peer_url)
+            .flag("initial-advertise-peer-urls", &peer_url)
+            .flag("initial-cluster", format!("default={peer_url}"))
+            .flag("log-level", "warn")
+            // Nothing here outlives the run; waiting for the disk would only slow it down.
+            .argument("--unsafe-no-fsync")
+    }
+
+    fn api_server(&self, etcd_port: u16, port: u16) -> Recipe {
+        let certificates = self.folder().join("apiserver");
+        // The server writes this key before it reads it as the signing key.
+        let key = certificates.join("apiserver.key");
+        Recipe::new("kube-apiserver", &self.servers.api_server())
+            .flag("etcd-servers", format!("http://127.0.0.1:{etcd_port}"))
+            .flag("bind-address", "127.0.0.1")
+            .flag("advertise-address", "127.0.0.1")
+            // The `kubernetes` Service may not point at a loopback address, and nobody uses it.
+            .flag("endpoint-reconciler-type", "none")
+            .flag("secure-port", port.to_string())
+            .flag("cert-dir", &certificates)
+            .flag("service-account-issuer", "https://kubernetes.default.svc")
+            .flag("service-account-key-file", &key)
+            .flag("service-account-signing-key-file", &key)
+            .flag("service-cluster-ip-range", "10.0.0.0/16")
+            .flag("token-auth-file", self.folder().join("tokens.csv"))
+            .flag("authorization-mode", "RBAC")
+            // Pods would need a token mounted by a kubelet that has containers.
+            .flag("disable-admission-plugins", "ServiceAccount")
+            .flag("audit-policy-file", self.folder().join("audit-policy.json"))
+            .flag("audit-log-path", self.audit_log())
+            // Megabytes before it is rotated away under the reader; 0 would mean 100.
+            .flag("audit-log-maxsize", "10000")
+    }
+
+    fn controller_manager(&self) -> Recipe {
+        let kubeconfig = self.kubeconfig(User::ControllerManager);
+        Recipe::new("kube-controller-manager", &self.servers.controller_manager())
+            .flag("kubeconfig", &kubeconfig)
+            .flag("use-service-account-credentials", "false")
+            .flag("leader-elect", "false")
+            .flag("secure-port", "0")
+            .flag("kube-api-qps", "500")
+            .flag("kube-api-burst", "1000")
+            .flag("concurrent-replicaset-syncs", "10")
+    }
+
+    async fn api_server_is_ready(&mut self) -> Result<(), PlaneError> {
+        let began = Instant::now();
+        // The client reads the certificate, which the server writes while starting.
+        while !self.certificate().exists() {
+            self.still_starting(began).await?;
+        }
+        loop {
+            if let Ok(client) = self.client(User::Person).await {
+                let request = http::Request::get("/readyz").body(Vec::new());
+                let request = request.expect("a constant path is a valid request");
+                if client.request_text(request).await.is_ok_and(|answer| answer == "ok") {
+                    return Ok(());
+                }
+            }
+            self.still_starting(began).await?;
+        }
+    }
+
+    /// It has no port to ask, but the first thing it does in a new cluster can be seen.
+    async fn controller_manager_is_ready(&mut self) -> Result<(), PlaneError> {
+        let began = Instant::now();
+        let accounts: Api<ServiceAccount> =
+            Api::namespaced(self.client(User::Person).await?, "default");
+        while accounts.get("default").await.is_err() {
+            self.still_starting(began).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits a moment; an error if the newest process has ended or takes too long.
+    async fn still_starting(&mut self, began: Instant) -> Result<(), PlaneError> {
+        for process in &mut self.processes {
+            let name = process.name().to_owned();
+            if process.ended().map_err(|source| PlaneError::Start { name, source })?.is_some() {
+                let (name, words) = (process.name().to_owned(), process.last_words());
+                return Err(PlaneError::Ended { name, words });
+            }
+        }
+        if began.elapsed() > READY_WITHIN {
+            let newest = self.processes.first().expect("something is starting");
+            let (name, words) = (newest.name().to_owned(), newest.last_words());
+            return Err(PlaneError::NotReady { name, words });
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+        Ok(())
+    }
+
+    /// Applies our CRDs and the controller's rights, as a person would.
+    fn install(&self, manifests: &Path) -> Result<(), PlaneError> {
+        let crds = manifests.join("crds");
+        if holds_files(&crds) {
+            self.kubectl_does(&["apply", "-f"], &crds)?;
+            self.kubectl_does(
+                &["wait", "--for=condition=Established", "--timeout=60s", "-f"],
+                &crds,
+            )?;
+        }
+        self.kubectl_does(&["apply", "-f"], &manifests.join("rbac.yaml"))
+    }
+
+    fn kubectl_does(&self, arguments: &[&str], path: &Path) -> Result<(), PlaneError> {
+        let what = format!("{} {}", arguments.join(" "), path.display());
+        let output = self.kubectl().args(arguments).arg(path).output();
+        let failed = |message| PlaneError::Kubectl { what: what.clone(), message };
+        let Output { status, stderr, .. } = output.map_err(|error| failed(error.to_string()))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(failed(String::from_utf8_lossy(&stderr).trim().to_owned()))
+    }
+}
+
+/// True if there is something to apply; kubectl takes an empty folder for a mistake.
+fn holds_files(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Three ports nobody listens on. All are held until all are known, so they differ.
+fn free_ports() -> Result<[u16; 3], PlaneError> {
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(PlaneError::Port);
+    let held = [listen()?, listen()?, listen()?];
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(&held) {
+        *port = listener.local_addr().map_err(PlaneError::Port)?.port();
+    }
+    Ok(ports)
+}
+
+fn file(path: &Path, source: io::Error) -> PlaneError {
+    PlaneError::File { path: path.to_owned(), source }
+}

@@ -1,0 +1,176 @@
+//! How does a server we start end with us, whatever ends us?
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::OpenOptions,
+    io,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+};
+
+/// Starts the program and kills it as soon as standard input ends. The pipe's other end is ours,
+/// so the kernel closes it when we return, panic or are killed ourselves.
+const GUARD: &str = r#"
+exec 3<&0
+"$@" </dev/null 3<&- &
+program=$!
+{ read -r _ <&3; kill -9 "$program"; } 2>/dev/null &
+lifeline=$!
+wait "$program"
+status=$?
+kill "$lifeline" 2>/dev/null
+exit "$status"
+"#;
+
+/// How much of a log an error message quotes.
+const QUOTED_LINES: usize = 8;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Name for messages and for the log file.
+    pub name: String,
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Recipe {
+    pub fn new(name: &str, program: &Path) -> Self {
+        Self {
+            name: name.to_owned(),
+            program: program.to_owned(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
+    }
+
+    pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// `--name=value`.
+    pub fn flag(self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        let mut text = OsString::from(format!("--{name}="));
+        text.push(value);
+        self.argument(text)
+    }
+
+    pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+}
+
+/// A running program whose life is tied to this value.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    log: PathBuf,
+    guard: Child,
+    lifeline: Option<ChildStdin>,
+}
+
+impl Process {
+    /// Starts it with its output in `<folder>/<name>.log`, appended.
+    pub fn start(recipe: &Recipe, folder: &Path) -> io::Result<Self> {
+        let log = folder.join(format!("{}.log", recipe.name));
+        let output = OpenOptions::new().create(true).append(true).open(&log)?;
+        let mut guard = Command::new("sh")
+            .args(["-c", GUARD, &recipe.name])
+            .arg(&recipe.program)
+            .args(&recipe.arguments)
+            .envs(recipe.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            // A group of its own: Ctrl-C in a terminal reaches us alone, and we stop it in order.
+            .process_group(0)
+            .spawn()?;
+        let lifeline = guard.stdin.take();
+        Ok(Self { name: recipe.name.clone(), log, guard, lifeline })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `Some` once the program has ended, by itself or by us.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.guard.try_wait()
+    }
+
+    /// `kill -9`; returns when it is gone. Killing a dead program does nothing.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.lifeline = None;
+        self.guard.wait().map(drop)
+    }
+
+    /// The end of its log, for a message about a failure.
+    pub fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(QUOTED_LINES)..].join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.kill() {
+            eprintln!("{}: could not be stopped: {error}", self.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::Folder;
+
+    fn started(script: &str) -> (Folder, Process) {
+        let folder = Folder::create("process-test").unwrap();
+        let recipe = Recipe::new("sh", Path::new("/bin/sh")).argument("-c").argument(script);
+        let process = Process::start(&recipe, folder.path()).unwrap();
+        (folder, process)
+    }
+
+    /// Waits for a file that the program writes, without a clock.
+    fn content(path: &Path) -> String {
+        loop {
+            match std::fs::read_to_string(path) {
+                Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+                _ => std::thread::yield_now(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_dropped_process_is_gone() {
+        let folder = Folder::create("process-test").unwrap();
+        let written = folder.path().join("pid");
+        let script = format!("echo $$ > {}; while :; do sleep 1000; done", written.display());
+        let recipe = Recipe::new("sh", Path::new("/bin/sh")).argument("-c").argument(script);
+        let process = Process::start(&recipe, folder.path()).unwrap();
+        let pid = content(&written);
+        assert!(Path::new("/proc").join(&pid).exists());
+        drop(process);
+        assert!(!Path::new("/proc").join(&pid).exists(), "{pid} outlived its owner");
+    }
+
+    #[test]
+    fn the_end_of_a_program_is_seen_with_its_status_and_words() {
+        let (_folder, mut process) = started("echo no such thing; exit 3");
+        process.guard.wait().unwrap();
+        assert_eq!(process.ended().unwrap().and_then(|status| status.code()), Some(3));
+        assert_eq!(process.last_words(), "no such thing");
+    }
+
+    #[test]
+    fn killing_twice_is_harmless() {
+        let (_folder, mut process) = started("sleep 1000");
+        process.kill().unwrap();
+        process.kill().unwrap();
+    }
+}
