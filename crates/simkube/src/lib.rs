@@ -1,1 +1,4 @@
 //! A cluster in memory that knows nothing about rollouts.
+pub mod patch;
+pub mod schema;
+pub mod selector;

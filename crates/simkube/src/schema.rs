@@ -1,0 +1,205 @@
+//! What a CustomResourceDefinition's schema does to an object: prune, default, validate.
+//!
+//! A schema is compiled once, when the definition is installed. Writers then ask for the part they
+//! touch (`at("status")`), so that a status write never walks the spec.
+
+mod compile;
+mod format;
+mod prune;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use rule::Rule;
+
+/// One reason why an object is invalid, as `details.causes[]` of a `Status` carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Kubernetes' name of the kind of error, such as `FieldValueRequired`.
+    pub reason: &'static str,
+    /// What is wrong, without the field's name.
+    pub message: String,
+    /// Path of the field, such as `spec.steps[0].weight`.
+    pub field: String,
+}
+
+/// Why a schema cannot be installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct SchemaError {
+    /// Where in the schema, such as `properties[spec].items`.
+    pub path: String,
+    /// What was expected there.
+    pub problem: String,
+}
+
+/// A compiled structural schema of one kind.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    root: Arc<Node>,
+    has_rules: bool,
+}
+
+impl Schema {
+    /// Compiles `openAPIV3Schema`.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        let (root, has_rules) = compile::compile(schema)?;
+        Ok(Self { root: Arc::new(root), has_rules })
+    }
+
+    /// The part of the schema for one top-level field; `None` if it has no such field.
+    pub fn at<'a>(&'a self, field: &'a str) -> Option<Part<'a>> {
+        let node = self.root.properties.get(field)?;
+        Some(Part { node, path: field, has_rules: self.has_rules })
+    }
+
+    /// True if top-level fields the schema does not name are kept.
+    pub fn preserves_unknown_fields(&self) -> bool {
+        self.root.preserves_unknown
+    }
+
+    /// The top-level fields every object must have.
+    pub fn required(&self) -> impl Iterator<Item = &str> {
+        self.root.required.iter().map(|field| &**field)
+    }
+
+    /// Removes what the schema does not name. The object's own `apiVersion`, `kind` and `metadata`
+    /// are left alone.
+    pub fn prune(&self, object: &mut Value) {
+        self.whole().prune(object);
+    }
+
+    /// Puts in the defaults of absent fields.
+    pub fn default(&self, object: &mut Value) {
+        self.whole().default(object);
+    }
+
+    /// Everything that is wrong with a whole object. `old` is the stored one in an update: what is
+    /// invalid but unchanged is accepted.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        self.whole().validate(object, old)
+    }
+
+    /// Paths of fields that `prune` would remove, for strict field validation.
+    pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        self.whole().unknown_fields(object)
+    }
+
+    fn whole(&self) -> Part<'_> {
+        Part { node: &self.root, path: "", has_rules: self.has_rules }
+    }
+}
+
+/// One top-level field of a [`Schema`]; does to a subtree what the schema does to the whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    node: &'a Node,
+    path: &'a str,
+    has_rules: bool,
+}
+
+impl Part<'_> {
+    /// Removes what the schema does not name; touches nothing if there is nothing to remove.
+    pub fn prune(&self, value: &mut Value) {
+        prune::prune(self.node, value);
+    }
+
+    /// Puts in the defaults of absent fields.
+    pub fn default(&self, value: &mut Value) {
+        prune::default(self.node, value);
+    }
+
+    /// The value this field gets when it is absent, if it has a default.
+    pub fn default_value(&self) -> Option<&Value> {
+        self.node.default.as_ref()
+    }
+
+    /// Everything that is wrong with the value.
+    pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+        validate::validate(self.node, self.path, self.has_rules, value, old)
+    }
+
+    /// Paths of fields that `prune` would remove.
+    pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
+        prune::unknown_fields(self.node, self.path, value)
+    }
+}
+
+/// One compiled level of a schema.
+#[derive(Debug, Default)]
+struct Node {
+    kind: Option<Kind>,
+    nullable: bool,
+    preserves_unknown: bool,
+    /// The value is itself a Kubernetes object: `apiVersion`, `kind`, `metadata` are kept.
+    is_resource: bool,
+    properties: BTreeMap<Box<str>, Node>,
+    additional: Additional,
+    items: Option<Box<Node>>,
+    list: ListKind,
+    required: Vec<Box<str>>,
+    default: Option<Value>,
+    /// Somewhere below here a default may have to be put in.
+    has_defaults: bool,
+    checks: Option<Box<Checks>>,
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    IntegerOrString,
+}
+
+#[derive(Debug, Default)]
+enum Additional {
+    /// Other fields are unknown.
+    #[default]
+    None,
+    /// Any other field is fine.
+    Any,
+    /// Other fields follow this schema.
+    Each(Box<Node>),
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum ListKind {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<Box<str>>),
+}
+
+/// Constraints on values. Most nodes have none.
+#[derive(Debug, Default)]
+struct Checks {
+    choices: Vec<Value>,
+    pattern: Option<(Box<str>, regex_lite::Regex)>,
+    format: Option<Box<str>>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    exclusive_minimum: bool,
+    exclusive_maximum: bool,
+    multiple_of: Option<f64>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+    min_properties: Option<u64>,
+    max_properties: Option<u64>,
+    all_of: Vec<Node>,
+    any_of: Vec<Node>,
+    one_of: Vec<Node>,
+    not: Option<Node>,
+}

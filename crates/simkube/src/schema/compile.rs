@@ -1,0 +1,251 @@
+//! From a CRD's `openAPIV3Schema` to compiled nodes, refusing what is not structural.
+
+use serde_json::{Map, Value};
+
+use super::rule::Rule;
+use super::{Additional, Checks, Kind, ListKind, Node, SchemaError};
+
+/// The compiled root, and whether any validation rule stands anywhere in it.
+pub fn compile(schema: &Value) -> Result<(Node, bool), SchemaError> {
+    let mut compiler = Compiler { has_rules: false };
+    let mut root = compiler.node(schema, "openAPIV3Schema", true)?;
+    if root.kind != Some(Kind::Object) {
+        return Err(problem("openAPIV3Schema.type", "must be object at the root"));
+    }
+    root.is_resource = true;
+    Ok((root, compiler.has_rules))
+}
+
+struct Compiler {
+    has_rules: bool,
+}
+
+impl Compiler {
+    /// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out.
+    fn node(&mut self, schema: &Value, path: &str, structural: bool) -> Result<Node, SchemaError> {
+        let Value::Object(fields) = schema else {
+            return Err(problem(path, "must be an object"));
+        };
+        let kind = kind(fields, path)?;
+        let preserves_unknown = flag(fields, "x-kubernetes-preserve-unknown-fields");
+        if structural && kind.is_none() && !preserves_unknown {
+            return Err(problem(
+                &format!("{path}.type"),
+                "Required value: must not be empty for specified object fields",
+            ));
+        }
+        let mut node = Node {
+            kind,
+            nullable: flag(fields, "nullable"),
+            preserves_unknown,
+            is_resource: flag(fields, "x-kubernetes-embedded-resource"),
+            list: list_kind(fields, path)?,
+            required: texts(fields.get("required")),
+            default: fields.get("default").cloned(),
+            checks: self.checks(fields, path)?,
+            rules: self.rules(fields, path)?,
+            ..Node::default()
+        };
+        self.children(&mut node, fields, path, structural)?;
+        let below = node.properties.values().any(|child| child.has_defaults);
+        let items = node.items.as_ref().is_some_and(|items| items.has_defaults);
+        let each = matches!(&node.additional, Additional::Each(each) if each.has_defaults);
+        node.has_defaults = node.default.is_some() || below || items || each;
+        Ok(node)
+    }
+
+    fn children(
+        &mut self,
+        node: &mut Node,
+        fields: &Map<String, Value>,
+        path: &str,
+        structural: bool,
+    ) -> Result<(), SchemaError> {
+        for (name, schema) in
+            fields.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
+            let child = self.node(schema, &format!("{path}.properties[{name}]"), structural)?;
+            node.properties.insert(name.as_str().into(), child);
+        }
+        if let Some(schema) = fields.get("items") {
+            node.items = Some(Box::new(self.node(schema, &format!("{path}.items"), structural)?));
+        } else if structural && node.kind == Some(Kind::Array) {
+            return Err(problem(&format!("{path}.items"), "Required value: must be specified"));
+        }
+        node.additional = match fields.get("additionalProperties") {
+            None | Some(Value::Bool(false)) => Additional::None,
+            Some(Value::Bool(true)) => Additional::Any,
+            Some(schema) => {
+                let path = format!("{path}.additionalProperties");
+                if structural && !node.properties.is_empty() {
+                    return Err(problem(&path, "Forbidden: is mutual exclusive with properties"));
+                }
+                Additional::Each(Box::new(self.node(schema, &path, structural)?))
+            }
+        };
+        Ok(())
+    }
+
+    fn checks(
+        &mut self,
+        fields: &Map<String, Value>,
+        path: &str,
+    ) -> Result<Option<Box<Checks>>, SchemaError> {
+        const NAMES: [&str; 18] = [
+            "enum",
+            "pattern",
+            "format",
+            "minimum",
+            "maximum",
+            "multipleOf",
+            "minLength",
+            "maxLength",
+            "minItems",
+            "maxItems",
+            "minProperties",
+            "maxProperties",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+        ];
+        // anyOf beside int-or-string only repeats what int-or-string means.
+        let is_either = flag(fields, "x-kubernetes-int-or-string");
+        if !NAMES.iter().any(|name| fields.contains_key(*name)) {
+            return Ok(None);
+        }
+        let number = |name: &str| fields.get(name).and_then(Value::as_f64);
+        let count = |name: &str| fields.get(name).and_then(Value::as_u64);
+        let mut checks = Checks {
+            choices: fields.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+            pattern: pattern(fields, path)?,
+            format: fields.get("format").and_then(Value::as_str).map(Into::into),
+            minimum: number("minimum"),
+            maximum: number("maximum"),
+            exclusive_minimum: flag(fields, "exclusiveMinimum"),
+            exclusive_maximum: flag(fields, "exclusiveMaximum"),
+            multiple_of: number("multipleOf"),
+            min_length: count("minLength"),
+            max_length: count("maxLength"),
+            min_items: count("minItems"),
+            max_items: count("maxItems"),
+            min_properties: count("minProperties"),
+            max_properties: count("maxProperties"),
+            all_of: self.alternatives(fields, "allOf", path)?,
+            one_of: self.alternatives(fields, "oneOf", path)?,
+            not: match fields.get("not") {
+                Some(schema) => Some(self.node(schema, &format!("{path}.not"), false)?),
+                None => None,
+            },
+            ..Checks::default()
+        };
+        if !is_either {
+            checks.any_of = self.alternatives(fields, "anyOf", path)?;
+        }
+        Ok(Some(Box::new(checks)))
+    }
+
+    fn alternatives(
+        &mut self,
+        fields: &Map<String, Value>,
+        name: &str,
+        path: &str,
+    ) -> Result<Vec<Node>, SchemaError> {
+        let schemas = fields.get(name).and_then(Value::as_array).into_iter().flatten();
+        schemas
+            .enumerate()
+            .map(|(at, schema)| self.node(schema, &format!("{path}.{name}[{at}]"), false))
+            .collect()
+    }
+
+    fn rules(&mut self, fields: &Map<String, Value>, path: &str) -> Result<Vec<Rule>, SchemaError> {
+        let rules = fields.get("x-kubernetes-validations").and_then(Value::as_array);
+        let mut compiled = Vec::new();
+        for (at, rule) in rules.into_iter().flatten().enumerate() {
+            self.has_rules = true;
+            compiled.push(Rule::compile(rule).map_err(|error| {
+                problem(&format!("{path}.x-kubernetes-validations[{at}].rule"), &error)
+            })?);
+        }
+        Ok(compiled)
+    }
+}
+
+fn kind(fields: &Map<String, Value>, path: &str) -> Result<Option<Kind>, SchemaError> {
+    if flag(fields, "x-kubernetes-int-or-string") {
+        return Ok(Some(Kind::IntegerOrString));
+    }
+    Ok(Some(match fields.get("type").and_then(Value::as_str) {
+        None | Some("") => return Ok(None),
+        Some("object") => Kind::Object,
+        Some("array") => Kind::Array,
+        Some("string") => Kind::String,
+        Some("integer") => Kind::Integer,
+        Some("number") => Kind::Number,
+        Some("boolean") => Kind::Boolean,
+        Some(other) => {
+            return Err(problem(
+                &format!("{path}.type"),
+                &format!(
+                    "Unsupported value: {other:?}: supported values: \"array\", \"boolean\", \
+                     \"integer\", \"number\", \"object\", \"string\""
+                ),
+            ));
+        }
+    }))
+}
+
+fn list_kind(fields: &Map<String, Value>, path: &str) -> Result<ListKind, SchemaError> {
+    match fields.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        None | Some("atomic") => Ok(ListKind::Atomic),
+        Some("set") => Ok(ListKind::Set),
+        Some("map") => {
+            let keys = texts(fields.get("x-kubernetes-list-map-keys"));
+            if keys.is_empty() {
+                return Err(problem(
+                    &format!("{path}.x-kubernetes-list-map-keys"),
+                    "Required value: must not be empty if x-kubernetes-list-type is map",
+                ));
+            }
+            Ok(ListKind::Map(keys))
+        }
+        Some(other) => Err(problem(
+            &format!("{path}.x-kubernetes-list-type"),
+            &format!(
+                "Unsupported value: {other:?}: supported values: \"atomic\", \"set\", \"map\""
+            ),
+        )),
+    }
+}
+
+fn pattern(
+    fields: &Map<String, Value>,
+    path: &str,
+) -> Result<Option<(Box<str>, regex_lite::Regex)>, SchemaError> {
+    let Some(text) = fields.get("pattern").and_then(Value::as_str).filter(|text| !text.is_empty())
+    else {
+        return Ok(None);
+    };
+    match regex_lite::Regex::new(text) {
+        Ok(regex) => Ok(Some((text.into(), regex))),
+        Err(error) => Err(problem(
+            &format!("{path}.pattern"),
+            &format!("Invalid value: {text:?}: must be a valid regular expression: {error}"),
+        )),
+    }
+}
+
+fn flag(fields: &Map<String, Value>, name: &str) -> bool {
+    fields.get(name) == Some(&Value::Bool(true))
+}
+
+fn texts(list: Option<&Value>) -> Vec<Box<str>> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(Into::into).collect()
+}
+
+fn problem(path: &str, problem: &str) -> SchemaError {
+    SchemaError { path: path.to_owned(), problem: problem.to_owned() }
+}

@@ -1,0 +1,125 @@
+//! Which fields of an object disappear, which appear by default, and which would be reported.
+
+use serde_json::Value;
+
+use super::{Additional, Node};
+
+const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Removes unknown fields, and nulls where the schema allows none and has no default.
+pub fn prune(node: &Node, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| is_kept(node, name, value));
+            for (name, value) in fields.iter_mut() {
+                if let Some(child) = child(node, name) {
+                    prune(child, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(each) = &node.items {
+                for item in items {
+                    prune(each, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts in the defaults of absent fields, from the outside in.
+pub fn default(node: &Node, value: &mut Value) {
+    if !node.has_defaults {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, child) in &node.properties {
+                let Some(default) = &child.default else {
+                    continue;
+                };
+                let is_absent = match fields.get(&**name) {
+                    None => true,
+                    Some(value) => value.is_null() && !child.nullable,
+                };
+                if is_absent {
+                    fields.insert(name.to_string(), default.clone());
+                }
+            }
+            for (name, value) in fields.iter_mut() {
+                if let Some(child) = child(node, name) {
+                    default(child, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(each) = &node.items {
+                for item in items {
+                    default(each, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Paths of the fields the schema does not name.
+pub fn unknown_fields(node: &Node, path: &str, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(node, path, value, &mut found);
+    found
+}
+
+fn collect(node: &Node, path: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let below = || {
+                    if path.is_empty() { name.clone() } else { format!("{path}.{name}") }
+                };
+                match child(node, name) {
+                    Some(child) => collect(child, &below(), value, found),
+                    None if is_known(node, name) => {}
+                    None => found.push(below()),
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(each) = &node.items {
+                for (at, item) in items.iter().enumerate() {
+                    collect(each, &format!("{path}[{at}]"), item, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_kept(node: &Node, name: &str, value: &Value) -> bool {
+    match child(node, name) {
+        Some(child) => {
+            !value.is_null() || child.nullable || child.default.is_some() || child.kind.is_none()
+        }
+        None => is_known(node, name),
+    }
+}
+
+fn is_known(node: &Node, name: &str) -> bool {
+    node.preserves_unknown
+        || matches!(node.additional, Additional::Any)
+        || (node.is_resource && RESOURCE_FIELDS.contains(&name))
+}
+
+/// The schema of a field. `metadata` of a resource is not the schema's business: the server knows
+/// its shape itself.
+fn child<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
+    if node.is_resource && RESOURCE_FIELDS.contains(&name) {
+        return None;
+    }
+    match (node.properties.get(name), &node.additional) {
+        (Some(child), _) => Some(child),
+        (None, Additional::Each(each)) => Some(each),
+        (None, Additional::None | Additional::Any) => None,
+    }
+}

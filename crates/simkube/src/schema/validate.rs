@@ -1,0 +1,424 @@
+//! Everything that is wrong with a value, in the API server's words.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{Additional, Cause, Checks, Kind, ListKind, Node, format};
+
+const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
+                       correct the existing errors to complete validation";
+
+/// Validates; with an old value, errors in unchanged places are forgiven (ratcheting).
+pub fn validate(
+    node: &Node,
+    path: &str,
+    has_rules: bool,
+    value: &Value,
+    old: Option<&Value>,
+) -> Vec<Cause> {
+    let root = if path.is_empty() { Path::Root } else { Path::Field(&Path::Root, path) };
+    let mut found = Found { causes: Vec::new(), forgiving: false };
+    found.shape(node, &root, value, None);
+    if !found.causes.is_empty() && old.is_some() {
+        // Comparing with the old value costs, so it is done only when there is something to forgive.
+        found = Found { causes: Vec::new(), forgiving: true };
+        found.shape(node, &root, value, old);
+    }
+    found.lists(node, &root, value);
+    if has_rules {
+        if found.causes.iter().any(is_blocking) {
+            found.causes.push(Cause {
+                reason: "FieldValueInvalid",
+                message: format!("Invalid value: {BLOCKED}"),
+                field: "<nil>".into(),
+            });
+        } else {
+            found.rules(node, &root, value, old);
+        }
+    }
+    found.causes
+}
+
+fn is_blocking(cause: &Cause) -> bool {
+    matches!(
+        cause.reason,
+        "FieldValueNotSupported"
+            | "FieldValueRequired"
+            | "FieldValueTooLong"
+            | "FieldValueTooMany"
+            | "FieldValueTypeInvalid"
+    )
+}
+
+/// A path that costs nothing until it is printed.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+    /// An entry of a map, where list and rule errors name it by key.
+    Key(&'a Path<'a>, &'a str),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => f.write_str(name),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Index(parent, at) => write!(f, "{parent}[{at}]"),
+            Self::Key(parent, key) => write!(f, "{parent}[{key}]"),
+        }
+    }
+}
+
+struct Found {
+    causes: Vec<Cause>,
+    forgiving: bool,
+}
+
+impl Found {
+    fn shape(&mut self, node: &Node, path: &Path, value: &Value, old: Option<&Value>) {
+        if self.forgiving && old == Some(value) {
+            return;
+        }
+        if value.is_null() && node.nullable {
+            return;
+        }
+        if let Some(kind) = node.kind
+            && !kind.accepts(value)
+        {
+            let expected = kind.name();
+            let actual = type_name(value);
+            self.type_invalid(path, &format!("{actual:?}"), expected, actual);
+            return;
+        }
+        if let Some(checks) = &node.checks {
+            self.checks(checks, node, path, value);
+        }
+        match value {
+            Value::Object(fields) => {
+                for name in &node.required {
+                    if !fields.contains_key(&**name) {
+                        self.add(&Path::Field(path, name), "FieldValueRequired", "Required value");
+                    }
+                }
+                for (name, value) in fields {
+                    if let Some(child) = child(node, name) {
+                        let old = old.and_then(|old| old.get(name));
+                        self.shape(child, &Path::Field(path, name), value, old);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(each) = &node.items {
+                    for (at, item) in items.iter().enumerate() {
+                        let old = old.and_then(|old| counterpart(node, item, old));
+                        self.shape(each, &Path::Index(path, at), item, old);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn checks(&mut self, checks: &Checks, node: &Node, path: &Path, value: &Value) {
+        if !checks.choices.is_empty() && !checks.choices.contains(value) {
+            let choices: Vec<String> = checks.choices.iter().map(quoted).collect();
+            let message = format!(
+                "Unsupported value: {}: supported values: {}",
+                shown(value),
+                choices.join(", ")
+            );
+            self.add(path, "FieldValueNotSupported", &message);
+        }
+        match value {
+            Value::String(text) => self.text(checks, path, value, text),
+            Value::Number(number) => {
+                self.number(checks, path, value, number.as_f64().unwrap_or_default());
+            }
+            Value::Array(items) => {
+                let count = items.len() as u64;
+                if checks.min_items.is_some_and(|least| count < least) {
+                    let least = checks.min_items.unwrap_or_default();
+                    self.invalid(path, value, &format!("should have at least {least} items"));
+                }
+                self.too_many(path, count, checks.max_items);
+            }
+            Value::Object(fields) => {
+                let count = fields.len() as u64;
+                if checks.min_properties.is_some_and(|least| count < least) {
+                    let least = checks.min_properties.unwrap_or_default();
+                    self.invalid(path, value, &format!("should have at least {least} properties"));
+                }
+                self.too_many(path, count, checks.max_properties);
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.alternatives(checks, node, path, value);
+    }
+
+    fn text(&mut self, checks: &Checks, path: &Path, value: &Value, text: &str) {
+        let length = text.chars().count() as u64;
+        if let Some(most) = checks.max_length
+            && length > most
+        {
+            let message = format!("Too long: may not be more than {most} bytes");
+            self.add(path, "FieldValueTooLong", &message);
+        }
+        if let Some(least) = checks.min_length
+            && length < least
+        {
+            self.invalid(path, value, &format!("should be at least {least} chars long"));
+        }
+        if let Some((pattern, regex)) = &checks.pattern
+            && !regex.is_match(text)
+        {
+            self.invalid(path, value, &format!("should match '{pattern}'"));
+        }
+        if let Some(name) = &checks.format
+            && !format::is_valid(name, text)
+        {
+            self.type_invalid(path, &shown(value), name, text);
+        }
+    }
+
+    fn number(&mut self, checks: &Checks, path: &Path, value: &Value, number: f64) {
+        if let Some(most) = checks.maximum
+            && (number > most || (checks.exclusive_maximum && number >= most))
+        {
+            let or_equal = if checks.exclusive_maximum { "" } else { " or equal to" };
+            self.invalid(path, value, &format!("should be less than{or_equal} {most}"));
+        }
+        if let Some(least) = checks.minimum
+            && (number < least || (checks.exclusive_minimum && number <= least))
+        {
+            let or_equal = if checks.exclusive_minimum { "" } else { " or equal to" };
+            self.invalid(path, value, &format!("should be greater than{or_equal} {least}"));
+        }
+        if let Some(step) = checks.multiple_of
+            && (number / step).fract() != 0.0
+        {
+            self.invalid(path, value, &format!("should be a multiple of {step}"));
+        }
+    }
+
+    fn alternatives(&mut self, checks: &Checks, node: &Node, path: &Path, value: &Value) {
+        for one in &checks.all_of {
+            self.shape(one, path, value, None);
+        }
+        let fits = |one: &Node| {
+            let mut found = Found { causes: Vec::new(), forgiving: false };
+            found.shape(one, path, value, None);
+            found.causes.is_empty()
+        };
+        let kind = node.kind.map_or("", Kind::name);
+        let mut fail = |text: &str| {
+            let message = format!("Invalid value: {:?}: {}", kind, in_body(path, text));
+            self.add(path, "FieldValueInvalid", &message);
+        };
+        if !checks.any_of.is_empty() && !checks.any_of.iter().any(fits) {
+            fail("must validate at least one schema (anyOf)");
+        }
+        if !checks.one_of.is_empty() {
+            match checks.one_of.iter().filter(|one| fits(one)).count() {
+                1 => {}
+                0 => fail("must validate one and only one schema (oneOf). Found none valid"),
+                many => fail(&format!(
+                    "must validate one and only one schema (oneOf). Found {many} valid alternatives"
+                )),
+            }
+        }
+        if checks.not.as_ref().is_some_and(fits) {
+            fail("must not validate the schema (not)");
+        }
+    }
+
+    /// Items of sets and of lists with keys must be unique.
+    fn lists(&mut self, node: &Node, path: &Path, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if let Some(child) = node.properties.get(name.as_str()) {
+                        self.lists(child, &Path::Field(path, name), value);
+                    } else if let Additional::Each(each) = &node.additional {
+                        self.lists(each, &Path::Key(path, name), value);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    let is_repeated = match &node.list {
+                        ListKind::Atomic => false,
+                        ListKind::Set => items[..at].contains(item),
+                        ListKind::Map(keys) => {
+                            items[..at].iter().any(|one| same_keys(keys, one, item))
+                        }
+                    };
+                    if is_repeated {
+                        let message = format!("Duplicate value: {}", duplicate(&node.list, item));
+                        self.add(&Path::Index(path, at), "FieldValueDuplicate", &message);
+                    }
+                    if let Some(each) = &node.items {
+                        self.lists(each, &Path::Index(path, at), item);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rules(&mut self, node: &Node, path: &Path, value: &Value, old: Option<&Value>) {
+        if value.is_null() {
+            return;
+        }
+        for rule in &node.rules {
+            if let Some(message) = rule.broken(value, old) {
+                let kind = node.kind.map_or("", Kind::name);
+                let message = format!("Invalid value: {kind:?}: {message}");
+                self.add(path, rule.reason, &message);
+            }
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let old = old.and_then(|old| old.get(name));
+                    if let Some(child) = node.properties.get(name.as_str()) {
+                        self.rules(child, &Path::Field(path, name), value, old);
+                    } else if let Additional::Each(each) = &node.additional {
+                        self.rules(each, &Path::Key(path, name), value, old);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(each) = &node.items {
+                    for (at, item) in items.iter().enumerate() {
+                        let old = old.and_then(|old| counterpart(node, item, old));
+                        self.rules(each, &Path::Index(path, at), item, old);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn too_many(&mut self, path: &Path, count: u64, most: Option<u64>) {
+        if let Some(most) = most
+            && count > most
+        {
+            let items = if most == 1 { "item" } else { "items" };
+            let message = format!("Too many: {count}: must have at most {most} {items}");
+            self.add(path, "FieldValueTooMany", &message);
+        }
+    }
+
+    fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
+        let message = format!("Invalid value: {}: {}", shown(value), in_body(path, text));
+        self.add(path, "FieldValueInvalid", &message);
+    }
+
+    fn type_invalid(&mut self, path: &Path, shown: &str, expected: &str, actual: &str) {
+        let text = in_body(path, &format!("must be of type {expected}: {actual:?}"));
+        let message = format!("Invalid value: {shown}: {text}");
+        self.add(path, "FieldValueTypeInvalid", &message);
+    }
+
+    fn add(&mut self, path: &Path, reason: &'static str, message: &str) {
+        self.causes.push(Cause { reason, message: message.to_owned(), field: path.to_string() });
+    }
+}
+
+impl Kind {
+    fn accepts(self, value: &Value) -> bool {
+        match self {
+            Self::Object => value.is_object(),
+            Self::Array => value.is_array(),
+            Self::String => value.is_string(),
+            Self::Integer => is_integer(value),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::IntegerOrString => value.is_string() || is_integer(value),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::IntegerOrString => "integer,string",
+        }
+    }
+}
+
+fn child<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
+    match (node.properties.get(name), &node.additional) {
+        // What every object has is checked by the server itself.
+        (Some(_), _) if node.is_resource && name == "metadata" => None,
+        (Some(child), _) => Some(child),
+        (None, Additional::Each(each)) => Some(each),
+        (None, Additional::None | Additional::Any) => None,
+    }
+}
+
+/// The old item that a list with keys knows to be the same one.
+fn counterpart<'a>(node: &Node, item: &Value, old: &'a Value) -> Option<&'a Value> {
+    let ListKind::Map(keys) = &node.list else {
+        return None;
+    };
+    old.as_array()?.iter().find(|one| same_keys(keys, one, item))
+}
+
+fn same_keys(keys: &[Box<str>], left: &Value, right: &Value) -> bool {
+    keys.iter().all(|key| left.get(&**key) == right.get(&**key))
+}
+
+fn duplicate(list: &ListKind, item: &Value) -> String {
+    match list {
+        ListKind::Map(keys) => {
+            let named =
+                keys.iter().filter_map(|key| Some((key.to_string(), item.get(&**key)?.clone())));
+            Value::Object(named.collect()).to_string()
+        }
+        ListKind::Set | ListKind::Atomic => shown(item),
+    }
+}
+
+fn in_body(path: &Path, text: &str) -> String {
+    match path {
+        Path::Root => format!("in body {text}"),
+        path => format!("{path} in body {text}"),
+    }
+}
+
+fn is_integer(value: &Value) -> bool {
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_integer(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A value as error messages show it: JSON, which quotes texts as Go does.
+fn shown(value: &Value) -> String {
+    value.to_string()
+}
+
+fn quoted(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text:?}"),
+        other => format!("{:?}", other.to_string()),
+    }
+}
