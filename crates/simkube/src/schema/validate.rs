@@ -4,25 +4,21 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Additional, Cause, Checks, Kind, ListKind, Node, format};
+use super::{Additional, Cause, Checks, Kind, ListKind, Node, Part, format};
 
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
                        correct the existing errors to complete validation";
 
 /// Validates; with an old value, errors in unchanged places are forgiven (ratcheting).
-pub fn validate(
-    node: &Node,
-    path: &str,
-    has_rules: bool,
-    value: &Value,
-    old: Option<&Value>,
-) -> Vec<Cause> {
+pub fn validate(part: &Part, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let Part { node, path, has_rules, by_itself } = *part;
     let root = if path.is_empty() { Path::Root } else { Path::Field(&Path::Root, path) };
-    let mut found = Found { causes: Vec::new(), forgiving: false };
+    let shown_from = if by_itself { path.len() + 1 } else { 0 };
+    let mut found = Found { causes: Vec::new(), forgiving: false, shown_from };
     found.shape(node, &root, value, None);
     if !found.causes.is_empty() && old.is_some() {
         // Comparing with the old value costs, so it is done only when there is something to forgive.
-        found = Found { causes: Vec::new(), forgiving: true };
+        found = Found { causes: Vec::new(), forgiving: true, shown_from };
         found.shape(node, &root, value, old);
     }
     found.lists(node, &root, value);
@@ -30,7 +26,7 @@ pub fn validate(
         if found.causes.iter().any(is_blocking) {
             found.causes.push(Cause {
                 reason: "FieldValueInvalid",
-                message: format!("Invalid value: {BLOCKED}"),
+                message: format!("Invalid value: null: {BLOCKED}"),
                 field: "<nil>".into(),
             });
         } else {
@@ -76,6 +72,8 @@ impl fmt::Display for Path<'_> {
 struct Found {
     causes: Vec<Cause>,
     forgiving: bool,
+    /// How much of a path messages leave out: all up to the subresource that is written.
+    shown_from: usize,
 }
 
 impl Found {
@@ -92,10 +90,9 @@ impl Found {
             let expected = kind.name();
             let actual = type_name(value);
             self.type_invalid(path, &format!("{actual:?}"), expected, actual);
-            return;
         }
         if let Some(checks) = &node.checks {
-            self.checks(checks, node, path, value);
+            self.checks(checks, path, value);
         }
         match value {
             Value::Object(fields) => {
@@ -123,7 +120,7 @@ impl Found {
         }
     }
 
-    fn checks(&mut self, checks: &Checks, node: &Node, path: &Path, value: &Value) {
+    fn checks(&mut self, checks: &Checks, path: &Path, value: &Value) {
         if !checks.choices.is_empty() && !checks.choices.contains(value) {
             let choices: Vec<String> = checks.choices.iter().map(quoted).collect();
             let message = format!(
@@ -140,23 +137,17 @@ impl Found {
             }
             Value::Array(items) => {
                 let count = items.len() as u64;
-                if checks.min_items.is_some_and(|least| count < least) {
-                    let least = checks.min_items.unwrap_or_default();
-                    self.invalid(path, value, &format!("should have at least {least} items"));
-                }
+                self.too_few(path, count, checks.min_items, "items");
                 self.too_many(path, count, checks.max_items);
             }
             Value::Object(fields) => {
                 let count = fields.len() as u64;
-                if checks.min_properties.is_some_and(|least| count < least) {
-                    let least = checks.min_properties.unwrap_or_default();
-                    self.invalid(path, value, &format!("should have at least {least} properties"));
-                }
+                self.too_few(path, count, checks.min_properties, "properties");
                 self.too_many(path, count, checks.max_properties);
             }
             Value::Null | Value::Bool(_) => {}
         }
-        self.alternatives(checks, node, path, value);
+        self.alternatives(checks, path, value);
     }
 
     fn text(&mut self, checks: &Checks, path: &Path, value: &Value, text: &str) {
@@ -204,35 +195,47 @@ impl Found {
         }
     }
 
-    fn alternatives(&mut self, checks: &Checks, node: &Node, path: &Path, value: &Value) {
+    /// The server names no field here, and adds what is wrong with the first alternative.
+    fn alternatives(&mut self, checks: &Checks, path: &Path, value: &Value) {
         for one in &checks.all_of {
             self.shape(one, path, value, None);
         }
-        let fits = |one: &Node| {
-            let mut found = Found { causes: Vec::new(), forgiving: false };
+        let causes_of = |one: &Node| {
+            let mut found =
+                Found { causes: Vec::new(), forgiving: false, shown_from: self.shown_from };
             found.shape(one, path, value, None);
-            found.causes.is_empty()
+            found.causes
         };
-        let kind = node.kind.map_or("", Kind::name);
-        let mut fail = |text: &str| {
-            let message = format!("Invalid value: {:?}: {}", kind, in_body(path, text));
-            self.add(path, "FieldValueInvalid", &message);
-        };
-        if !checks.any_of.is_empty() && !checks.any_of.iter().any(fits) {
-            fail("must validate at least one schema (anyOf)");
+        let any: Vec<Vec<Cause>> = checks.any_of.iter().map(causes_of).collect();
+        let one: Vec<Vec<Cause>> = checks.one_of.iter().map(causes_of).collect();
+        let is_forbidden = checks.not.as_ref().is_some_and(|not| causes_of(not).is_empty());
+        if !any.is_empty() && !any.iter().any(Vec::is_empty) {
+            self.no_alternative(path, "must validate at least one schema (anyOf)");
+            self.causes.extend(any.into_iter().next().unwrap_or_default());
         }
-        if !checks.one_of.is_empty() {
-            match checks.one_of.iter().filter(|one| fits(one)).count() {
-                1 => {}
-                0 => fail("must validate one and only one schema (oneOf). Found none valid"),
-                many => fail(&format!(
-                    "must validate one and only one schema (oneOf). Found {many} valid alternatives"
-                )),
+        match one.iter().filter(|causes| causes.is_empty()).count() {
+            0 if !one.is_empty() => {
+                let text = "must validate one and only one schema (oneOf). Found none valid";
+                self.no_alternative(path, text);
+                self.causes.extend(one.into_iter().next().unwrap_or_default());
+            }
+            0 | 1 => {}
+            many => {
+                let text = "must validate one and only one schema (oneOf). Found";
+                self.no_alternative(path, &format!("{text} {many} valid alternatives"));
             }
         }
-        if checks.not.as_ref().is_some_and(fits) {
-            fail("must not validate the schema (not)");
+        if is_forbidden {
+            self.no_alternative(path, "must not validate the schema (not)");
         }
+    }
+
+    fn no_alternative(&mut self, path: &Path, text: &str) {
+        self.causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: \"\": \"{}\" {text}", self.shown_path(path)),
+            field: "<nil>".into(),
+        });
     }
 
     /// Items of sets and of lists with keys must be unique.
@@ -275,9 +278,7 @@ impl Found {
         }
         for rule in &node.rules {
             if let Some(message) = rule.broken(value, old) {
-                let kind = node.kind.map_or("", Kind::name);
-                let message = format!("Invalid value: {kind:?}: {message}");
-                self.add(path, rule.reason, &message);
+                self.add(path, rule.reason, &format!("Invalid value: {message}"));
             }
         }
         match value {
@@ -303,6 +304,15 @@ impl Found {
         }
     }
 
+    fn too_few(&mut self, path: &Path, count: u64, least: Option<u64>, what: &str) {
+        if let Some(least) = least
+            && count < least
+        {
+            let text = format!("should have at least {least} {what}");
+            self.invalid(path, &Value::from(count), &text);
+        }
+    }
+
     fn too_many(&mut self, path: &Path, count: u64, most: Option<u64>) {
         if let Some(most) = most
             && count > most
@@ -314,14 +324,22 @@ impl Found {
     }
 
     fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
-        let message = format!("Invalid value: {}: {}", shown(value), in_body(path, text));
+        let message = format!("Invalid value: {}: {}", shown(value), self.in_body(path, text));
         self.add(path, "FieldValueInvalid", &message);
     }
 
     fn type_invalid(&mut self, path: &Path, shown: &str, expected: &str, actual: &str) {
-        let text = in_body(path, &format!("must be of type {expected}: {actual:?}"));
+        let text = self.in_body(path, &format!("must be of type {expected}: {actual:?}"));
         let message = format!("Invalid value: {shown}: {text}");
         self.add(path, "FieldValueTypeInvalid", &message);
+    }
+
+    fn in_body(&self, path: &Path, text: &str) -> String {
+        format!("{} in body {text}", self.shown_path(path))
+    }
+
+    fn shown_path(&self, path: &Path) -> String {
+        path.to_string().split_off(self.shown_from)
     }
 
     fn add(&mut self, path: &Path, reason: &'static str, message: &str) {
@@ -385,13 +403,6 @@ fn duplicate(list: &ListKind, item: &Value) -> String {
             Value::Object(named.collect()).to_string()
         }
         ListKind::Set | ListKind::Atomic => shown(item),
-    }
-}
-
-fn in_body(path: &Path, text: &str) -> String {
-    match path {
-        Path::Root => format!("in body {text}"),
-        path => format!("{path} in body {text}"),
     }
 }
 
