@@ -9,10 +9,15 @@ use self::digest::{Fnv32, Sink};
 use self::encode::{Dialect, write};
 use self::order::{Field, Kind};
 
+mod defaults;
 mod digest;
 mod encode;
+mod equal;
+mod image;
 mod order;
 pub mod quantity;
+
+pub use self::equal::{Side, injected_stable_hash, normalized_digest};
 
 /// The value of the label `rollouts-pod-template-hash` for this template, as the API server
 /// stores it: without the label, injected affinity or ephemeral metadata. A collision count of 0
