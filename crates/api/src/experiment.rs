@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::analysis::Argument;
-use crate::crd::pod_template;
+use crate::crd::kubernetes;
 use crate::rollout::canary::TemplateService;
 use crate::rollout::status::Condition;
 use crate::rollout::{DryRun, LabelSelector, MeasurementRetention, Metadata};
@@ -44,9 +44,9 @@ view! {
         /// How long a pod must be ready before it counts as available.
         min_ready_seconds: i32,
         /// Which pods belong to it.
-        required selector: Option<LabelSelector>,
+        required selector: Option<LabelSelector> => kubernetes::label_selector(),
         /// The pods to run.
-        required template: Arc<Value> => pod_template::schema(),
+        required template: Arc<Value> => kubernetes::pod_template(),
         /// Asks for a Service of its own.
         service: Option<TemplateService>,
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::crd::job;
+use crate::crd::kubernetes;
 use crate::rollout::Metadata;
-use crate::schema::{Schema, anything, free_form_object, with};
+use crate::schema::{free_form_object, with};
 use crate::values::IntOrString;
 use crate::view::view;
 
@@ -324,7 +324,7 @@ view! {
         /// Labels and annotations of the Job.
         always metadata: Metadata,
         /// The Job.
-        required spec: Arc<Value> => job::schema(),
+        required spec: Arc<Value> => kubernetes::job(),
     }
 }
 

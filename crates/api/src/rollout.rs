@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::crd::pod_template;
-use crate::schema::{Schema, with};
+use crate::crd::kubernetes;
+use crate::schema::with;
 use crate::values::Time;
 use crate::view::view;
 
@@ -26,7 +26,7 @@ view! {
         /// Which pods belong to it. Immutable.
         selector: Option<LabelSelector> => immutable_selector(),
         /// The pods to run.
-        template: Arc<Value> => pod_template::schema(),
+        template: Arc<Value> => kubernetes::pod_template(),
         /// Takes the template from another workload instead.
         workload_ref: Option<WorkloadRef>,
         /// How long a pod must be ready before it counts as available.
@@ -88,8 +88,7 @@ view! {
         /// Labels that must be equal.
         match_labels: BTreeMap<String, String>,
         /// Further requirements.
-        match_expressions: Vec<LabelRequirement> =>
-            with(Vec::<LabelRequirement>::schema(), atomic_list()),
+        match_expressions: Vec<LabelRequirement>,
     }
 
     /// One requirement on a label.
@@ -99,7 +98,7 @@ view! {
         /// In, NotIn, Exists or DoesNotExist.
         required operator: String,
         /// What the operator compares with.
-        values: Vec<String> => with(Vec::<String>::schema(), atomic_list()),
+        values: Vec<String>,
     }
 
     /// Labels and annotations that are added to pods or runs.
@@ -189,14 +188,10 @@ view! {
     }
 }
 
-fn atomic_list() -> Value {
-    serde_json::json!({ "x-kubernetes-list-type": "atomic" })
-}
-
 fn immutable_selector() -> Value {
     with(
-        LabelSelector::schema(),
-        serde_json::json!({
+        kubernetes::label_selector(),
+        json!({
             "x-kubernetes-validations": [
                 { "rule": "self == oldSelf", "message": ".spec.selector is immutable" },
             ],

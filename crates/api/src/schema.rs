@@ -12,16 +12,17 @@ pub(crate) trait Schema {
     fn schema() -> Value;
 }
 
-/// The schema of a struct. Each field: whether it is required, its Rust or JSON name, its schema.
-pub(crate) fn object<const N: usize>(fields: [(bool, &str, Value); N]) -> Value {
+/// The schema of a struct. Each field: whether it is required, its Rust or JSON name, its doc
+/// comment, its schema.
+pub(crate) fn object<const N: usize>(fields: [(bool, &str, &str, Value); N]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for (is_required, name, schema) in fields {
+    for (is_required, name, about, schema) in fields {
         let name = camel_case(name);
         if is_required {
             required.push(name.clone());
         }
-        properties.insert(name, schema);
+        properties.insert(name, with(schema, json!({ "description": about.trim() })));
     }
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());

@@ -1,5 +1,5 @@
-//! One description of a field gives its Rust field, its JSON and its place in the CRD schema,
-//! so that the three cannot drift apart.
+//! One description of a field gives its Rust field, its JSON, its schema in the CRD and its
+//! text for `kubectl explain`, so that they cannot drift apart.
 
 use std::fmt;
 
@@ -51,7 +51,8 @@ macro_rules! view {
     ) => {
         view!(@field $about $name
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
-            { $($schema)* (true, stringify!($field), view!(@schema $type $(, $special)?)), }
+            { $($schema)*
+              (true, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
             $($rest)*);
     };
     (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
@@ -60,7 +61,8 @@ macro_rules! view {
     ) => {
         view!(@field $about $name
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
-            { $($schema)* (false, stringify!($field), view!(@schema $type $(, $special)?)), }
+            { $($schema)*
+              (false, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
             $($rest)*);
     };
     (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
@@ -71,7 +73,7 @@ macro_rules! view {
               $(#[doc = $doc])+
               #[serde(rename = $json, skip_serializing_if = "crate::view::is_default")]
               pub $field: $type, }
-            { $($schema)* (false, $json, view!(@schema $type)), }
+            { $($schema)* (false, $json, concat!($($doc),+), view!(@schema $type)), }
             $($rest)*);
     };
     (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
@@ -82,7 +84,8 @@ macro_rules! view {
               $(#[doc = $doc])+
               #[serde(skip_serializing_if = "crate::view::is_default")]
               pub $field: $type, }
-            { $($schema)* (false, stringify!($field), view!(@schema $type $(, $special)?)), }
+            { $($schema)*
+              (false, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
             $($rest)*);
     };
     (@schema $type:ty) => { <$type as $crate::schema::Schema>::schema() };

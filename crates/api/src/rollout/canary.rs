@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::crd::kubernetes;
 use crate::rollout::{
     AntiAffinity, DryRun, LabelSelector, MeasurementRetention, Metadata, RolloutAnalysis,
     RolloutArgument, TemplateRef,
@@ -202,7 +203,7 @@ view! {
         /// Labels and annotations for its pods.
         always metadata: Metadata,
         /// Its selector instead of the revision's.
-        selector: Option<LabelSelector>,
+        selector: Option<LabelSelector> => kubernetes::label_selector(),
         /// The share of the traffic it gets.
         weight: Option<i32>,
         /// Asks for a Service of its own.
