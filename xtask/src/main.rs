@@ -1,10 +1,16 @@
 //! Project tasks: which one is meant, and how did it end?
 
+mod audit;
+mod controller;
 mod folder;
+mod kubelet;
 mod plane;
+mod ports;
 mod process;
+mod proxy;
 mod real;
 mod servers;
+mod stage;
 mod summary;
 
 use std::{env, error::Error, path::PathBuf, process::ExitCode};

@@ -7,7 +7,6 @@ mod credentials;
 
 use std::{
     fs, io,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
@@ -21,6 +20,7 @@ pub use credentials::User;
 
 use crate::{
     folder::Folder,
+    ports,
     process::{Process, Recipe},
     servers::Servers,
 };
@@ -78,7 +78,7 @@ impl Plane {
     pub async fn start(servers: &Servers, manifests: &Path) -> Result<Self, PlaneError> {
         let folder = Folder::create("real").map_err(|error| file(&std::env::temp_dir(), error))?;
         let mut plane = Self { servers: servers.clone(), processes: Vec::new(), folder };
-        let [etcd_port, peer_port, api_port] = free_ports()?;
+        let [etcd_port, peer_port, api_port] = ports::free().map_err(PlaneError::Port)?;
         let server = format!("https://127.0.0.1:{api_port}");
         plane.write("audit-policy.json", AUDIT_POLICY)?;
         plane.write("tokens.csv", &credentials::token_file())?;
@@ -108,6 +108,14 @@ impl Plane {
     /// The path of a user's kubeconfig.
     pub fn kubeconfig(&self, user: User) -> PathBuf {
         self.folder().join(user.kubeconfig())
+    }
+
+    /// A kubeconfig of the controller that goes through a proxy at `url`.
+    pub fn kubeconfig_through(&self, url: &str, name: &str) -> Result<PathBuf, PlaneError> {
+        let file_name = format!("{name}.kubeconfig");
+        let content = credentials::kubeconfig(User::Controller, url, &self.certificate());
+        self.write(&file_name, &content)?;
+        Ok(self.folder().join(file_name))
     }
 
     /// The client configuration of a user, without the client's own retries.
@@ -280,17 +288,6 @@ impl Plane {
 /// True if there is something to apply; kubectl takes an empty folder for a mistake.
 fn holds_files(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// Three ports nobody listens on. All are held until all are known, so they differ.
-fn free_ports() -> Result<[u16; 3], PlaneError> {
-    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(PlaneError::Port);
-    let held = [listen()?, listen()?, listen()?];
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(&held) {
-        *port = listener.local_addr().map_err(PlaneError::Port)?.port();
-    }
-    Ok(ports)
 }
 
 fn file(path: &Path, source: io::Error) -> PlaneError {

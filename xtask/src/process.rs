@@ -10,7 +10,8 @@ use std::{
 };
 
 /// Starts the program and kills it as soon as standard input ends. The pipe's other end is ours,
-/// so the kernel closes it when we return, panic or are killed ourselves.
+/// so the kernel closes it when we return, panic or are killed ourselves. A program that was killed
+/// (137) takes with it whatever it had started: all of this is one process group.
 const GUARD: &str = r#"
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -19,6 +20,7 @@ program=$!
 lifeline=$!
 wait "$program"
 status=$?
+[ "$status" -eq 137 ] && kill -9 0
 kill "$lifeline" 2>/dev/null
 exit "$status"
 "#;
@@ -147,16 +149,24 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_process_is_gone() {
+    fn a_dropped_process_is_gone_and_so_is_what_it_started() {
         let folder = Folder::create("process-test").unwrap();
-        let written = folder.path().join("pid");
-        let script = format!("echo $$ > {}; while :; do sleep 1000; done", written.display());
+        let written = folder.path().join("pids");
+        let script = format!("sleep 1000 & echo $$ $! > {}; wait", written.display());
         let recipe = Recipe::new("sh", Path::new("/bin/sh")).argument("-c").argument(script);
         let process = Process::start(&recipe, folder.path()).unwrap();
-        let pid = content(&written);
-        assert!(Path::new("/proc").join(&pid).exists());
+        let pids = content(&written);
+        let is_alive = |pid: &str| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+            status.is_ok_and(|status| !status.contains("State:\tZ"))
+        };
+        let (program, child) = pids.split_once(' ').unwrap();
+        assert!(is_alive(program) && is_alive(child));
         drop(process);
-        assert!(!Path::new("/proc").join(&pid).exists(), "{pid} outlived its owner");
+        assert!(!is_alive(program), "{program} outlived its owner");
+        while is_alive(child) {
+            std::thread::yield_now();
+        }
     }
 
     #[test]
@@ -169,7 +179,7 @@ mod tests {
 
     #[test]
     fn killing_twice_is_harmless() {
-        let (_folder, mut process) = started("sleep 1000");
+        let (_folder, mut process) = started("exec sleep 1000");
         process.kill().unwrap();
         process.kill().unwrap();
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask real`: do the scenarios hold on a real control plane?
 
-use std::{io, sync::Arc};
+use std::io;
 
 use thiserror::Error;
 use tokio::{
@@ -8,13 +8,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{
-    Failure,
-    plane::{Plane, User},
-    repository,
-    servers::Servers,
-    summary::Summary,
-};
+use crate::{Failure, plane::User, repository, servers::Servers, stage::Stage, summary::Summary};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +37,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
     Runtime::new()?.block_on(async {
         tokio::select! {
-            done = on_a_plane(&servers, &wish) => done,
+            done = on_a_stage(&servers, &wish) => done,
             interrupted = interruption() => Err(interrupted.into()),
         }
     })
@@ -67,12 +61,20 @@ impl Wish {
 }
 
 /// Dropping this future at any point stops the servers.
-async fn on_a_plane(servers: &Servers, wish: &Wish) -> Result<Summary, Failure> {
-    let plane = Arc::new(Plane::start(servers, &repository().join("manifests")).await?);
+async fn on_a_stage(servers: &Servers, wish: &Wish) -> Result<Summary, Failure> {
+    let stage = Stage::set(servers).await?;
+    let summary = scenarios(&stage, wish).await?;
     if wish.keep {
-        println!("export KUBECONFIG={}", plane.kubeconfig(User::Person).display());
+        let kubeconfig = stage.plane.kubeconfig(User::Person);
+        println!("the control plane runs until Ctrl-C; its kubeconfig: {}", kubeconfig.display());
+        println!("export KUBECONFIG={}", kubeconfig.display());
         std::future::pending::<()>().await;
     }
+    Ok(summary)
+}
+
+/// Every scenario in a namespace of its own, all at once, with one controller.
+async fn scenarios(_stage: &Stage, _wish: &Wish) -> Result<Summary, Failure> {
     Ok(Summary::default())
 }
 
