@@ -9,7 +9,6 @@ use self::digest::{Fnv32, Sink};
 use self::encode::{Dialect, write};
 use self::order::{Field, Kind};
 
-mod defaults;
 mod digest;
 mod encode;
 mod equal;

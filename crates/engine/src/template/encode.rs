@@ -7,7 +7,8 @@ use std::fmt::{self, Write as _};
 use serde_json::{Map, Number, Value};
 
 use super::digest::Sink;
-use super::order::{Field, Kind, When};
+use super::image::is_latest;
+use super::order::{Compared, FIELDS_LIMIT, Field, Kind, When};
 use super::quantity::{self, Quantity};
 
 /// Whose bytes are wanted.
@@ -17,9 +18,10 @@ pub(super) enum Dialect {
     Current,
     /// Kubernetes libraries before 0.34: a missing `creationTimestamp` is written as `null`.
     Legacy,
-    /// Nobody's: equal values give equal bytes. A missing list is an empty one, quantities are
-    /// written by value, those of resource lists rounded up to milli as the API server does.
-    ByValue,
+    /// Nobody's: templates that ask for the same give the same bytes. Defaults are filled in, a
+    /// missing list is an empty one, quantities are written by value, those of resource lists
+    /// rounded up to milli as the API server does.
+    Comparison,
 }
 
 /// Writes a value of the given kind; `None` and `null` are its zero value.
@@ -63,7 +65,7 @@ impl<S: Sink> Writer<'_, S> {
     }
 
     fn list(&mut self, item: &Kind, items: &[Value]) {
-        if items.is_empty() && self.dialect == Dialect::ByValue {
+        if items.is_empty() && self.dialect == Dialect::Comparison {
             return self.sink.put(b"null");
         }
         self.sink.put(b"[");
@@ -91,42 +93,56 @@ impl<S: Sink> Writer<'_, S> {
     }
 
     fn object(&mut self, fields: &[Field], map: &Map<String, Value>) {
-        self.sink.put(b"{");
-        self.fields(fields, map, true);
-        self.sink.put(b"}");
-    }
-
-    /// Writes the fields that are due; says whether the next one is still the first.
-    fn fields(&mut self, fields: &[Field], map: &Map<String, Value>, mut first: bool) -> bool {
-        for Field { key, when, kind } in fields {
-            if let (When::Inline, Kind::Struct(inner)) = (when, kind) {
-                first = self.fields(inner, map, first);
-                continue;
+        let mut given = [None; FIELDS_LIMIT];
+        for (key, value) in map {
+            let position = fields.iter().position(|field| field.key == key);
+            if let (Some(index), false) = (position, value.is_null()) {
+                given[index] = Some(value);
             }
-            let given = if map.is_empty() { None } else { map.get(*key) };
-            let given = given.filter(|value| !value.is_null());
-            let is_due = match when {
-                When::NotZero => given.is_some_and(|value| !is_zero(value)),
-                When::Given | When::Inline => given.is_some(),
-                When::Always | When::AlwaysOrNull => true,
-                When::GivenOrLegacyNull => given.is_some() || self.dialect == Dialect::Legacy,
-            };
-            if !is_due {
+        }
+        self.sink.put(b"{");
+        let mut first = true;
+        for (field, given) in fields.iter().zip(&given) {
+            let content = self.content(field, *given, map);
+            if matches!(content, Content::Nothing) {
                 continue;
             }
             self.separate(first);
             first = false;
             self.sink.put(b"\"");
-            self.sink.put(key.as_bytes());
+            self.sink.put(field.key.as_bytes());
             self.sink.put(b"\":");
-            match when {
-                When::AlwaysOrNull | When::GivenOrLegacyNull if given.is_none() => {
-                    self.sink.put(b"null");
-                }
-                _ => self.value(kind, given),
+            match content {
+                Content::Nothing => {}
+                Content::Value(value) => self.value(&field.kind, value),
+                Content::Json(json) => self.sink.put(json.as_bytes()),
             }
         }
-        first
+        self.sink.put(b"}");
+    }
+
+    fn content<'v>(
+        &self,
+        field: &Field,
+        given: Option<&'v Value>,
+        map: &'v Map<String, Value>,
+    ) -> Content<'v> {
+        let is_comparison = self.dialect == Dialect::Comparison;
+        if is_comparison && matches!(field.compared, Compared::Apart) {
+            return Content::Nothing;
+        }
+        if given.is_some_and(|value| field.when != When::NotZero || !is_zero(value)) {
+            return Content::Value(given);
+        }
+        let filled = if is_comparison { filled_in(field.compared, map) } else { Content::Nothing };
+        match (filled, field.when) {
+            (Content::Nothing, When::Always) => Content::Value(None),
+            (Content::Nothing, When::AlwaysOrNull) => Content::Json("null"),
+            (_, When::GivenOrLegacyNull) if self.dialect == Dialect::Legacy => {
+                Content::Json("null")
+            }
+            (filled, _) => filled,
+        }
     }
 
     fn separate(&mut self, first: bool) {
@@ -146,7 +162,7 @@ impl<S: Sink> Writer<'_, S> {
             }
             Some(other) => return self.json(other),
         };
-        if self.dialect != Dialect::ByValue {
+        if self.dialect != Dialect::Comparison {
             return self.text(&quantity::print(text));
         }
         // What is no quantity equals only the same text.
@@ -195,10 +211,13 @@ impl<S: Sink> Writer<'_, S> {
         let bytes = text.as_bytes();
         let mut written = 0;
         for (index, byte) in bytes.iter().enumerate() {
-            let length = match byte {
-                0..=0x1f | b'"' | b'\\' | b'<' | b'>' | b'&' => 1,
-                0xe2 if matches!(bytes[index..], [_, 0x80, 0xa8 | 0xa9, ..]) => 3,
-                _ => continue,
+            if !IS_SPECIAL[usize::from(*byte)] {
+                continue;
+            }
+            let length = match bytes[index..] {
+                [0xe2, 0x80, 0xa8 | 0xa9, ..] => 3,
+                [0xe2, ..] => continue,
+                _ => 1,
             };
             self.sink.put(&bytes[written..index]);
             self.escape(&bytes[index..index + length]);
@@ -220,6 +239,46 @@ impl<S: Sink> Writer<'_, S> {
             [byte] => write!(Formatter(self.sink), "\\u{byte:04x}").expect("a sink never fails"),
             [.., 0xa8] => self.sink.put(b"\\u2028"),
             _ => self.sink.put(b"\\u2029"),
+        }
+    }
+}
+
+/// Bytes that are escaped or, in the case of 0xe2, may begin a letter that is.
+const IS_SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+        byte += 1;
+    }
+    table
+};
+
+/// What is written for a field.
+enum Content<'a> {
+    Nothing,
+    /// This value, or zero.
+    Value(Option<&'a Value>),
+    Json(&'static str),
+}
+
+/// What the API server would fill in where nothing is given.
+fn filled_in(compared: Compared, map: &Map<String, Value>) -> Content<'_> {
+    let sibling = |key| map.get(key).filter(|value| !is_zero(value));
+    match compared {
+        Compared::AsGiven | Compared::Apart => Content::Nothing,
+        Compared::OrJson(json) => Content::Json(json),
+        Compared::OrSameAs(key) => match sibling(key) {
+            Some(value) => Content::Value(Some(value)),
+            None => Content::Nothing,
+        },
+        Compared::OrPullPolicyOf(key) => {
+            let image = sibling(key).and_then(Value::as_str).unwrap_or_default();
+            Content::Json(if is_latest(image) { "\"Always\"" } else { "\"IfNotPresent\"" })
+        }
+        Compared::OrEmptyIfAlone => {
+            let is_alone = map.iter().all(|(key, value)| key == "name" || value.is_null());
+            if is_alone { Content::Json("{}") } else { Content::Nothing }
         }
     }
 }

@@ -4,10 +4,9 @@
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use serde_json::{Map, Value};
 
-use super::defaults;
 use super::digest::Fnv128;
 use super::encode::{Dialect, is_zero, write};
-use super::order::{Kind, PodTemplateSpec};
+use super::order::{Affinity, Kind, ObjectMeta, PodSpec};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -30,8 +29,8 @@ pub enum Side {
 /// Kubernetes does not know. Of a live template also not: the metadata recorded in `ephemeral`
 /// (the annotation's JSON; unreadable is none) and an injected anti-affinity term.
 pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) -> u128 {
-    let mut normal = template.as_object().cloned().unwrap_or_default();
-    if let Some(Value::Object(metadata)) = normal.get_mut("metadata") {
+    let mut metadata = template.get("metadata").cloned();
+    if let Some(Value::Object(metadata)) = &mut metadata {
         if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
             labels.remove(POD_TEMPLATE_HASH);
         }
@@ -39,17 +38,12 @@ pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) 
             remove_recorded(metadata, recorded);
         }
     }
-    if let Some(Value::Object(spec)) = normal.get_mut("spec") {
-        blank_service_account(spec);
-        if side == Side::Live {
-            remove_injected_term(spec);
-        }
-        remove_empty_affinity(spec);
-    }
-    defaults::apply(&mut normal);
     let mut digest = Fnv128::default();
-    let normal = Value::Object(normal);
-    write(&mut digest, Dialect::ByValue, &Kind::Struct(PodTemplateSpec), Some(&normal));
+    write(&mut digest, Dialect::Comparison, &Kind::Struct(ObjectMeta), metadata.as_ref());
+    let spec = template.get("spec");
+    write(&mut digest, Dialect::Comparison, &Kind::Struct(PodSpec), spec);
+    let affinity = spec.and_then(|spec| spec.get("affinity")).and_then(|all| users(all, side));
+    write(&mut digest, Dialect::Comparison, &Kind::Struct(Affinity), affinity.as_ref());
     digest.0
 }
 
@@ -68,29 +62,29 @@ fn hash_expression(term: &Value) -> Option<&Value> {
     expressions.iter().find(|expression| expression["key"] == POD_TEMPLATE_HASH)
 }
 
+/// The affinity that is the user's. An anti-affinity without terms asks for nothing; so does an
+/// affinity without parts, which is encoded as none.
+fn users(affinity: &Value, side: Side) -> Option<Value> {
+    let mut affinity = affinity.as_object()?.clone();
+    if let Some(Value::Object(anti_affinity)) = affinity.get_mut("podAntiAffinity") {
+        if side == Side::Live {
+            remove_injected_term(anti_affinity);
+        }
+        if anti_affinity.values().all(is_zero) {
+            affinity.remove("podAntiAffinity");
+        }
+    }
+    Some(Value::Object(affinity))
+}
+
 /// At most one term is ever injected: the first one found goes.
-fn remove_injected_term(spec: &mut Object) {
-    let anti_affinity =
-        spec.get_mut("affinity").and_then(|affinity| affinity.get_mut("podAntiAffinity"));
-    let Some(Value::Object(anti_affinity)) = anti_affinity else { return };
+fn remove_injected_term(anti_affinity: &mut Object) {
     for kind in [REQUIRED, PREFERRED] {
         let Some(Value::Array(terms)) = anti_affinity.get_mut(kind) else { continue };
         if let Some(index) = terms.iter().position(|term| hash_expression(term).is_some()) {
             terms.remove(index);
             return;
         }
-    }
-}
-
-/// An anti-affinity without terms asks for nothing, and neither does an affinity without parts.
-fn remove_empty_affinity(spec: &mut Object) {
-    let Some(Value::Object(affinity)) = spec.get_mut("affinity") else { return };
-    let is_empty = |part: &Value| part.as_object().is_some_and(|part| part.values().all(is_zero));
-    if affinity.get("podAntiAffinity").is_some_and(is_empty) {
-        affinity.remove("podAntiAffinity");
-    }
-    if affinity.values().all(Value::is_null) {
-        spec.remove("affinity");
     }
 }
 
@@ -102,16 +96,6 @@ fn remove_recorded(metadata: &mut Object, recorded: &str) {
         if let Some(Value::Object(all)) = metadata.get_mut(kind) {
             all.retain(|key, _| !ours.contains_key(key));
         }
-    }
-}
-
-/// The API server copies the deprecated field and the current one into each other.
-fn blank_service_account(spec: &mut Object) {
-    let deprecated = spec.remove("serviceAccount");
-    if let Some(name) = deprecated
-        && spec.get("serviceAccountName").is_none_or(is_zero)
-    {
-        spec.insert("serviceAccountName".into(), name);
     }
 }
 

@@ -1,8 +1,10 @@
-//! In which order, and when, does Go write the fields of a pod template and of canary steps?
+//! In which order, and when, does Go write the fields of a pod template and of canary steps, and
+//! what does the API server fill in where a field is missing?
 //!
-//! The tables are data: one line per struct of the Kubernetes API (library 0.34) and of the steps.
-//! Go encodes fields in the order of their declaration, so the order here decides hashes; it never
-//! changed between releases, new fields were only inserted. A field is `key`, marker, kind:
+//! The tables are data: one entry per struct of the Kubernetes API (library 0.34) and of the
+//! steps. Go encodes fields in the order of their declaration, so the order here decides hashes;
+//! it never changed between releases, new fields were only inserted. Structs that Go embeds are
+//! written out. A field is `key`, marker, kind:
 //!
 //! | marker | the field is written |
 //! |---|---|
@@ -11,7 +13,10 @@
 //! | `!` | always, as zero when it was not given (a list as `null`) |
 //! | `&` | always, as `null` when it was not given (a pointer) |
 //! | `~` | when it was given; before library 0.34 always, as `null` |
-//! | `<` | not itself: the fields of that struct stand in its place |
+//!
+//! After `=` stands what counts when templates are compared: mostly the API server's default, which
+//! a ReplicaSet has and a Rollout has not. It replaces what the marker takes for not given. Not
+//! defaulted in templates: `enableServiceLinks`, requests from limits, host ports.
 
 #![allow(non_upper_case_globals, reason = "the tables bear the names of the Kubernetes structs")]
 
@@ -20,7 +25,11 @@ pub(super) struct Field {
     pub(super) key: &'static str,
     pub(super) when: When,
     pub(super) kind: Kind,
+    pub(super) compared: Compared,
 }
+
+/// No struct has more fields; a writer keeps a place for each.
+pub(super) const FIELDS_LIMIT: usize = 48;
 
 /// When a field is written; the markers of this file's table, in its order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +39,6 @@ pub(super) enum When {
     Always,
     AlwaysOrNull,
     GivenOrLegacyNull,
-    Inline,
 }
 
 /// What a field holds.
@@ -47,11 +55,34 @@ pub(super) enum Kind {
     Struct(&'static [Field]),
 }
 
+/// What counts when templates are compared.
+#[derive(Clone, Copy)]
+pub(super) enum Compared {
+    /// What is given.
+    AsGiven,
+    /// Nothing: the field is left to whoever compares.
+    Apart,
+    /// What is given, or else this JSON.
+    OrJson(&'static str),
+    /// What is given, or else what another field of the struct holds.
+    OrSameAs(&'static str),
+    /// What is given, or else how often to pull the image that another field names.
+    OrPullPolicyOf(&'static str),
+    /// What is given, or else an empty struct if the struct holds but a name.
+    OrEmptyIfAlone,
+}
+
 macro_rules! structs {
-    ($($name:ident: $($key:ident $when:tt $kind:tt),+;)+) => {
+    ($($name:ident: $($key:ident $when:tt $kind:tt $(= $compared:tt)?),+;)+) => {
         $(pub(super) const $name: &[Field] = &[
-            $(Field { key: stringify!($key), when: when!($when), kind: kind!($kind) }),+
-        ];)+
+            $(Field {
+                key: stringify!($key),
+                when: when!($when),
+                kind: kind!($kind),
+                compared: compared!($($compared)?),
+            }),+
+        ];
+        const _: () = assert!($name.len() <= FIELDS_LIMIT);)+
     };
 }
 
@@ -70,9 +101,6 @@ macro_rules! when {
     };
     (~) => {
         When::GivenOrLegacyNull
-    };
-    (<) => {
-        When::Inline
     };
 }
 
@@ -110,6 +138,28 @@ macro_rules! kind {
     };
 }
 
+macro_rules! compared {
+    () => {
+        Compared::AsGiven
+    };
+    (apart) => {
+        Compared::Apart
+    };
+    ((same_as $key:ident)) => {
+        Compared::OrSameAs(stringify!($key))
+    };
+    ((pull_policy_of $key:ident)) => {
+        Compared::OrPullPolicyOf(stringify!($key))
+    };
+    (empty_if_alone) => {
+        Compared::OrEmptyIfAlone
+    };
+    // Literals look the same in Rust and in JSON.
+    ($json:tt) => {
+        Compared::OrJson(stringify!($json))
+    };
+}
+
 structs! {
     PodTemplateSpec: metadata! ObjectMeta, spec! PodSpec;
     ObjectMeta: name? text, generateName? text, namespace? text, selfLink? text, uid? text,
@@ -121,13 +171,15 @@ structs! {
     ManagedFieldsEntry: manager? text, operation? text, apiVersion? text, time* time,
         fieldsType? text, fieldsV1* json, subresource? text;
     PodSpec: volumes? [Volume], initContainers? [Container], containers! [Container],
-        ephemeralContainers? [EphemeralContainer], restartPolicy? text,
-        terminationGracePeriodSeconds* int, activeDeadlineSeconds* int, dnsPolicy? text,
-        nodeSelector? {text}, serviceAccountName? text, serviceAccount? text,
+        ephemeralContainers? [Container], restartPolicy? text = "Always",
+        terminationGracePeriodSeconds* int = 30, activeDeadlineSeconds* int,
+        dnsPolicy? text = "ClusterFirst", nodeSelector? {text},
+        serviceAccountName? text = (same_as serviceAccount), serviceAccount? text = apart,
         automountServiceAccountToken* flag, nodeName? text, hostNetwork? flag, hostPID? flag,
-        hostIPC? flag, shareProcessNamespace* flag, securityContext* PodSecurityContext,
+        hostIPC? flag, shareProcessNamespace* flag, securityContext* PodSecurityContext = {},
         imagePullSecrets? [LocalObjectReference], hostname? text, subdomain? text,
-        affinity* Affinity, schedulerName? text, tolerations? [Toleration],
+        affinity* Affinity = apart, schedulerName? text = "default-scheduler",
+        tolerations? [Toleration],
         hostAliases? [HostAlias], priorityClassName? text, priority* int, dnsConfig* PodDNSConfig,
         readinessGates? [PodReadinessGate], runtimeClassName* text, enableServiceLinks* flag,
         preemptionPolicy* text, overhead? {quantity},
@@ -135,16 +187,19 @@ structs! {
         hostUsers* flag, schedulingGates? [PodSchedulingGate], resourceClaims? [PodResourceClaim],
         resources* ResourceRequirements, hostnameOverride* text;
 
+    // The last field is of ephemeral containers alone; no API server keeps it in another.
     Container: name! text, image? text, command? [text], args? [text], workingDir? text,
         ports? [ContainerPort], envFrom? [EnvFromSource], env? [EnvVar],
-        resources! ResourceRequirements, resizePolicy? [ContainerResizePolicy],
-        restartPolicy* text, restartPolicyRules? [ContainerRestartRule],
-        volumeMounts? [VolumeMount], volumeDevices? [VolumeDevice], livenessProbe* Probe,
-        readinessProbe* Probe, startupProbe* Probe, lifecycle* Lifecycle,
-        terminationMessagePath? text, terminationMessagePolicy? text, imagePullPolicy? text,
-        securityContext* SecurityContext, stdin? flag, stdinOnce? flag, tty? flag;
-    EphemeralContainer: common< Container, targetContainerName? text;
-    ContainerPort: name? text, hostPort? int, containerPort! int, protocol? text, hostIP? text;
+        resources! ResourceRequirements, resizePolicy? [ContainerResizePolicy], restartPolicy* text,
+        restartPolicyRules? [ContainerRestartRule], volumeMounts? [VolumeMount],
+        volumeDevices? [VolumeDevice], livenessProbe* Probe, readinessProbe* Probe,
+        startupProbe* Probe, lifecycle* Lifecycle,
+        terminationMessagePath? text = "/dev/termination-log",
+        terminationMessagePolicy? text = "File", imagePullPolicy? text = (pull_policy_of image),
+        securityContext* SecurityContext, stdin? flag, stdinOnce? flag, tty? flag,
+        targetContainerName? text;
+    ContainerPort: name? text, hostPort? int, containerPort! int, protocol? text = "TCP",
+        hostIP? text;
     ContainerResizePolicy: resourceName! text, restartPolicy! text;
     ContainerRestartRule: action? text, exitCodes* ContainerRestartRuleOnExitCodes;
     ContainerRestartRuleOnExitCodes: operator? text, values? [int];
@@ -154,38 +209,36 @@ structs! {
     ResourceRequirements: limits? {quantity}, requests? {quantity}, claims? [ResourceClaim];
     ResourceClaim: name! text, request? text;
     EnvFromSource: prefix? text, configMapRef* ConfigMapEnvSource, secretRef* SecretEnvSource;
-    ConfigMapEnvSource: reference< LocalObjectReference, optional* flag;
-    SecretEnvSource: reference< LocalObjectReference, optional* flag;
+    ConfigMapEnvSource: name? text, optional* flag;
+    SecretEnvSource: name? text, optional* flag;
     EnvVar: name! text, value? text, valueFrom* EnvVarSource;
     EnvVarSource: fieldRef* ObjectFieldSelector, resourceFieldRef* ResourceFieldSelector,
         configMapKeyRef* ConfigMapKeySelector, secretKeyRef* SecretKeySelector,
         fileKeyRef* FileKeySelector;
-    ObjectFieldSelector: apiVersion? text, fieldPath! text;
+    ObjectFieldSelector: apiVersion? text = "v1", fieldPath! text;
     ResourceFieldSelector: containerName? text, resource! text, divisor! quantity;
-    ConfigMapKeySelector: reference< LocalObjectReference, key! text, optional* flag;
-    SecretKeySelector: reference< LocalObjectReference, key! text, optional* flag;
-    FileKeySelector: volumeName! text, path! text, key! text, optional* flag;
+    ConfigMapKeySelector: name? text, key! text, optional* flag;
+    SecretKeySelector: name? text, key! text, optional* flag;
+    FileKeySelector: volumeName! text, path! text, key! text, optional* flag = false;
     LocalObjectReference: name? text;
-    Probe: handler< ProbeHandler, initialDelaySeconds? int, timeoutSeconds? int,
-        periodSeconds? int, successThreshold? int, failureThreshold? int,
-        terminationGracePeriodSeconds* int;
-    ProbeHandler: exec* ExecAction, httpGet* HTTPGetAction, tcpSocket* TCPSocketAction,
-        grpc* GRPCAction;
+    Probe: exec* ExecAction, httpGet* HTTPGetAction, tcpSocket* TCPSocketAction, grpc* GRPCAction,
+        initialDelaySeconds? int, timeoutSeconds? int = 1, periodSeconds? int = 10,
+        successThreshold? int = 1, failureThreshold? int = 3, terminationGracePeriodSeconds* int;
     Lifecycle: postStart* LifecycleHandler, preStop* LifecycleHandler, stopSignal* text;
     LifecycleHandler: exec* ExecAction, httpGet* HTTPGetAction, tcpSocket* TCPSocketAction,
         sleep* SleepAction;
     ExecAction: command? [text];
-    HTTPGetAction: path? text, port! int_or_text, host? text, scheme? text,
+    HTTPGetAction: path? text = "/", port! int_or_text, host? text, scheme? text = "HTTP",
         httpHeaders? [HTTPHeader];
     HTTPHeader: name! text, value! text;
     TCPSocketAction: port! int_or_text, host? text;
-    GRPCAction: port! int, service& text;
+    GRPCAction: port! int, service& text = "";
     SleepAction: seconds! int;
 
     PodSecurityContext: seLinuxOptions* SELinuxOptions,
         windowsOptions* WindowsSecurityContextOptions, runAsUser* int, runAsGroup* int,
-        runAsNonRoot* flag, supplementalGroups? [int], supplementalGroupsPolicy* text,
-        fsGroup* int, sysctls? [Sysctl], fsGroupChangePolicy* text, seccompProfile* SeccompProfile,
+        runAsNonRoot* flag, supplementalGroups? [int], supplementalGroupsPolicy* text, fsGroup* int,
+        sysctls? [Sysctl], fsGroupChangePolicy* text, seccompProfile* SeccompProfile,
         appArmorProfile* AppArmorProfile, seLinuxChangePolicy* text;
     SecurityContext: capabilities* Capabilities, privileged* flag, seLinuxOptions* SELinuxOptions,
         windowsOptions* WindowsSecurityContextOptions, runAsUser* int, runAsGroup* int,
@@ -229,8 +282,8 @@ structs! {
     PodSchedulingGate: name! text;
     PodResourceClaim: name! text, resourceClaimName* text, resourceClaimTemplateName* text;
 
-    Volume: name! text, source< VolumeSource;
-    VolumeSource: hostPath* HostPathVolumeSource, emptyDir* EmptyDirVolumeSource,
+    Volume: name! text, hostPath* HostPathVolumeSource,
+        emptyDir* EmptyDirVolumeSource = empty_if_alone,
         gcePersistentDisk* GCEPersistentDiskVolumeSource,
         awsElasticBlockStore* AWSElasticBlockStoreVolumeSource, gitRepo* GitRepoVolumeSource,
         secret* SecretVolumeSource, nfs* NFSVolumeSource, iscsi* ISCSIVolumeSource,
@@ -244,60 +297,60 @@ structs! {
         portworxVolume* PortworxVolumeSource, scaleIO* ScaleIOVolumeSource,
         storageos* StorageOSVolumeSource, csi* CSIVolumeSource, ephemeral* EphemeralVolumeSource,
         image* ImageVolumeSource;
-    HostPathVolumeSource: path! text, type* text;
+    HostPathVolumeSource: path! text, type* text = "";
     EmptyDirVolumeSource: medium? text, sizeLimit* quantity;
     GCEPersistentDiskVolumeSource: pdName! text, fsType? text, partition? int, readOnly? flag;
-    AWSElasticBlockStoreVolumeSource: volumeID! text, fsType? text, partition? int,
-        readOnly? flag;
+    AWSElasticBlockStoreVolumeSource: volumeID! text, fsType? text, partition? int, readOnly? flag;
     GitRepoVolumeSource: repository! text, revision? text, directory? text;
-    SecretVolumeSource: secretName? text, items? [KeyToPath], defaultMode* int, optional* flag;
+    SecretVolumeSource: secretName? text, items? [KeyToPath], defaultMode* int = 420,
+        optional* flag;
     KeyToPath: key! text, path! text, mode* int;
     NFSVolumeSource: server! text, path! text, readOnly? flag;
-    ISCSIVolumeSource: targetPortal! text, iqn! text, lun! int, iscsiInterface? text,
+    ISCSIVolumeSource: targetPortal! text, iqn! text, lun! int, iscsiInterface? text = "default",
         fsType? text, readOnly? flag, portals? [text], chapAuthDiscovery? flag,
         chapAuthSession? flag, secretRef* LocalObjectReference, initiatorName* text;
     GlusterfsVolumeSource: endpoints! text, path! text, readOnly? flag;
     PersistentVolumeClaimVolumeSource: claimName! text, readOnly? flag;
-    RBDVolumeSource: monitors! [text], image! text, fsType? text, pool? text, user? text,
-        keyring? text, secretRef* LocalObjectReference, readOnly? flag;
-    FlexVolumeSource: driver! text, fsType? text, secretRef* LocalObjectReference,
-        readOnly? flag, options? {text};
+    RBDVolumeSource: monitors! [text], image! text, fsType? text, pool? text = "rbd",
+        user? text = "admin", keyring? text = "/etc/ceph/keyring", secretRef* LocalObjectReference,
+        readOnly? flag;
+    FlexVolumeSource: driver! text, fsType? text, secretRef* LocalObjectReference, readOnly? flag,
+        options? {text};
     CinderVolumeSource: volumeID! text, fsType? text, readOnly? flag,
         secretRef* LocalObjectReference;
     CephFSVolumeSource: monitors! [text], path? text, user? text, secretFile? text,
         secretRef* LocalObjectReference, readOnly? flag;
     FlockerVolumeSource: datasetName? text, datasetUUID? text;
-    DownwardAPIVolumeSource: items? [DownwardAPIVolumeFile], defaultMode* int;
+    DownwardAPIVolumeSource: items? [DownwardAPIVolumeFile], defaultMode* int = 420;
     DownwardAPIVolumeFile: path! text, fieldRef* ObjectFieldSelector,
         resourceFieldRef* ResourceFieldSelector, mode* int;
     FCVolumeSource: targetWWNs? [text], lun* int, fsType? text, readOnly? flag, wwids? [text];
     AzureFileVolumeSource: secretName! text, shareName! text, readOnly? flag;
-    ConfigMapVolumeSource: reference< LocalObjectReference, items? [KeyToPath], defaultMode* int,
-        optional* flag;
+    ConfigMapVolumeSource: name? text, items? [KeyToPath], defaultMode* int = 420, optional* flag;
     VsphereVirtualDiskVolumeSource: volumePath! text, fsType? text, storagePolicyName? text,
         storagePolicyID? text;
     QuobyteVolumeSource: registry! text, volume! text, readOnly? flag, user? text, group? text,
         tenant? text;
-    AzureDiskVolumeSource: diskName! text, diskURI! text, cachingMode* text, fsType* text,
-        readOnly* flag, kind* text;
+    AzureDiskVolumeSource: diskName! text, diskURI! text, cachingMode* text = "ReadWrite",
+        fsType* text = "ext4", readOnly* flag = false, kind* text = "Shared";
     PhotonPersistentDiskVolumeSource: pdID! text, fsType? text;
-    ProjectedVolumeSource: sources! [VolumeProjection], defaultMode* int;
+    ProjectedVolumeSource: sources! [VolumeProjection], defaultMode* int = 420;
     VolumeProjection: secret* SecretProjection, downwardAPI* DownwardAPIProjection,
         configMap* ConfigMapProjection, serviceAccountToken* ServiceAccountTokenProjection,
-        clusterTrustBundle* ClusterTrustBundleProjection,
-        podCertificate* PodCertificateProjection;
-    SecretProjection: reference< LocalObjectReference, items? [KeyToPath], optional* flag;
+        clusterTrustBundle* ClusterTrustBundleProjection, podCertificate* PodCertificateProjection;
+    SecretProjection: name? text, items? [KeyToPath], optional* flag;
     DownwardAPIProjection: items? [DownwardAPIVolumeFile];
-    ConfigMapProjection: reference< LocalObjectReference, items? [KeyToPath], optional* flag;
-    ServiceAccountTokenProjection: audience? text, expirationSeconds* int, path! text;
+    ConfigMapProjection: name? text, items? [KeyToPath], optional* flag;
+    ServiceAccountTokenProjection: audience? text, expirationSeconds* int = 3600, path! text;
     ClusterTrustBundleProjection: name* text, signerName* text, labelSelector* LabelSelector,
         optional* flag, path! text;
     PodCertificateProjection: signerName? text, keyType? text, maxExpirationSeconds* int,
         credentialBundlePath? text, keyPath? text, certificateChainPath? text;
     PortworxVolumeSource: volumeID! text, fsType? text, readOnly? flag;
     ScaleIOVolumeSource: gateway! text, system! text, secretRef& LocalObjectReference,
-        sslEnabled? flag, protectionDomain? text, storagePool? text, storageMode? text,
-        volumeName? text, fsType? text, readOnly? flag;
+        sslEnabled? flag, protectionDomain? text, storagePool? text,
+        storageMode? text = "ThinProvisioned", volumeName? text, fsType? text = "xfs",
+        readOnly? flag;
     StorageOSVolumeSource: volumeName? text, volumeNamespace? text, fsType? text, readOnly? flag,
         secretRef* LocalObjectReference;
     CSIVolumeSource: driver! text, readOnly* flag, fsType* text, volumeAttributes? {text},
@@ -306,12 +359,13 @@ structs! {
     PersistentVolumeClaimTemplate: metadata! ObjectMeta, spec! PersistentVolumeClaimSpec;
     PersistentVolumeClaimSpec: accessModes? [text], selector* LabelSelector,
         resources! VolumeResourceRequirements, volumeName? text, storageClassName* text,
-        volumeMode* text, dataSource* TypedLocalObjectReference,
+        volumeMode* text = "Filesystem", dataSource* TypedLocalObjectReference,
         dataSourceRef* TypedObjectReference, volumeAttributesClassName* text;
     VolumeResourceRequirements: limits? {quantity}, requests? {quantity};
     TypedLocalObjectReference: apiGroup& text, kind! text, name! text;
     TypedObjectReference: apiGroup& text, kind! text, name! text, namespace* text;
-    ImageVolumeSource: reference? text, pullPolicy? text;
+    // Servers disagree about the default here: filled in from Kubernetes 1.35 on.
+    ImageVolumeSource: reference? text, pullPolicy? text = (pull_policy_of reference);
 }
 
 // Canary steps, as Argo Rollouts 1.9 and later write them, and below what older releases wrote:
@@ -321,9 +375,8 @@ structs! {
         setCanaryScale* SetCanaryScale, setHeaderRoute* SetHeaderRoute,
         setMirrorRoute* SetMirrorRoute, plugin* PluginStep;
     Pause: duration* int_or_text;
-    ExperimentStep: templates! [ExperimentTemplate], duration? text,
-        analyses? [ExperimentAnalysis], dryRun? [DryRun], analysisRunMetadata! PodMetadata,
-        scaleDownDelaySeconds* int;
+    ExperimentStep: templates! [ExperimentTemplate], duration? text, analyses? [ExperimentAnalysis],
+        dryRun? [DryRun], analysisRunMetadata! PodMetadata, scaleDownDelaySeconds* int;
     ExperimentTemplate: name! text, specRef! text, replicas* int, metadata! PodMetadata,
         selector* LabelSelector, weight* int, service* TemplateService;
     TemplateService: name? text;
@@ -347,21 +400,21 @@ structs! {
     PluginStep: name! text, config* json;
 
     CanaryStepOf17: setWeight* int, pause* Pause, experiment* ExperimentStepOf17,
-        analysis* AnalysisStepOf16, setCanaryScale* SetCanaryScale,
-        setHeaderRoute* SetHeaderRoute, setMirrorRoute* SetMirrorRoute, plugin* PluginStep;
+        analysis* AnalysisStepOf16, setCanaryScale* SetCanaryScale, setHeaderRoute* SetHeaderRoute,
+        setMirrorRoute* SetMirrorRoute, plugin* PluginStep;
     CanaryStepOf16: setWeight* int, pause* Pause, experiment* ExperimentStepOf15,
-        analysis* AnalysisStepOf16, setCanaryScale* SetCanaryScale,
-        setHeaderRoute* SetHeaderRoute, setMirrorRoute* SetMirrorRoute;
+        analysis* AnalysisStepOf16, setCanaryScale* SetCanaryScale, setHeaderRoute* SetHeaderRoute,
+        setMirrorRoute* SetMirrorRoute;
     CanaryStepOf15: setWeight* int, pause* Pause, experiment* ExperimentStepOf15,
-        analysis* AnalysisStepOf15, setCanaryScale* SetCanaryScale,
-        setHeaderRoute* SetHeaderRoute, setMirrorRoute* SetMirrorRoute;
+        analysis* AnalysisStepOf15, setCanaryScale* SetCanaryScale, setHeaderRoute* SetHeaderRoute,
+        setMirrorRoute* SetMirrorRoute;
     ExperimentStepOf17: templates! [ExperimentTemplate], duration? text,
         analyses? [ExperimentAnalysisOf17], dryRun? [DryRun], analysisRunMetadata! PodMetadata,
         scaleDownDelaySeconds* int;
     ExperimentStepOf15: templates! [ExperimentTemplate], duration? text,
         analyses? [ExperimentAnalysisOf17], scaleDownDelaySeconds* int;
-    ExperimentAnalysisOf17: name! text, templateName! text, clusterScope? flag,
-        args? [Argument], requiredForCompletion? flag;
+    ExperimentAnalysisOf17: name! text, templateName! text, clusterScope? flag, args? [Argument],
+        requiredForCompletion? flag;
     AnalysisStepOf16: templates? [AnalysisTemplateRefOf17], args? [Argument], dryRun? [DryRun],
         measurementRetention? [MeasurementRetention], analysisRunMetadata! PodMetadata;
     AnalysisStepOf15: templates? [AnalysisTemplateRefOf17], args? [Argument], dryRun? [DryRun],

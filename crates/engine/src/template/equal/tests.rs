@@ -119,6 +119,125 @@ fn zero_and_missing_differ_only_where_zero_is_an_answer() {
 }
 
 #[test]
+fn defaults_of_containers_count_as_given() {
+    let message = json!({"name": "c", "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent"});
+    let cases = [
+        ("nothing", json!({}), json!({})),
+        ("termination message", json!({}), message),
+        ("pull policy", json!({"image": "a"}), json!({"image": "a", "imagePullPolicy": "Always"})),
+        (
+            "port",
+            json!({"ports": [{"containerPort": 80}]}),
+            json!({"ports": [{"containerPort": 80, "protocol": "TCP"}]}),
+        ),
+        (
+            "field",
+            json!({"env": [{"valueFrom": {"fieldRef": {"fieldPath": "f"}}}]}),
+            json!({"env": [{"valueFrom": {"fieldRef": {"fieldPath": "f", "apiVersion": "v1"}}}]}),
+        ),
+        (
+            "file",
+            json!({"env": [{"valueFrom": {"fileKeyRef": {}}}]}),
+            json!({"env": [{"valueFrom": {"fileKeyRef": {"optional": false}}}]}),
+        ),
+        (
+            "probe",
+            json!({"livenessProbe": {"httpGet": {"port": 80}, "failureThreshold": 0}}),
+            json!({"livenessProbe": {
+                "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1,
+                "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3
+            }}),
+        ),
+        (
+            "grpc probe",
+            json!({"startupProbe": {"grpc": {"port": 1}}}),
+            json!({"startupProbe": {"grpc": {"port": 1, "service": ""}}}),
+        ),
+        (
+            "hook",
+            json!({"lifecycle": {"preStop": {"httpGet": {"port": 1}}}}),
+            json!({"lifecycle": {"preStop": {
+                "httpGet": {"port": 1, "path": "/", "scheme": "HTTP"}
+            }}}),
+        ),
+        (
+            "resources finer than milli",
+            json!({"resources": {"limits": {"cpu": "100.5m"}}}),
+            json!({"resources": {"limits": {"cpu": "101m"}}}),
+        ),
+    ];
+    for (what, mut given, mut stored) in cases {
+        for list in ["containers", "initContainers", "ephemeralContainers"] {
+            given["name"] = json!("c");
+            stored["name"] = json!("c");
+            let with = |container: &Value| desired(&json!({"spec": {list: [container]}}));
+            assert_eq!(with(&given), with(&stored), "{what} of {list}");
+        }
+    }
+}
+
+#[test]
+fn defaults_of_volumes_count_as_given() {
+    let token = json!({"serviceAccountToken": {"path": "p"}});
+    let cases = [
+        ("no source", json!({}), json!({"emptyDir": {}})),
+        ("no source but a null", json!({"nfs": null}), json!({"emptyDir": {}})),
+        ("secret", json!({"secret": {}}), json!({"secret": {"defaultMode": 420}})),
+        ("config map", json!({"configMap": {}}), json!({"configMap": {"defaultMode": 420}})),
+        (
+            "downward API",
+            json!({"downwardAPI": {"items": [{"fieldRef": {}}]}}),
+            json!({"downwardAPI": {"items": [{"fieldRef": {"apiVersion": "v1"}}],
+                "defaultMode": 420}}),
+        ),
+        (
+            "projected",
+            json!({"projected": {"sources": [token]}}),
+            json!({"projected": {"sources": [
+                {"serviceAccountToken": {"path": "p", "expirationSeconds": 3600}}
+            ], "defaultMode": 420}}),
+        ),
+        ("host path", json!({"hostPath": {}}), json!({"hostPath": {"type": ""}})),
+        ("iscsi", json!({"iscsi": {}}), json!({"iscsi": {"iscsiInterface": "default"}})),
+        (
+            "rbd",
+            json!({"rbd": {"user": "me"}}),
+            json!({"rbd": {"user": "me", "pool": "rbd", "keyring": "/etc/ceph/keyring"}}),
+        ),
+        (
+            "azure disk",
+            json!({"azureDisk": {"fsType": ""}}),
+            json!({"azureDisk": {"fsType": "", "cachingMode": "ReadWrite", "readOnly": false,
+                "kind": "Shared"}}),
+        ),
+        (
+            "scaleIO",
+            json!({"scaleIO": {}}),
+            json!({"scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"}}),
+        ),
+        (
+            "claim template",
+            json!({"ephemeral": {"volumeClaimTemplate": {}}}),
+            json!({"ephemeral": {"volumeClaimTemplate": {"spec": {"volumeMode": "Filesystem"}}}}),
+        ),
+        (
+            "image",
+            json!({"image": {"reference": "data:v1"}}),
+            json!({"image": {"reference": "data:v1", "pullPolicy": "IfNotPresent"}}),
+        ),
+    ];
+    let with = |volume: &Value| desired(&json!({"spec": {"volumes": [volume]}}));
+    for (what, given, stored) in cases {
+        assert_eq!(with(&given), with(&stored), "{what}");
+    }
+    let another_mode = json!({"configMap": {"defaultMode": 0}});
+    assert_ne!(with(&another_mode), with(&json!({"configMap": {}})), "a mode of zero is a mode");
+    let sized = |size: &str| with(&json!({"emptyDir": {"sizeLimit": size}}));
+    assert_ne!(sized("100.5m"), sized("101m"), "what is no resource list is not rounded");
+}
+
+#[test]
 fn the_order_of_a_list_is_significant() {
     let with = |names: [&str; 2]| {
         let containers = names.map(|name| json!({"name": name}));
