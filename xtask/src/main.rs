@@ -12,6 +12,7 @@ mod real;
 mod servers;
 mod stage;
 mod summary;
+mod tidy;
 
 use std::{env, error::Error, path::PathBuf, process::ExitCode};
 
@@ -29,12 +30,20 @@ struct Task {
     run: fn(&[String]) -> Result<Summary, Failure>,
 }
 
-const TASKS: &[Task] = &[Task {
-    name: "real",
-    arguments: "[--keep] [--faults] [NAME…]",
-    help: "run the scenarios on a real control plane",
-    run: real::run,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "real",
+        arguments: "[--keep] [--faults] [NAME…]",
+        help: "run the scenarios on a real control plane",
+        run: real::run,
+    },
+    Task {
+        name: "tidy",
+        arguments: "",
+        help: "check lengths, module files, crate arrows, licences and sources",
+        run: tidy::run,
+    },
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
