@@ -1,0 +1,121 @@
+//! What does the server add to an object and demand of it before it is stored?
+
+mod builtin;
+mod custom;
+mod defaults;
+mod definition;
+mod metadata;
+mod quota;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Cause};
+use crate::kinds::{Kind, KindId};
+use crate::object::Object;
+use crate::request::FieldValidation;
+
+pub(crate) use template::pod_spec;
+
+/// Fills in what a new object leaves out and drops what its kind does not know.
+pub(crate) fn complete(object: &mut Object, kind: &Kind) {
+    match &kind.schema {
+        Some(schema) => custom::complete(object, None, schema, kind.has_status),
+        None => defaults::complete(object, None),
+    }
+}
+
+/// The same for the parts a write has changed.
+pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &Kind) {
+    match &kind.schema {
+        Some(schema) => custom::complete(wanted, Some(before), schema, false),
+        None => defaults::complete(wanted, Some(before)),
+    }
+}
+
+/// What is wrong with a new object.
+pub(crate) fn check_new(object: &Object, kind: &Kind) -> Vec<Cause> {
+    let mut causes = metadata::check(object, kind);
+    match &kind.schema {
+        Some(schema) => causes.extend(custom::check(object, None, schema)),
+        None => causes.extend(builtin::check(object, None)),
+    }
+    causes
+}
+
+/// What is wrong with the new state of an object.
+pub(crate) fn check_changed(wanted: &Object, before: &Object, kind: &Kind) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if !Arc::ptr_eq(&wanted.meta, &before.meta) {
+        causes.extend(metadata::check(wanted, kind));
+    }
+    match &kind.schema {
+        Some(schema) => causes.extend(custom::check(wanted, Some(before), schema)),
+        None => causes.extend(builtin::check(wanted, Some(before))),
+    }
+    causes
+}
+
+/// Names the fields the kind does not know, as warnings or as a refusal.
+pub(crate) fn unknown_fields(
+    kind: &Kind,
+    object: &Object,
+    validation: FieldValidation,
+) -> Result<Vec<String>, ApiError> {
+    let Some(schema) = kind.schema.as_ref().filter(|_| validation != FieldValidation::Ignore)
+    else {
+        return Ok(Vec::new());
+    };
+    let unknown = custom::unknown_fields(object, schema);
+    let named: Vec<String> =
+        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    if named.is_empty() || validation == FieldValidation::Warn {
+        return Ok(named);
+    }
+    Err(ApiError::bad_request(format!(
+        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+        kind.kind,
+        kind.version,
+        kind.kind,
+        named.join(", ")
+    )))
+}
+
+/// Refuses a built-in object whose parts are not even objects; the rest may rely on it.
+pub(crate) fn check_shape(kind: &Kind, object: &Object) -> Result<(), ApiError> {
+    if kind.custom {
+        return Ok(());
+    }
+    for (field, part) in [("spec", &object.spec), ("status", &object.status)] {
+        if !part.is_null() && !part.is_object() {
+            return Err(ApiError::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: {field}: expected an object, found \
+                 {part}",
+                kind.kind, kind.version, kind.kind
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The status of an object nobody has looked at yet.
+pub(crate) fn first_status(object: &Object) -> Arc<Value> {
+    match object.kind {
+        KindId::NAMESPACE => Arc::new(json!({ "phase": "Active" })),
+        KindId::POD => Arc::new(json!({ "phase": "Pending", "qosClass": "BestEffort" })),
+        KindId::REPLICA_SET => Arc::new(json!({ "replicas": 0 })),
+        KindId::STATEFUL_SET => Arc::new(json!({ "replicas": 0, "availableReplicas": 0 })),
+        KindId::SERVICE | KindId::INGRESS => Arc::new(json!({ "loadBalancer": {} })),
+        KindId::POD_DISRUPTION_BUDGET => Arc::new(json!({
+            "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0,
+        })),
+        KindId::DEPLOYMENT | KindId::JOB | KindId::RESOURCE_QUOTA => Arc::new(json!({})),
+        // A node reports itself.
+        KindId::NODE => object.status.clone(),
+        _ => Arc::default(),
+    }
+}

@@ -1,0 +1,183 @@
+//! What must hold for the kinds every cluster has, as far as callers can run into it?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::error::Cause;
+use crate::kinds::KindId;
+use crate::object::{Object, Texts};
+use crate::selector::LabelSelector;
+
+const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+const IMMUTABLE: &str = "field is immutable";
+
+/// What is wrong with an object, or with its new state.
+pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if let Some(before) = before {
+        if is_frozen(object.kind, before) && !Arc::ptr_eq(&before.rest, &object.rest) {
+            let why = "field is immutable when `immutable` is set";
+            causes.push(Cause::forbidden("data", why));
+        }
+        if Arc::ptr_eq(&before.spec, &object.spec) {
+            return causes;
+        }
+    }
+    let old = before.map(|before| &*before.spec);
+    match object.kind {
+        KindId::POD => check_pod(&object.spec, old, &mut causes),
+        KindId::REPLICA_SET | KindId::DEPLOYMENT | KindId::STATEFUL_SET => {
+            check_workload(object.kind, &object.spec, old, &mut causes);
+        }
+        KindId::JOB => {
+            check_template(&object.spec["template"], &["Never", "OnFailure"], &mut causes)
+        }
+        KindId::SERVICE => check_service(&object.spec, old, &mut causes),
+        _ => {}
+    }
+    causes
+}
+
+fn is_frozen(kind: KindId, before: &Object) -> bool {
+    let can_be = kind == KindId::CONFIG_MAP || kind == KindId::SECRET;
+    can_be && before.rest.get("immutable") == Some(&Value::Bool(true))
+}
+
+fn check_workload(kind: KindId, spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
+        let path = format!("spec.{field}");
+        match &spec[field] {
+            Value::Null => {}
+            number if number.as_i64().is_some_and(|number| number >= 0) => {}
+            number if number.is_i64() => causes.push(Cause::invalid(path, number, NOT_NEGATIVE)),
+            other => causes.push(Cause::invalid(path, other, "must be a whole number")),
+        }
+    }
+    let selector = &spec["selector"];
+    let labels = labels_of(&spec["template"]);
+    match LabelSelector::from_json(selector) {
+        _ if selector.is_null() => causes.push(Cause::required("spec.selector", "")),
+        Err(error) => {
+            let field = "spec.selector.matchExpressions[0].operator";
+            causes.push(Cause::invalid(field, selector, &error.to_string()));
+        }
+        Ok(parsed) if parsed.is_empty() => {
+            let why = "empty selector is invalid for deployment";
+            causes.push(Cause::invalid("spec.selector", selector, why));
+        }
+        Ok(parsed) if !parsed.matches(&labels) => {
+            let why = "`selector` does not match template `labels`";
+            causes.push(Cause::invalid("spec.template.metadata.labels", &json!(labels), why));
+        }
+        Ok(_) => {}
+    }
+    check_template(&spec["template"], &["Always"], causes);
+    let Some(old) = old else { return };
+    if old["selector"] != *selector {
+        causes.push(Cause::invalid("spec.selector", selector, IMMUTABLE));
+    }
+    if kind == KindId::STATEFUL_SET && old["serviceName"] != spec["serviceName"] {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+                   'template', 'updateStrategy', 'revisionHistoryLimit', \
+                   'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
+
+fn labels_of(template: &Value) -> Texts {
+    let labels = template["metadata"]["labels"].as_object().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    labels.map(|(key, value)| (key.clone(), text(value))).collect::<BTreeMap<_, _>>()
+}
+
+fn check_template(template: &Value, policies: &[&str], causes: &mut Vec<Cause>) {
+    if template.is_null() {
+        causes.push(Cause::required("spec.template", ""));
+        return;
+    }
+    check_containers("spec.template.spec", &template["spec"], causes);
+    let policy = &template["spec"]["restartPolicy"];
+    if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
+        let field = "spec.template.spec.restartPolicy";
+        causes.push(Cause::unsupported(field, policy, policies));
+    }
+}
+
+fn check_containers(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
+    let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if containers.is_empty() {
+        causes.push(Cause::required(format!("{path}.containers"), ""));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, container) in containers.iter().enumerate() {
+        let at = |field: &str| format!("{path}.containers[{index}].{field}");
+        match container["name"].as_str().unwrap_or_default() {
+            "" => causes.push(Cause::required(at("name"), "")),
+            name if seen.contains(&name) => {
+                causes.push(Cause::duplicate(at("name"), &json!(name)));
+            }
+            name => seen.push(name),
+        }
+        if container["image"].as_str().is_none_or(str::is_empty) {
+            causes.push(Cause::required(at("image"), ""));
+        }
+    }
+}
+
+/// Of a pod that is there, images and a few deadlines may change, nothing else.
+fn check_pod(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    check_containers("spec", spec, causes);
+    let Some(old) = old else { return };
+    if without_what_may_change(spec) != without_what_may_change(old) {
+        let why = "pod updates may not change fields other than `spec.containers[*].image`,\
+                   `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+                   `spec.tolerations` (only additions to existing tolerations),\
+                   `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+                   previously negative)";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
+
+fn without_what_may_change(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let Some(map) = spec.as_object_mut() else { return spec };
+    map.remove("activeDeadlineSeconds");
+    map.remove("tolerations");
+    for list in ["containers", "initContainers"] {
+        let containers = map.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.remove("image");
+        }
+    }
+    spec
+}
+
+fn check_service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let kind = &spec["type"];
+    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    if kind.as_str().is_none_or(|kind| !kinds.contains(&kind)) {
+        causes.push(Cause::unsupported("spec.type", kind, &kinds));
+    }
+    let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if ports.is_empty() && *kind != "ExternalName" && spec["clusterIP"] != "None" {
+        causes.push(Cause::required("spec.ports", ""));
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let number = port["port"].as_i64().unwrap_or_default();
+        if !(1..=65_535).contains(&number) {
+            let why = "must be between 1 and 65535, inclusive";
+            causes.push(Cause::invalid(format!("spec.ports[{index}].port"), &json!(number), why));
+        }
+        if ports.len() > 1 && port["name"].as_str().is_none_or(str::is_empty) {
+            causes.push(Cause::required(format!("spec.ports[{index}].name"), ""));
+        }
+    }
+    let Some(old) = old else { return };
+    let was_given = old["clusterIP"].as_str().is_some_and(|address| !address.is_empty());
+    if was_given && *kind != "ExternalName" && old["clusterIP"] != spec["clusterIP"] {
+        let address = &spec["clusterIPs"];
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &address[0], "may not change once set"));
+    }
+}

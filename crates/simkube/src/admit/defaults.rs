@@ -1,0 +1,222 @@
+//! What does the server fill in for the kinds every cluster has?
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::template::{complete_pod, complete_template, drop_empty, entries, put};
+use crate::SimCluster;
+use crate::kinds::KindId;
+use crate::object::Object;
+use crate::patch::merge;
+
+/// Kinds whose spec is stored without what empty values mean anyway.
+const COMPACTED: [KindId; 6] = [
+    KindId::POD,
+    KindId::SERVICE,
+    KindId::REPLICA_SET,
+    KindId::DEPLOYMENT,
+    KindId::STATEFUL_SET,
+    KindId::JOB,
+];
+
+/// Fills in the parts that differ from `before`.
+pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
+    if object.kind == KindId::SECRET {
+        complete_secret(object);
+    }
+    if object.kind == KindId::NAMESPACE && before.is_none() {
+        let meta = Arc::make_mut(&mut object.meta);
+        let name = meta.name.to_string();
+        meta.labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+        object.spec = Arc::new(json!({ "finalizers": ["kubernetes"] }));
+    }
+    if before.is_some_and(|before| Arc::ptr_eq(&before.spec, &object.spec)) || object.spec.is_null()
+    {
+        return;
+    }
+    let spec = Arc::make_mut(&mut object.spec);
+    if COMPACTED.contains(&object.kind) {
+        drop_empty(spec);
+    }
+    let Some(spec) = spec.as_object_mut() else { return };
+    match object.kind {
+        KindId::POD => complete_pod(spec),
+        KindId::REPLICA_SET => put(spec, "replicas", json!(1)),
+        KindId::DEPLOYMENT => complete_deployment(spec),
+        KindId::STATEFUL_SET => complete_stateful_set(spec),
+        KindId::JOB => complete_job(spec),
+        KindId::SERVICE => complete_service(spec, before),
+        KindId::CUSTOM_RESOURCE_DEFINITION => complete_definition(spec),
+        _ => {}
+    }
+    if let Some(template) = spec.get_mut("template") {
+        complete_template(template);
+    }
+}
+
+impl SimCluster {
+    /// Gives a new Service its address and a new Job its labels.
+    pub(crate) fn allocate(&mut self, object: &mut Object) {
+        match object.kind {
+            KindId::SERVICE => self.allocate_address(object),
+            KindId::JOB => label_job(object),
+            _ => {}
+        }
+    }
+
+    fn allocate_address(&mut self, object: &mut Object) {
+        if object.spec["type"] == "ExternalName" {
+            return;
+        }
+        let number = self.count();
+        let Some(spec) = Arc::make_mut(&mut object.spec).as_object_mut() else { return };
+        let [.., third, fourth] = number.to_be_bytes();
+        put(spec, "clusterIP", json!(format!("10.96.{third}.{fourth}")));
+        let address = spec["clusterIP"].clone();
+        put(spec, "clusterIPs", json!([address]));
+        if spec["type"] == "NodePort" || spec["type"] == "LoadBalancer" {
+            for (index, port) in (number..).zip(entries(spec, "ports")) {
+                put(port, "nodePort", json!(30_000 + index % 2_768));
+            }
+        }
+    }
+}
+
+fn complete_deployment(spec: &mut Map<String, Value>) {
+    put(spec, "replicas", json!(1));
+    put(spec, "revisionHistoryLimit", json!(10));
+    put(spec, "progressDeadlineSeconds", json!(600));
+    put(spec, "strategy", json!({}));
+    let Some(strategy) = inner(spec, "strategy") else { return };
+    put(strategy, "type", json!("RollingUpdate"));
+    if strategy["type"] != "RollingUpdate" {
+        return;
+    }
+    put(strategy, "rollingUpdate", json!({}));
+    if let Some(limits) = inner(strategy, "rollingUpdate") {
+        put(limits, "maxSurge", json!("25%"));
+        put(limits, "maxUnavailable", json!("25%"));
+    }
+}
+
+fn complete_stateful_set(spec: &mut Map<String, Value>) {
+    put(spec, "replicas", json!(1));
+    put(spec, "revisionHistoryLimit", json!(10));
+    put(spec, "podManagementPolicy", json!("OrderedReady"));
+    let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 0 } });
+    put(spec, "updateStrategy", strategy);
+    let retention = json!({ "whenDeleted": "Retain", "whenScaled": "Retain" });
+    put(spec, "persistentVolumeClaimRetentionPolicy", retention);
+}
+
+fn complete_job(spec: &mut Map<String, Value>) {
+    if !spec.contains_key("parallelism") {
+        put(spec, "completions", json!(1));
+    }
+    put(spec, "parallelism", json!(1));
+    put(spec, "backoffLimit", json!(6));
+    put(spec, "completionMode", json!("NonIndexed"));
+    put(spec, "suspend", json!(false));
+    put(spec, "manualSelector", json!(false));
+    put(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
+}
+
+/// A Job's pods are told apart by its uid.
+fn label_job(object: &mut Object) {
+    if object.spec["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (object.meta.uid.clone(), object.meta.name.clone());
+    let Some(spec) = Arc::make_mut(&mut object.spec).as_object_mut() else { return };
+    let selector = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
+    spec.insert("selector".to_owned(), selector);
+    let labels = json!({ "metadata": { "labels": {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    } } });
+    if let Some(template) = spec.get_mut("template") {
+        merge(template, &labels);
+    }
+}
+
+fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
+    put(spec, "type", json!("ClusterIP"));
+    put(spec, "sessionAffinity", json!("None"));
+    for port in entries(spec, "ports") {
+        put(port, "protocol", json!("TCP"));
+        if let Some(number) = port.get("port").cloned() {
+            put(port, "targetPort", number);
+        }
+    }
+    if spec["type"] == "ExternalName" {
+        return;
+    }
+    put(spec, "internalTrafficPolicy", json!("Cluster"));
+    put(spec, "ipFamilies", json!(["IPv4"]));
+    put(spec, "ipFamilyPolicy", json!("SingleStack"));
+    if spec.get("clusterIP") == Some(&json!("")) {
+        spec.remove("clusterIP");
+    }
+    // What was given at creation stays when an update leaves it out.
+    for field in ["clusterIP", "clusterIPs"] {
+        if let Some(given) = before.and_then(|before| before.spec.get(field)) {
+            put(spec, field, given.clone());
+        }
+    }
+}
+
+fn complete_definition(spec: &mut Map<String, Value>) {
+    put(spec, "conversion", json!({ "strategy": "None" }));
+    let Some(names) = inner(spec, "names") else { return };
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    put(names, "singular", json!(kind.to_lowercase()));
+    put(names, "listKind", json!(format!("{kind}List")));
+}
+
+fn inner<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
+    map.get_mut(field).and_then(Value::as_object_mut)
+}
+
+/// `stringData` is a way to write, not a way to store.
+fn complete_secret(object: &mut Object) {
+    if object.rest.contains_key("type") && !object.rest.contains_key("stringData") {
+        return;
+    }
+    let rest = Arc::make_mut(&mut object.rest);
+    if let Some(Value::Object(texts)) = rest.remove("stringData") {
+        let coded = |text: Value| json!(base64(text.as_str().unwrap_or_default().as_bytes()));
+        let coded = texts.into_iter().map(|(key, text)| (key, coded(text))).collect();
+        merge(rest.entry("data").or_insert(Value::Null), &Value::Object(coded));
+    }
+    rest.entry("type").or_insert_with(|| json!("Opaque"));
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let index = usize::try_from(bits >> (18 - 6 * place) & 63).expect("six bits");
+            let letter = char::from(LETTERS[index]);
+            text.push(if place <= chunk.len() { letter } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_pads_to_groups_of_four() {
+        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Names, labels, annotations, owners and finalizers: what may stand there?
+
+use serde_json::json;
+
+use crate::error::Cause;
+use crate::kinds::{Kind, KindId};
+use crate::object::{Object, OwnerReference};
+
+const LONGEST_SUBDOMAIN: usize = 253;
+const LONGEST_LABEL: usize = 63;
+/// All annotations of an object together, keys and values.
+const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+    characters, '-' or '.', and must start and end with an alphanumeric character (e.g. \
+    'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
+    characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  \
+    or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const DNS_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or \
+    '-', start with an alphabetic character, and end with an alphanumeric character (e.g. \
+    'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and \
+    must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or \
+    '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric \
+    characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
+    'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+    '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// What is wrong with the metadata of an object.
+pub(super) fn check(object: &Object, kind: &Kind) -> Vec<Cause> {
+    let meta = &object.meta;
+    let mut causes = Vec::new();
+    let name_problems = match object.kind {
+        KindId::NAMESPACE => dns_label(&meta.name),
+        KindId::SERVICE => dns_1035(&meta.name),
+        _ if &*kind.group == "rbac.authorization.k8s.io" => path_segment(&meta.name),
+        _ => subdomain(&meta.name),
+    };
+    for why in name_problems {
+        causes.push(Cause::invalid("metadata.name", &json!(meta.name), &why));
+    }
+    for (key, value) in &meta.labels {
+        for why in qualified_name(key) {
+            causes.push(Cause::invalid("metadata.labels", &json!(key), &why));
+        }
+        for why in label_value(value) {
+            causes.push(Cause::invalid("metadata.labels", &json!(value), &why));
+        }
+    }
+    let mut bytes = 0;
+    for (key, value) in &meta.annotations {
+        bytes += key.len() + value.len();
+        // Annotation keys may be written in capitals, label keys may not be longer.
+        for why in qualified_name(&key.to_lowercase()) {
+            causes.push(Cause::invalid("metadata.annotations", &json!(key), &why));
+        }
+    }
+    if bytes > MOST_ANNOTATION_BYTES {
+        let message = format!("Too long: may not be more than {MOST_ANNOTATION_BYTES} bytes");
+        causes.push(Cause::new("FieldValueTooLong", "metadata.annotations", message));
+    }
+    check_owners(&meta.owners, &mut causes);
+    for name in &meta.finalizers {
+        for why in qualified_name(name) {
+            causes.push(Cause::invalid("metadata.finalizers", &json!(name), &why));
+        }
+    }
+    causes
+}
+
+fn check_owners(owners: &[OwnerReference], causes: &mut Vec<Cause>) {
+    for owner in owners {
+        for (field, text, why) in [
+            ("apiVersion", &owner.api_version, "version must not be empty"),
+            ("kind", &owner.kind, "must not be empty"),
+            ("name", &owner.name, "must not be empty"),
+            ("uid", &owner.uid, "must not be empty"),
+        ] {
+            if text.is_empty() {
+                let field = format!("metadata.ownerReferences.{field}");
+                causes.push(Cause::invalid(field, &json!(text), why));
+            }
+        }
+    }
+    let mut controllers = owners.iter().filter(|owner| owner.controller == Some(true));
+    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+        let all: Vec<_> = owners.iter().map(OwnerReference::to_json).collect();
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for \
+             {} and {}",
+            first.name, second.name
+        );
+        causes.push(Cause::invalid("metadata.ownerReferences", &json!(all), &why));
+    }
+}
+
+fn too_long(most: usize) -> String {
+    format!("must be no more than {most} bytes")
+}
+
+fn subdomain(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > LONGEST_SUBDOMAIN {
+        problems.push(too_long(LONGEST_SUBDOMAIN));
+    }
+    if !name.split('.').all(is_dns_label) {
+        problems.push(SUBDOMAIN.to_owned());
+    }
+    problems
+}
+
+fn dns_label(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > LONGEST_LABEL {
+        problems.push(too_long(LONGEST_LABEL));
+    }
+    if !is_dns_label(name) {
+        problems.push(DNS_LABEL.to_owned());
+    }
+    problems
+}
+
+fn dns_1035(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > LONGEST_LABEL {
+        problems.push(too_long(LONGEST_LABEL));
+    }
+    if !is_dns_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        problems.push(DNS_1035.to_owned());
+    }
+    problems
+}
+
+fn path_segment(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ if name.contains('/') => vec!["may not contain '/'".to_owned()],
+        _ if name.contains('%') => vec!["may not contain '%'".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn is_dns_label(part: &str) -> bool {
+    let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = part.as_bytes();
+    bytes.iter().all(|byte| inner(byte) || *byte == b'-')
+        && bytes.first().is_some_and(inner)
+        && bytes.last().is_some_and(inner)
+}
+
+/// `name`, or `prefix/name` with a DNS subdomain as prefix.
+fn qualified_name(key: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let name = match key.split_once('/') {
+        None => key,
+        Some((_, name)) if name.contains('/') => {
+            return vec![format!(
+                "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and \
+                 must start and end with an alphanumeric character (e.g. 'MyName',  or \
+                 'my.name',  or '123-abc', regex used for validation is \
+                 '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain \
+                 prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+        Some(("", name)) => {
+            problems.push("prefix part must be non-empty".to_owned());
+            name
+        }
+        Some((prefix, name)) => {
+            problems.extend(subdomain(prefix).into_iter().map(|why| format!("prefix part {why}")));
+            name
+        }
+    };
+    if name.is_empty() {
+        problems.push("name part must be non-empty".to_owned());
+    } else if name.len() > LONGEST_LABEL {
+        problems.push(format!("name part {}", too_long(LONGEST_LABEL)));
+    }
+    if !is_label_text(name) {
+        problems.push(NAME_PART.to_owned());
+    }
+    problems
+}
+
+fn label_value(value: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if value.len() > LONGEST_LABEL {
+        problems.push(too_long(LONGEST_LABEL));
+    }
+    if !value.is_empty() && !is_label_text(value) {
+        problems.push(LABEL_VALUE.to_owned());
+    }
+    problems
+}
+
+fn is_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+}

@@ -1,0 +1,229 @@
+//! What does the server make of a pod template? Templates are compared and hashed, so what is
+//! filled in here must be what a real server fills in.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+/// Maps that are left out when they are empty.
+const PLAIN_MAPS: [&str; 6] =
+    ["annotations", "labels", "limits", "matchLabels", "nodeSelector", "requests"];
+/// Flags that are left out when they are false.
+const PLAIN_FLAGS: [&str; 8] = [
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "paused",
+    "publishNotReadyAddresses",
+    "stdin",
+    "stdinOnce",
+    "tty",
+];
+/// The mode of files made from secrets and the like: 0644.
+const FILE_MODE: i64 = 420;
+
+/// The spec all pods of a template share: the template's own, completed as for a pod.
+pub(crate) fn pod_spec(template: &Value) -> Arc<Value> {
+    let mut spec = template["spec"].clone();
+    if let Some(spec) = spec.as_object_mut() {
+        complete_pod(spec);
+    }
+    Arc::new(spec)
+}
+
+/// Removes what an empty value means anyway: nulls, empty lists and maps, false flags.
+pub(super) fn drop_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.retain(|key, value| {
+            drop_empty(value);
+            match value {
+                Value::Null => false,
+                Value::Array(list) => !list.is_empty(),
+                Value::Object(inner) => !inner.is_empty() || !PLAIN_MAPS.contains(&key.as_str()),
+                Value::Bool(false) => !PLAIN_FLAGS.contains(&key.as_str()),
+                _ => true,
+            }
+        }),
+        Value::Array(list) => list.iter_mut().for_each(drop_empty),
+        _ => {}
+    }
+}
+
+/// Completes the spec of a pod template.
+pub(super) fn complete_template(template: &mut Value) {
+    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        complete_spec(spec);
+    }
+}
+
+/// Completes the spec of a pod.
+pub(super) fn complete_pod(spec: &mut Map<String, Value>) {
+    complete_spec(spec);
+    put(spec, "enableServiceLinks", json!(true));
+    put(spec, "priority", json!(0));
+    put(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    for list in ["containers", "initContainers"] {
+        for container in entries(spec, list) {
+            request_what_is_limited(container);
+        }
+    }
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if let Value::Array(list) = tolerations {
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            if !list.iter().any(|one| one["key"] == key) {
+                list.push(json!({
+                    "key": key, "operator": "Exists", "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }));
+            }
+        }
+    }
+}
+
+fn complete_spec(spec: &mut Map<String, Value>) {
+    put(spec, "restartPolicy", json!("Always"));
+    put(spec, "terminationGracePeriodSeconds", json!(30));
+    put(spec, "dnsPolicy", json!("ClusterFirst"));
+    put(spec, "securityContext", json!({}));
+    put(spec, "schedulerName", json!("default-scheduler"));
+    if let Some(account) = spec.get("serviceAccountName").cloned() {
+        put(spec, "serviceAccount", account);
+    } else if let Some(account) = spec.get("serviceAccount").cloned() {
+        put(spec, "serviceAccountName", account);
+    }
+    let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in entries(spec, list) {
+            complete_container(container, on_host);
+        }
+    }
+    for volume in entries(spec, "volumes") {
+        complete_volume(volume);
+    }
+}
+
+fn complete_container(container: &mut Map<String, Value>, on_host: bool) {
+    put(container, "terminationMessagePath", json!("/dev/termination-log"));
+    put(container, "terminationMessagePolicy", json!("File"));
+    put(container, "resources", json!({}));
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let policy = if is_moving(image) { "Always" } else { "IfNotPresent" };
+    put(container, "imagePullPolicy", json!(policy));
+    for port in entries(container, "ports") {
+        put(port, "protocol", json!("TCP"));
+        if let (true, Some(number)) = (on_host, port.get("containerPort").cloned()) {
+            put(port, "hostPort", number);
+        }
+    }
+    for variable in entries(container, "env") {
+        if let Some(field) = variable.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef"))
+        {
+            put_in(field, "apiVersion", json!("v1"));
+        }
+    }
+    for probe in ["readinessProbe", "livenessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(probe).and_then(Value::as_object_mut) {
+            complete_probe(probe);
+        }
+    }
+    if let Some(hooks) = container.get_mut("lifecycle").and_then(Value::as_object_mut) {
+        for hook in hooks.values_mut().filter_map(Value::as_object_mut) {
+            complete_call(hook);
+        }
+    }
+}
+
+fn complete_probe(probe: &mut Map<String, Value>) {
+    put(probe, "timeoutSeconds", json!(1));
+    put(probe, "periodSeconds", json!(10));
+    put(probe, "successThreshold", json!(1));
+    put(probe, "failureThreshold", json!(3));
+    if let Some(call) = probe.get_mut("grpc") {
+        put_in(call, "service", json!(""));
+    }
+    complete_call(probe);
+}
+
+fn complete_call(parent: &mut Map<String, Value>) {
+    if let Some(call) = parent.get_mut("httpGet") {
+        put_in(call, "path", json!("/"));
+        put_in(call, "scheme", json!("HTTP"));
+    }
+}
+
+fn complete_volume(volume: &mut Map<String, Value>) {
+    if volume.keys().all(|key| key == "name") {
+        put(volume, "emptyDir", json!({}));
+    }
+    for source in ["secret", "configMap", "projected", "downwardAPI"] {
+        if let Some(source) = volume.get_mut(source) {
+            put_in(source, "defaultMode", json!(FILE_MODE));
+        }
+    }
+    if let Some(path) = volume.get_mut("hostPath") {
+        put_in(path, "type", json!(""));
+    }
+    if let Some(projected) = volume.get_mut("projected").and_then(Value::as_object_mut) {
+        for source in entries(projected, "sources") {
+            if let Some(token) = source.get_mut("serviceAccountToken") {
+                put_in(token, "expirationSeconds", json!(3_600));
+            }
+            if let Some(items) = source.get_mut("downwardAPI").and_then(Value::as_object_mut) {
+                name_field_versions(items);
+            }
+        }
+    }
+    if let Some(items) = volume.get_mut("downwardAPI").and_then(Value::as_object_mut) {
+        name_field_versions(items);
+    }
+}
+
+fn name_field_versions(parent: &mut Map<String, Value>) {
+    for item in entries(parent, "items") {
+        if let Some(field) = item.get_mut("fieldRef") {
+            put_in(field, "apiVersion", json!("v1"));
+        }
+    }
+}
+
+fn request_what_is_limited(container: &mut Map<String, Value>) {
+    let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
+    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+    for (resource, amount) in limits {
+        put_in(requests, &resource, amount);
+    }
+}
+
+/// Whether an image may be another one tomorrow: no tag, or `latest`.
+fn is_moving(image: &str) -> bool {
+    if image.contains('@') {
+        return false;
+    }
+    let last = image.rsplit('/').next().unwrap_or_default();
+    last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
+/// Fills in a field that is absent.
+pub(super) fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
+    if !map.contains_key(key) {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+fn put_in(parent: &mut Value, key: &str, value: Value) {
+    if let Some(map) = parent.as_object_mut() {
+        put(map, key, value);
+    }
+}
+
+/// The objects in a list.
+pub(super) fn entries<'a>(
+    parent: &'a mut Map<String, Value>,
+    list: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    let list = parent.get_mut(list).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter_map(Value::as_object_mut)
+}

@@ -1,0 +1,1 @@
+//! Tables: what the server adds to an object and what it refuses.

@@ -1,0 +1,107 @@
+//! What has lost its owners goes; what is deleted in the foreground waits for its dependents; what
+//! is deleted as an orphan maker lets its dependents go first.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::SimCluster;
+use crate::object::{Meta, Object};
+use crate::request::{Options, PatchKind, Propagation, Verb};
+use crate::store::Place;
+use crate::verbs::{FOREGROUND, ORPHAN};
+
+impl SimCluster {
+    /// Looks at one object that may have to go, or may have to be let go.
+    pub(crate) fn collect(&mut self, place: &Place, now: Timestamp) {
+        let Some(object) = self.store.get(place.kind, &place.key).cloned() else { return };
+        let has = |name: &str| object.meta.finalizers.iter().any(|one| one == name);
+        if object.meta.deleting.is_some() {
+            if has(ORPHAN) {
+                self.let_dependents_go(&object);
+            } else if has(FOREGROUND) {
+                self.delete_dependents_first(&object, now);
+            }
+            return;
+        }
+        self.delete_if_lost(&object, now);
+    }
+
+    /// An object goes when all its owners are gone, or wait for it.
+    fn delete_if_lost(&mut self, object: &Arc<Object>, now: Timestamp) {
+        let mut waiting = false;
+        for reference in &object.meta.owners {
+            let Some(owner) = self.by_uid(&reference.uid) else { continue };
+            let is_waiting = owner.meta.deleting.is_some()
+                && owner.meta.finalizers.iter().any(|name| name == FOREGROUND);
+            if !is_waiting {
+                return;
+            }
+            waiting = true;
+        }
+        if object.meta.owners.is_empty() {
+            return;
+        }
+        let propagation = if waiting { Propagation::Foreground } else { Propagation::Background };
+        let has_dependents = self.store.owned_by(&object.meta.uid).next().is_some();
+        let options = Options {
+            user: self.work.users.garbage.clone(),
+            expect_uid: Some(object.meta.uid.clone()),
+            propagation: (has_dependents || !waiting).then_some(propagation),
+            ..Options::default()
+        };
+        let kinds = self.kinds.clone();
+        self.delete_object(object, kinds.get(object.kind), &options, now)
+            .expect("the uid is the object's own");
+    }
+
+    /// Every dependent loses its reference to the object, then the object may go.
+    fn let_dependents_go(&mut self, object: &Arc<Object>) {
+        let dependents: Vec<Place> = self.store.owned_by(&object.meta.uid).cloned().collect();
+        for place in dependents {
+            let Some(dependent) = self.store.get(place.kind, &place.key).cloned() else { continue };
+            let mut meta = Meta::clone(&dependent.meta);
+            meta.owners.retain(|owner| owner.uid != object.meta.uid);
+            let after = Object { meta: Arc::new(meta), ..Object::clone(&dependent) };
+            let user = self.work.users.garbage.clone();
+            self.put(after, Verb::Patch(PatchKind::Merge), &user);
+        }
+        self.remove_finalizer(object, ORPHAN);
+    }
+
+    /// Every dependent is deleted; once none is left that blocks, the object may go.
+    fn delete_dependents_first(&mut self, object: &Arc<Object>, now: Timestamp) {
+        let dependents: Vec<Place> = self.store.owned_by(&object.meta.uid).cloned().collect();
+        for place in &dependents {
+            if let Some(dependent) = self.store.get(place.kind, &place.key).cloned()
+                && dependent.meta.deleting.is_none()
+            {
+                self.delete_if_lost(&dependent, now);
+            }
+        }
+        let is_blocked = self.owned_by(&object.meta.uid).any(|dependent| {
+            let mut owners = dependent.meta.owners.iter();
+            owners.any(|owner| {
+                owner.uid == object.meta.uid && owner.block_owner_deletion == Some(true)
+            })
+        });
+        if !is_blocked {
+            self.remove_finalizer(object, FOREGROUND);
+        }
+    }
+
+    fn remove_finalizer(&mut self, object: &Arc<Object>, name: &str) {
+        let Some(object) = self.by_uid(&object.meta.uid).cloned() else { return };
+        let user = self.work.users.garbage.clone();
+        let mut meta = Meta::clone(&object.meta);
+        meta.finalizers.retain(|one| one != name);
+        let may_go = meta.finalizers.is_empty() && meta.grace_seconds.unwrap_or_default() == 0;
+        if may_go {
+            self.withdraw(&object);
+            self.take(&object, Verb::Delete, &user);
+        } else {
+            let after = Object { meta: Arc::new(meta), ..Object::clone(&object) };
+            self.put(after, Verb::Patch(PatchKind::Merge), &user);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The kinds every cluster has.
+
+use std::sync::Arc;
+
+use super::{Generation, Kind, KindId, ScalePaths};
+
+impl KindId {
+    /// core/v1 Namespace.
+    pub const NAMESPACE: Self = Self(0);
+    /// core/v1 Node.
+    pub const NODE: Self = Self(1);
+    /// core/v1 Pod.
+    pub const POD: Self = Self(2);
+    /// core/v1 Service.
+    pub const SERVICE: Self = Self(3);
+    /// core/v1 ConfigMap.
+    pub const CONFIG_MAP: Self = Self(4);
+    /// core/v1 Secret.
+    pub const SECRET: Self = Self(5);
+    /// core/v1 ServiceAccount.
+    pub const SERVICE_ACCOUNT: Self = Self(6);
+    /// core/v1 Event.
+    pub const EVENT: Self = Self(7);
+    /// core/v1 ResourceQuota.
+    pub const RESOURCE_QUOTA: Self = Self(8);
+    /// apps/v1 ReplicaSet.
+    pub const REPLICA_SET: Self = Self(9);
+    /// apps/v1 Deployment.
+    pub const DEPLOYMENT: Self = Self(10);
+    /// apps/v1 StatefulSet.
+    pub const STATEFUL_SET: Self = Self(11);
+    /// batch/v1 Job.
+    pub const JOB: Self = Self(12);
+    /// networking.k8s.io/v1 Ingress.
+    pub const INGRESS: Self = Self(13);
+    /// coordination.k8s.io/v1 Lease.
+    pub const LEASE: Self = Self(14);
+    /// policy/v1 PodDisruptionBudget.
+    pub const POD_DISRUPTION_BUDGET: Self = Self(15);
+    /// apiextensions.k8s.io/v1 CustomResourceDefinition.
+    pub const CUSTOM_RESOURCE_DEFINITION: Self = Self(16);
+    /// discovery.k8s.io/v1 EndpointSlice.
+    pub const ENDPOINT_SLICE: Self = Self(17);
+}
+
+/// What a row says beyond its names.
+const STATUS: u8 = 1;
+const SCALE: u8 = 2;
+const COUNTS: u8 = 4;
+const CLUSTER: u8 = 8;
+const CONDITIONAL: u8 = 16;
+const RETURNS: u8 = 32;
+const ALL: u8 = 64;
+
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u8);
+
+/// group, version, kind, plural, short names, what else.
+const ROWS: [Row; 22] = [
+    ("", "v1", "Namespace", "namespaces", "ns", STATUS | CLUSTER),
+    ("", "v1", "Node", "nodes", "no", STATUS | CLUSTER),
+    ("", "v1", "Pod", "pods", "po", STATUS | COUNTS | RETURNS | ALL),
+    ("", "v1", "Service", "services", "svc", STATUS | RETURNS | ALL),
+    ("", "v1", "ConfigMap", "configmaps", "cm", 0),
+    ("", "v1", "Secret", "secrets", "", 0),
+    ("", "v1", "ServiceAccount", "serviceaccounts", "sa", RETURNS),
+    ("", "v1", "Event", "events", "ev", 0),
+    ("", "v1", "ResourceQuota", "resourcequotas", "quota", STATUS | RETURNS),
+    ("apps", "v1", "ReplicaSet", "replicasets", "rs", STATUS | SCALE | COUNTS | ALL),
+    ("apps", "v1", "Deployment", "deployments", "deploy", STATUS | SCALE | COUNTS | ALL),
+    ("apps", "v1", "StatefulSet", "statefulsets", "sts", STATUS | SCALE | COUNTS | ALL),
+    ("batch", "v1", "Job", "jobs", "", STATUS | COUNTS | ALL),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", STATUS | COUNTS),
+    ("coordination.k8s.io", "v1", "Lease", "leases", "", CONDITIONAL),
+    (
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        "pdb",
+        STATUS | COUNTS | CONDITIONAL,
+    ),
+    (
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "crd,crds",
+        STATUS | COUNTS | CLUSTER | CONDITIONAL,
+    ),
+    ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", COUNTS),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", 0),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", 0),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", CLUSTER),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", CLUSTER),
+];
+
+pub(super) fn kinds() -> Vec<Arc<Kind>> {
+    (0..).zip(ROWS).map(|(index, row)| Arc::new(kind(KindId(index), row))).collect()
+}
+
+fn kind(id: KindId, (group, version, kind, plural, short, flags): Row) -> Kind {
+    let has = |flag: u8| flags & flag != 0;
+    Kind {
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+        list_kind: format!("{kind}List").into(),
+        plural: plural.into(),
+        singular: kind.to_lowercase().into(),
+        short_names: short.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        categories: if has(ALL) { vec!["all".to_owned()] } else { Vec::new() },
+        namespaced: !has(CLUSTER),
+        has_status: has(STATUS),
+        scale: has(SCALE).then(|| ScalePaths {
+            wanted: "spec.replicas".to_owned(),
+            seen: "status.replicas".to_owned(),
+            selector: None,
+        }),
+        generation: if has(COUNTS) { Generation::Content } else { Generation::Never },
+        custom: false,
+        unconditional_update: !has(CONDITIONAL),
+        returns_deleted: has(RETURNS),
+        schema: None,
+        open_api: None,
+        columns: Vec::new(),
+        served: true,
+        stored_as: id,
+    }
+}

@@ -1,0 +1,138 @@
+//! The status of a pod the kubelet runs: a small struct in the store, JSON on the wire.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::behave::{ContainerState, Phase, PodState};
+use crate::object::whole_seconds;
+
+/// The conditions the kubelet (or the scheduler) writes; all others are somebody else's.
+const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
+
+/// The status of a pod the kubelet runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodStatus {
+    /// Where it runs.
+    pub node: Arc<str>,
+    /// Its address within the pod network, as a running number.
+    pub address: u32,
+    /// When the kubelet took it.
+    pub started: Timestamp,
+    /// What its containers do.
+    pub state: PodState,
+    /// Whether it counts as ready: containers and readiness gates.
+    pub ready: bool,
+    /// Since when `ready` is what it is, in whole seconds.
+    pub ready_since: Timestamp,
+    /// Conditions others wrote, readiness gates among them.
+    pub foreign: Arc<Vec<Value>>,
+}
+
+impl PodStatus {
+    /// Whether all these conditions, written by others, are true.
+    pub fn gates_open(&self, gates: &[String]) -> bool {
+        gates.iter().all(|gate| {
+            let is_open = |one: &Value| one["type"] == gate.as_str() && one["status"] == "True";
+            self.foreign.iter().any(is_open)
+        })
+    }
+
+    /// The conditions in a status that are not the kubelet's own.
+    pub fn foreign_conditions(status: &Value) -> Vec<Value> {
+        let list = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_own =
+            |one: &&Value| one["type"].as_str().is_some_and(|name| OWN_CONDITIONS.contains(&name));
+        list.iter().filter(|one| !is_own(one)).cloned().collect()
+    }
+
+    /// `status` as HTTP sends it.
+    pub fn to_json(&self, spec: &Value) -> Value {
+        let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let started = whole_seconds(self.started).to_string();
+        let mut status = json!({
+            "phase": self.state.phase.name(),
+            "hostIP": "127.0.0.1", "hostIPs": [{ "ip": "127.0.0.1" }],
+            "startTime": started,
+            "qosClass": "BestEffort",
+            "conditions": self.conditions(containers),
+            "containerStatuses":
+                containers.iter().map(|one| self.container(one)).collect::<Vec<_>>(),
+        });
+        if self.state.phase != Phase::Pending {
+            let address = self.ip();
+            status["podIPs"] = json!([{ "ip": address }]);
+            status["podIP"] = json!(address);
+        }
+        status
+    }
+
+    /// Its address within the pod network.
+    pub fn ip(&self) -> String {
+        let [_, second, third, fourth] = self.address.to_be_bytes();
+        format!("10.{}.{third}.{fourth}", second.saturating_add(1))
+    }
+
+    fn conditions(&self, containers: &[Value]) -> Vec<Value> {
+        let since = whole_seconds(self.state.since);
+        let names: Vec<&str> = containers.iter().filter_map(|one| one["name"].as_str()).collect();
+        let unready = format!("containers with unready status: [{}]", names.join(" "));
+        let mut list = vec![
+            condition("PodScheduled", true, self.started, None),
+            condition("Initialized", true, self.started, None),
+        ];
+        let why_containers = match (self.state.ready, self.state.phase.has_ended()) {
+            (true, _) => None,
+            (false, true) => Some(("PodCompleted", "")),
+            (false, false) => Some(("ContainersNotReady", unready.as_str())),
+        };
+        let why_pod = match (self.ready, self.state.ready) {
+            (true, _) => None,
+            (false, true) => Some(("ReadinessGatesNotReady", "")),
+            (false, false) => why_containers,
+        };
+        list.push(condition("ContainersReady", self.state.ready, since, why_containers));
+        list.push(condition("Ready", self.ready, self.ready_since, why_pod));
+        list.extend(self.foreign.iter().cloned());
+        list
+    }
+
+    fn container(&self, container: &Value) -> Value {
+        let state = match self.state.container {
+            ContainerState::Waiting(reason) => json!({ "waiting": { "reason": reason } }),
+            ContainerState::Running(since) => {
+                json!({ "running": { "startedAt": whole_seconds(since).to_string() } })
+            }
+            ContainerState::Terminated { exit_code, started, finished } => json!({ "terminated": {
+                "exitCode": exit_code,
+                "reason": if exit_code == 0 { "Completed" } else { "Error" },
+                "startedAt": whole_seconds(started).to_string(),
+                "finishedAt": whole_seconds(finished).to_string(),
+            } }),
+        };
+        json!({
+            "name": container["name"], "image": container["image"], "imageID": "",
+            "ready": self.state.ready,
+            "started": matches!(self.state.container, ContainerState::Running(_)),
+            "restartCount": self.state.restarts, "state": state,
+        })
+    }
+}
+
+fn condition(kind: &str, on: bool, since: Timestamp, why: Option<(&str, &str)>) -> Value {
+    let mut map = Map::new();
+    let mut put = |key: &str, text: &str| {
+        map.insert(key.to_owned(), json!(text));
+    };
+    put("type", kind);
+    put("status", if on { "True" } else { "False" });
+    put("lastTransitionTime", &whole_seconds(since).to_string());
+    if let Some((reason, message)) = why {
+        put("reason", reason);
+        if !message.is_empty() {
+            put("message", message);
+        }
+    }
+    Value::Object(map)
+}

@@ -1,0 +1,329 @@
+//! Where do the objects live, and what has happened to them? Objects by kind and key, the log
+//! watches are served from, the log of writes, and who owns whom.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::kinds::KindId;
+use crate::object::{Key, Object};
+use crate::request::Verb;
+
+/// How many events of one kind a watch can go back. A client that is further behind lists again.
+const EVENTS_KEPT: usize = 10_000;
+/// How many writes the log of writes remembers.
+const WRITES_KEPT: usize = 10_000;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was made.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// One entry of the log watches are served from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// What happened.
+    pub change: Change,
+    /// The object afterwards; of a deleted one the last state, with the version of its deletion.
+    pub object: Arc<Object>,
+}
+
+/// One accepted write, with what it replaced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The cluster's version it made.
+    pub version: u64,
+    /// How it was asked for.
+    pub verb: Verb,
+    /// By whom.
+    pub user: Arc<str>,
+    /// What happened.
+    pub change: Change,
+    /// The object before, if there was one.
+    pub before: Option<Arc<Object>>,
+    /// The object afterwards; of a deleted one the last state.
+    pub after: Arc<Object>,
+}
+
+/// The version a watch asks for is no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {asked} ({oldest})")]
+pub struct Gone {
+    /// What was asked for.
+    pub asked: u64,
+    /// The oldest version that can be asked for.
+    pub oldest: u64,
+}
+
+/// An object's place among all kinds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The kind it is stored under.
+    pub kind: KindId,
+    /// Where in that kind.
+    pub key: Key,
+}
+
+/// All objects of a cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Store {
+    version: u64,
+    shelves: Vec<Shelf>,
+    places: BTreeMap<Arc<str>, Place>,
+    owned: BTreeMap<Arc<str>, BTreeSet<Place>>,
+    writes: VecDeque<Write>,
+}
+
+/// The objects of one kind.
+#[derive(Clone, Debug, Default)]
+struct Shelf {
+    objects: BTreeMap<Key, Arc<Object>>,
+    log: VecDeque<Event>,
+    horizon: u64,
+}
+
+impl Store {
+    /// The version of the last write.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Makes room for so many kinds.
+    pub(crate) fn widen(&mut self, kinds: usize) {
+        let horizon = self.version;
+        let empty = || Shelf { horizon, ..Shelf::default() };
+        self.shelves.resize_with(kinds.max(self.shelves.len()), empty);
+    }
+
+    pub(crate) fn get(&self, kind: KindId, key: &Key) -> Option<&Arc<Object>> {
+        self.shelf(kind).objects.get(key)
+    }
+
+    /// All objects of a kind in one namespace, or in all (`""`), sorted.
+    pub(crate) fn list<'a>(
+        &'a self,
+        kind: KindId,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Object>> {
+        let first = Key::new(namespace, "");
+        let range = self.shelf(kind).objects.range(first..);
+        range
+            .take_while(move |(key, _)| namespace.is_empty() || *key.namespace == *namespace)
+            .map(|(_, object)| object)
+    }
+
+    /// Where the object with this uid is.
+    pub(crate) fn place(&self, uid: &str) -> Option<&Place> {
+        self.places.get(uid)
+    }
+
+    /// What names the object with this uid as an owner.
+    pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Place> {
+        self.owned.get(uid).into_iter().flatten()
+    }
+
+    /// Whether anything of a kind is in a namespace.
+    pub(crate) fn has_any(&self, kind: KindId, namespace: &str) -> bool {
+        self.list(kind, namespace).next().is_some()
+    }
+
+    /// What happened to a kind after a version.
+    pub(crate) fn events_after(
+        &self,
+        kind: KindId,
+        version: u64,
+    ) -> Result<impl Iterator<Item = &Event>, Gone> {
+        let shelf = self.shelf(kind);
+        if version < shelf.horizon {
+            return Err(Gone { asked: version, oldest: shelf.horizon });
+        }
+        let start = shelf.log.partition_point(|event| event.object.version <= version);
+        Ok(shelf.log.range(start..))
+    }
+
+    /// The remembered writes after a version.
+    pub(crate) fn writes_after(&self, version: u64) -> impl Iterator<Item = &Write> {
+        let start = self.writes.partition_point(|write| write.version <= version);
+        self.writes.range(start..)
+    }
+
+    pub(crate) fn last_write(&self) -> Option<&Write> {
+        self.writes.back()
+    }
+
+    /// Forgets all events, as a server that was just compacted.
+    pub(crate) fn compact(&mut self) {
+        for shelf in &mut self.shelves {
+            shelf.log.clear();
+            shelf.horizon = self.version;
+        }
+    }
+
+    /// Stores a new object or a new state of one.
+    pub(crate) fn put(&mut self, mut object: Object, verb: Verb, user: &Arc<str>) -> Arc<Object> {
+        self.version += 1;
+        object.version = self.version;
+        let object = Arc::new(object);
+        let before = self.shelf_mut(object.kind).objects.insert(object.key(), object.clone());
+        self.index_owners(before.as_ref(), Some(&object));
+        let change = if before.is_some() { Change::Modified } else { Change::Added };
+        self.record(change, verb, user, before, object.clone());
+        object
+    }
+
+    /// Takes an object out.
+    pub(crate) fn take(
+        &mut self,
+        before: &Arc<Object>,
+        verb: Verb,
+        user: &Arc<str>,
+    ) -> Arc<Object> {
+        self.version += 1;
+        self.shelf_mut(before.kind).objects.remove(&before.key());
+        self.index_owners(Some(before), None);
+        let last = Arc::new(Object { version: self.version, ..Object::clone(before) });
+        self.record(Change::Deleted, verb, user, Some(before.clone()), last.clone());
+        last
+    }
+
+    fn record(
+        &mut self,
+        change: Change,
+        verb: Verb,
+        user: &Arc<str>,
+        before: Option<Arc<Object>>,
+        after: Arc<Object>,
+    ) {
+        let shelf = self.shelf_mut(after.kind);
+        shelf.log.push_back(Event { change, object: after.clone() });
+        if shelf.log.len() > EVENTS_KEPT
+            && let Some(oldest) = shelf.log.pop_front()
+        {
+            shelf.horizon = oldest.object.version;
+        }
+        let version = self.version;
+        self.writes.push_back(Write { version, verb, user: user.clone(), change, before, after });
+        if self.writes.len() > WRITES_KEPT {
+            self.writes.pop_front();
+        }
+    }
+
+    fn index_owners(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+        match (before, after) {
+            (Some(before), Some(after)) if before.meta.owners == after.meta.owners => return,
+            _ => {}
+        }
+        if let Some(before) = before {
+            let place = before.place();
+            for owner in &before.meta.owners {
+                if let Some(dependents) = self.owned.get_mut(&owner.uid) {
+                    dependents.remove(&place);
+                    if dependents.is_empty() {
+                        self.owned.remove(&owner.uid);
+                    }
+                }
+            }
+            if after.is_none() {
+                self.places.remove(&before.meta.uid);
+            }
+        }
+        if let Some(after) = after {
+            let place = after.place();
+            for owner in &after.meta.owners {
+                self.owned.entry(owner.uid.clone()).or_default().insert(place.clone());
+            }
+            if before.is_none() {
+                self.places.insert(after.meta.uid.clone(), place);
+            }
+        }
+    }
+
+    fn shelf(&self, kind: KindId) -> &Shelf {
+        &self.shelves[usize::from(kind.0)]
+    }
+
+    fn shelf_mut(&mut self, kind: KindId) -> &mut Shelf {
+        &mut self.shelves[usize::from(kind.0)]
+    }
+}
+
+impl Object {
+    /// Its place among all kinds.
+    pub fn place(&self) -> Place {
+        Place { kind: self.kind, key: self.key() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn store_with(count: usize) -> Store {
+        let mut store = Store::default();
+        store.widen(8);
+        for index in 0..count {
+            store.put(config_map(&format!("n{index}")), Verb::Create, &"test".into());
+        }
+        store
+    }
+
+    fn config_map(name: &str) -> Object {
+        let wire = json!({"metadata": {"name": name, "namespace": "a", "uid": name}});
+        Object::from_json(KindId::CONFIG_MAP, wire).unwrap()
+    }
+
+    #[test]
+    fn a_watch_goes_on_where_it_stopped() {
+        let store = store_with(3);
+        let after = |version| {
+            let events = store.events_after(KindId::CONFIG_MAP, version).unwrap();
+            events.map(|event| event.object.version).collect::<Vec<_>>()
+        };
+        assert_eq!(after(0), [1, 2, 3]);
+        assert_eq!(after(2), [3]);
+        assert!(after(9).is_empty());
+    }
+
+    #[test]
+    fn what_is_too_long_ago_is_gone() {
+        let mut store = store_with(EVENTS_KEPT + 5);
+        assert_eq!(
+            store.events_after(KindId::CONFIG_MAP, 4).err(),
+            Some(Gone { asked: 4, oldest: 5 })
+        );
+        assert!(store.events_after(KindId::CONFIG_MAP, 5).is_ok());
+        store.compact();
+        let now = store.version();
+        assert!(store.events_after(KindId::CONFIG_MAP, now - 1).is_err());
+        assert!(store.events_after(KindId::CONFIG_MAP, now).is_ok());
+    }
+
+    #[test]
+    fn lists_are_cut_at_the_namespace() {
+        let mut store = store_with(2);
+        let other = json!({"metadata": {"name": "x", "namespace": "b", "uid": "x"}});
+        let other = Object::from_json(KindId::CONFIG_MAP, other).unwrap();
+        store.put(other, Verb::Create, &"test".into());
+        assert_eq!(store.list(KindId::CONFIG_MAP, "a").count(), 2);
+        assert_eq!(store.list(KindId::CONFIG_MAP, "b").count(), 1);
+        assert_eq!(store.list(KindId::CONFIG_MAP, "").count(), 3);
+    }
+
+    #[test]
+    fn every_write_is_remembered_with_what_it_replaced() {
+        let mut store = store_with(1);
+        let key = Key::new("a", "n0");
+        let before = store.get(KindId::CONFIG_MAP, &key).unwrap().clone();
+        store.take(&before, Verb::Delete, &"me".into());
+        let write = store.last_write().unwrap();
+        assert_eq!((write.version, write.change, &*write.user), (2, Change::Deleted, "me"));
+        assert_eq!(write.before, Some(before));
+        assert_eq!(store.writes_after(1).count(), 1);
+    }
+}

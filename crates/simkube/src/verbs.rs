@@ -1,0 +1,124 @@
+//! What does each verb do? One entry for every caller, in process or over HTTP.
+
+mod change;
+mod create;
+mod delete;
+mod list;
+mod patch;
+mod pods;
+mod scale;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::SimCluster;
+use crate::error::ApiError;
+use crate::kinds::{Kind, KindId};
+use crate::object::{Key, Object};
+use crate::request::{Content, Reply, Request, Subresource, Verb};
+
+pub(crate) use delete::{FOREGROUND, ORPHAN};
+pub(crate) use list::Filter;
+
+impl SimCluster {
+    /// Answers one request at the moment `now`.
+    pub fn call(&mut self, request: &Request, now: Timestamp) -> Result<Reply, ApiError> {
+        let kinds = self.kinds.clone();
+        let kind = kinds.get(request.kind);
+        let mut reply = match (request.verb, request.subresource) {
+            (Verb::List, Subresource::None) => self.list_verb(request, kind),
+            (Verb::DeleteCollection, Subresource::None) => {
+                self.delete_collection(request, kind, now)
+            }
+            (Verb::Get, Subresource::None) => self.find(request, kind).map(Reply::object),
+            (Verb::Get, Subresource::Status) if kind.has_status => {
+                self.find(request, kind).map(Reply::object)
+            }
+            (Verb::Create, Subresource::None) => self.create(request, kind, now),
+            (Verb::Update, Subresource::None) => self.update(request, kind, now),
+            (Verb::Update, Subresource::Status) if kind.has_status => {
+                self.update(request, kind, now)
+            }
+            (Verb::Patch(_), Subresource::None) => self.patch(request, kind, now),
+            (Verb::Patch(_), Subresource::Status) if kind.has_status => {
+                self.patch(request, kind, now)
+            }
+            (Verb::Delete, Subresource::None) => self.delete(request, kind, now),
+            (Verb::Get | Verb::Update | Verb::Patch(_), Subresource::Scale)
+                if kind.scale.is_some() =>
+            {
+                self.scale(request, kind, now)
+            }
+            (Verb::Create, Subresource::Eviction) if request.kind == KindId::POD => {
+                self.evict(request, kind, now)
+            }
+            (Verb::Create, Subresource::Binding) if request.kind == KindId::POD => {
+                self.bind(request, kind, now)
+            }
+            _ => Err(no_such_resource()),
+        }?;
+        if kind.stored_as != request.kind {
+            as_version(&mut reply, request.kind);
+        }
+        Ok(reply)
+    }
+
+    /// The object a request names, if it is not older than the request allows.
+    fn find(&self, request: &Request, kind: &Kind) -> Result<Arc<Object>, ApiError> {
+        let current = self.version();
+        if let Some(asked) = request.options.resource_version.filter(|asked| *asked > current) {
+            return Err(ApiError::too_large_version(asked, current));
+        }
+        let key = Key { namespace: request.namespace.clone(), name: request.name.clone() };
+        let found = self.store.get(kind.stored_as, &key);
+        found.cloned().ok_or_else(|| ApiError::not_found(kind, &request.name))
+    }
+}
+
+/// Refuses a body that says it is something else than the path says.
+fn check_type(kind: &Kind, body: &Value) -> Result<(), ApiError> {
+    let api_version = body["apiVersion"].as_str().filter(|text| !text.is_empty());
+    let expected = kind.api_version();
+    if let Some(found) = api_version.filter(|found| **found != expected) {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({found}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    let name = body["kind"].as_str().filter(|text| !text.is_empty());
+    if let Some(found) = name.filter(|found| **found != *kind.kind) {
+        return Err(ApiError::bad_request(format!(
+            "{found} in version {:?} cannot be handled as a {}: no kind {found:?} is registered \
+             for version {expected:?}",
+            kind.version, kind.kind
+        )));
+    }
+    Ok(())
+}
+
+/// What the server says for a path it does not know.
+fn no_such_resource() -> ApiError {
+    ApiError {
+        code: 404,
+        reason: "NotFound",
+        message: "the server could not find the requested resource".to_owned(),
+        details: None,
+    }
+}
+
+fn as_version(reply: &mut Reply, kind: KindId) {
+    match &mut reply.content {
+        Content::Object(object) => *object = object.as_kind(kind),
+        Content::List(list) => {
+            list.kind = kind;
+            for item in &mut list.items {
+                *item = item.as_kind(kind);
+            }
+        }
+        Content::Json(_) | Content::Deleted(_) => {}
+    }
+}

@@ -1,0 +1,233 @@
+//! Update, and what update and patch share: from an old state and a wanted one to the new state.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::check_type;
+use crate::SimCluster;
+use crate::admit;
+use crate::error::{ApiError, Cause};
+use crate::kinds::{Generation, Kind, KindId};
+use crate::object::Object;
+use crate::pod_status::PodStatus;
+use crate::request::{Content, Reply, Request, Subresource, Verb};
+
+impl SimCluster {
+    pub(super) fn update(
+        &mut self,
+        request: &Request,
+        kind: &Kind,
+        now: Timestamp,
+    ) -> Result<Reply, ApiError> {
+        check_type(kind, &request.body)?;
+        let wanted = Object::from_json(kind.stored_as, request.body.clone())?;
+        if !wanted.meta.name.is_empty() && wanted.meta.name != request.name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                wanted.meta.name, request.name
+            )));
+        }
+        if !wanted.meta.namespace.is_empty() && wanted.meta.namespace != request.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the \
+                 request",
+            ));
+        }
+        let before = self.find(request, kind)?;
+        if wanted.version == 0 && !kind.unconditional_update {
+            let field = "metadata.resourceVersion";
+            let cause = Cause::invalid(field, &json!(0), "must be specified for an update");
+            return Err(ApiError::invalid(kind, &request.name, vec![cause]));
+        }
+        let uid = &wanted.meta.uid;
+        if !uid.is_empty() && *uid != before.meta.uid {
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                before.meta.uid
+            );
+            return Err(ApiError::conflict(kind, &request.name, &why));
+        }
+        self.change(request, kind, before, wanted, now)
+    }
+
+    /// Brings a stored object to the wanted state, as far as the request may.
+    pub(super) fn change(
+        &mut self,
+        request: &Request,
+        kind: &Kind,
+        before: Arc<Object>,
+        mut wanted: Object,
+        now: Timestamp,
+    ) -> Result<Reply, ApiError> {
+        if wanted.version != 0 && wanted.version != before.version {
+            return Err(ApiError::stale(kind, &request.name));
+        }
+        admit::check_shape(kind, &wanted)?;
+        let mut causes = Vec::new();
+        let warnings = admit::unknown_fields(kind, &wanted, request.options.field_validation)?;
+        keep_what_the_server_owns(&before, &mut wanted, kind, &mut causes);
+        keep_the_other_side(&before, &mut wanted, kind, request.subresource);
+        admit::complete_changed(&mut wanted, &before, kind);
+        share_equal_parts(&before, &mut wanted);
+        let content = has_new_content(&before, &wanted, kind);
+        if content && kind.generation == Generation::Content {
+            Arc::make_mut(&mut wanted.meta).generation += 1;
+        }
+        causes.extend(admit::check_changed(&wanted, &before, kind));
+        if !causes.is_empty() {
+            return Err(ApiError::invalid(kind, &request.name, causes));
+        }
+        let stored = self.settle_change(request, kind, before, wanted, now)?;
+        Ok(Reply { content: Content::Object(stored), created: false, warnings })
+    }
+
+    /// The end of a change: nothing, gone for good, or stored.
+    fn settle_change(
+        &mut self,
+        request: &Request,
+        kind: &Kind,
+        before: Arc<Object>,
+        mut wanted: Object,
+        now: Timestamp,
+    ) -> Result<Arc<Object>, ApiError> {
+        let options = &request.options;
+        if is_same(&before, &wanted) {
+            return Ok(before);
+        }
+        if before.kind == KindId::CUSTOM_RESOURCE_DEFINITION
+            && !Arc::ptr_eq(&before.spec, &wanted.spec)
+        {
+            self.install(&mut wanted, kind, options, now)?;
+        }
+        if options.dry_run {
+            wanted.version = before.version;
+            return Ok(Arc::new(wanted));
+        }
+        let meta = &wanted.meta;
+        let may_go = meta.deleting.is_some()
+            && meta.finalizers.is_empty()
+            && meta.grace_seconds.unwrap_or(0) == 0
+            && !(before.kind == KindId::NAMESPACE && has_finalizers(&wanted.spec));
+        if !may_go {
+            return Ok(self.put(wanted, request.verb, options.writer()));
+        }
+        let last = Arc::new(Object { version: before.version, ..wanted });
+        self.withdraw(&last);
+        Ok(self.take(&last, Verb::Delete, options.writer()))
+    }
+}
+
+fn has_finalizers(spec: &Value) -> bool {
+    spec["finalizers"].as_array().is_some_and(|list| !list.is_empty())
+}
+
+/// Puts back the metadata no writer may change, and tells who tried.
+fn keep_what_the_server_owns(
+    before: &Object,
+    wanted: &mut Object,
+    kind: &Kind,
+    causes: &mut Vec<Cause>,
+) {
+    if Arc::ptr_eq(&before.meta, &wanted.meta) {
+        return;
+    }
+    let old = &before.meta;
+    let meta = Arc::make_mut(&mut wanted.meta);
+    let named = [
+        ("metadata.name", &meta.name, &old.name),
+        ("metadata.namespace", &meta.namespace, &old.namespace),
+        ("metadata.uid", &meta.uid, &old.uid),
+    ];
+    for (field, new, old) in named {
+        if !new.is_empty() && new != old && (kind.namespaced || field != "metadata.namespace") {
+            causes.push(Cause::invalid(field, &json!(new), "field is immutable"));
+        }
+    }
+    meta.name = old.name.clone();
+    meta.namespace = old.namespace.clone();
+    meta.uid = old.uid.clone();
+    meta.generate_name = old.generate_name.clone();
+    meta.generation = old.generation;
+    meta.created = old.created;
+    meta.deleting = old.deleting;
+    meta.grace_seconds = old.grace_seconds;
+    if old.deleting.is_some() {
+        let new = meta.finalizers.iter().filter(|name| !old.finalizers.contains(name));
+        let new: Vec<&String> = new.collect();
+        if !new.is_empty() {
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new \
+                 finalizers []string{{{}}}",
+                new.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+            );
+            causes.push(Cause::forbidden("metadata.finalizers", &why));
+        }
+    }
+}
+
+/// A status write leaves the rest alone, any other write leaves the status alone.
+fn keep_the_other_side(
+    before: &Object,
+    wanted: &mut Object,
+    kind: &Kind,
+    subresource: Subresource,
+) {
+    wanted.pod = before.pod.clone();
+    if subresource == Subresource::Status {
+        if let Some(pod) = &before.pod {
+            let foreign = PodStatus::foreign_conditions(&wanted.status);
+            if *pod.foreign != foreign {
+                wanted.pod = Some(Arc::new(PodStatus {
+                    foreign: Arc::new(foreign),
+                    ..PodStatus::clone(pod)
+                }));
+            }
+            wanted.status = before.status.clone();
+        }
+        wanted.spec = before.spec.clone();
+        wanted.rest = before.rest.clone();
+        if kind.custom {
+            wanted.meta = before.meta.clone();
+        }
+        return;
+    }
+    if kind.has_status {
+        wanted.status = before.status.clone();
+    }
+    if let Some(pod) = &before.pod
+        && wanted.spec["nodeName"] == *pod.node
+        && let Some(spec) = Arc::make_mut(&mut wanted.spec).as_object_mut()
+    {
+        // Added when it was read; the stored spec is shared by all pods of a template.
+        spec.remove("nodeName");
+    }
+}
+
+/// Parts that are equal become the old ones, so that readers see by pointer what changed.
+fn share_equal_parts(before: &Object, wanted: &mut Object) {
+    fn share<T: PartialEq>(old: &Arc<T>, new: &mut Arc<T>) {
+        if !Arc::ptr_eq(old, new) && **old == **new {
+            *new = old.clone();
+        }
+    }
+    share(&before.meta, &mut wanted.meta);
+    share(&before.spec, &mut wanted.spec);
+    share(&before.status, &mut wanted.status);
+    share(&before.rest, &mut wanted.rest);
+}
+
+fn has_new_content(before: &Object, wanted: &Object, kind: &Kind) -> bool {
+    !Arc::ptr_eq(&before.spec, &wanted.spec)
+        || !Arc::ptr_eq(&before.rest, &wanted.rest)
+        || (!kind.has_status && !Arc::ptr_eq(&before.status, &wanted.status))
+}
+
+fn is_same(before: &Object, wanted: &Object) -> bool {
+    Arc::ptr_eq(&before.meta, &wanted.meta)
+        && Arc::ptr_eq(&before.spec, &wanted.spec)
+        && Arc::ptr_eq(&before.status, &wanted.status)
+        && Arc::ptr_eq(&before.rest, &wanted.rest)
+        && before.pod == wanted.pod
+}

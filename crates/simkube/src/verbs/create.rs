@@ -1,0 +1,163 @@
+//! Create: from a body to a stored object.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::check_type;
+use crate::SimCluster;
+use crate::admit;
+use crate::error::{ApiError, Cause};
+use crate::kinds::{Generation, Kind, KindId};
+use crate::object::{Object, whole_seconds};
+use crate::request::{Content, Options, Reply, Request, Verb};
+
+/// The longest name a generated suffix is put behind.
+const LONGEST_BASE: usize = 58;
+/// The letters generated names are made of: no vowels, nothing that looks like another.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Spreads consecutive numbers over all five-letter suffixes; has no divisor in common with 27.
+const SPREAD: u64 = 7_368_787;
+
+impl SimCluster {
+    pub(super) fn create(
+        &mut self,
+        request: &Request,
+        kind: &Kind,
+        now: Timestamp,
+    ) -> Result<Reply, ApiError> {
+        check_type(kind, &request.body)?;
+        let mut object = Object::from_json(kind.stored_as, request.body.clone())?;
+        let meta = Arc::make_mut(&mut object.meta);
+        if kind.namespaced {
+            if meta.namespace.is_empty() {
+                meta.namespace = request.namespace.clone();
+            } else if meta.namespace != request.namespace {
+                return Err(ApiError::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on \
+                     the request",
+                ));
+            }
+        } else {
+            meta.namespace = Arc::default();
+        }
+        if object.version != 0 {
+            return Err(ApiError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        admit::check_shape(kind, &object)?;
+        let warnings = admit::unknown_fields(kind, &object, request.options.field_validation)?;
+        admit::complete(&mut object, kind);
+        let stored = self.create_object(object, kind, &request.options, now)?;
+        Ok(Reply { content: Content::Object(stored), created: true, warnings })
+    }
+
+    /// Stores a new object whose defaults are filled in already.
+    pub(crate) fn create_object(
+        &mut self,
+        mut object: Object,
+        kind: &Kind,
+        options: &Options,
+        now: Timestamp,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.name(&mut object, kind)?;
+        self.check_namespace(&object, kind)?;
+        self.begin(&mut object, kind, now);
+        let causes = admit::check_new(&object, kind);
+        if !causes.is_empty() {
+            return Err(ApiError::invalid(kind, &object.meta.name, causes));
+        }
+        self.allocate(&mut object);
+        self.check_quota(&object, kind)?;
+        if self.store.get(object.kind, &object.key()).is_some() {
+            return Err(ApiError::already_exists(kind, &object.meta.name));
+        }
+        self.install(&mut object, kind, options, now)?;
+        if options.dry_run {
+            return Ok(Arc::new(object));
+        }
+        Ok(self.put(object, Verb::Create, options.writer()))
+    }
+
+    fn name(&mut self, object: &mut Object, kind: &Kind) -> Result<(), ApiError> {
+        if !object.meta.name.is_empty() {
+            return Ok(());
+        }
+        if object.meta.generate_name.is_empty() {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(ApiError::invalid(kind, "", vec![cause]));
+        }
+        let number = self.count();
+        let meta = Arc::make_mut(&mut object.meta);
+        meta.name = generated(&meta.generate_name, number).into();
+        Ok(())
+    }
+
+    /// What only the server decides about a new object.
+    fn begin(&mut self, object: &mut Object, kind: &Kind, now: Timestamp) {
+        let uid = format!("00000000-0000-4000-8000-{:012x}", self.count());
+        let meta = Arc::make_mut(&mut object.meta);
+        meta.uid = uid.into();
+        meta.created = whole_seconds(now);
+        meta.deleting = None;
+        meta.grace_seconds = None;
+        meta.generation = i64::from(kind.generation == Generation::Content);
+        if kind.has_status {
+            object.status = admit::first_status(object);
+        }
+    }
+
+    fn check_namespace(&self, object: &Object, kind: &Kind) -> Result<(), ApiError> {
+        if !kind.namespaced {
+            return Ok(());
+        }
+        let namespace = &object.meta.namespace;
+        let kinds = &self.kinds;
+        let Some(found) = self.get(KindId::NAMESPACE, "", namespace) else {
+            return Err(ApiError::not_found(kinds.get(KindId::NAMESPACE), namespace));
+        };
+        if found.meta.deleting.is_none() {
+            return Ok(());
+        }
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut refusal = ApiError::forbidden(kind, &object.meta.name, &why);
+        if let Some(details) = &mut refusal.details {
+            let message = format!("namespace {namespace} is being terminated");
+            details.causes =
+                vec![Cause::new("NamespaceTerminating", "metadata.namespace", message)];
+        }
+        Err(refusal)
+    }
+}
+
+fn generated(base: &str, number: u64) -> String {
+    let mut end = base.len().min(LONGEST_BASE);
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = base[..end].to_owned();
+    let mut rest = number.wrapping_mul(SPREAD);
+    for _ in 0..5 {
+        let digit = usize::try_from(rest % 27).expect("less than 27");
+        name.push(char::from(LETTERS[digit]));
+        rest /= 27;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn generated_names_differ_and_look_like_the_real_ones() {
+        let names: BTreeSet<String> = (0..50_000).map(|n| generated("web-", n)).collect();
+        assert_eq!(names.len(), 50_000);
+        assert!(names.iter().all(|name| name.len() == 9 && name.starts_with("web-")));
+        assert_eq!(generated(&"x".repeat(80), 1).len(), 63);
+    }
+}

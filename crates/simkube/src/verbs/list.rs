@@ -1,0 +1,136 @@
+//! List: selectors, pages and versions.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::SimCluster;
+use crate::error::ApiError;
+use crate::kinds::{Kind, KindId};
+use crate::object::{Key, Object};
+use crate::request::{Content, List, Options, Reply, Request};
+use crate::selector::{FieldSelector, LabelSelector};
+
+impl SimCluster {
+    pub(super) fn list_verb(&self, request: &Request, kind: &Kind) -> Result<Reply, ApiError> {
+        let options = &request.options;
+        self.check_version(options)?;
+        let filter = Filter::of(options, kind)?;
+        let after = options.continue_token.as_deref().map(page).transpose()?;
+        let version = after.as_ref().map_or(self.version(), |(version, _)| *version);
+        let found = self.store.list(kind.stored_as, &request.namespace);
+        let mut rest = found
+            .filter(|object| after.as_ref().is_none_or(|(_, key)| object.key() > *key))
+            .filter(|object| filter.accepts(object));
+        let limit = options.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let items: Vec<Arc<Object>> = rest.by_ref().take(limit).cloned().collect();
+        let remaining = rest.count();
+        let token = match items.last() {
+            Some(last) if remaining > 0 => token(version, last),
+            _ => String::new(),
+        };
+        let list = List {
+            kind: kind.stored_as,
+            version,
+            items,
+            continue_token: token,
+            remaining: (remaining > 0 && filter.is_empty()).then_some(remaining),
+        };
+        Ok(Reply { content: Content::List(list), created: false, warnings: Vec::new() })
+    }
+
+    /// Only the present can be listed: an exact version of the past is gone.
+    fn check_version(&self, options: &Options) -> Result<(), ApiError> {
+        let current = self.version();
+        match options.resource_version {
+            Some(asked) if asked > current => Err(ApiError::too_large_version(asked, current)),
+            Some(asked) if options.exact_version && asked < current => Err(ApiError::gone(
+                format!("The resourceVersion for the provided list is too old: {asked}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The selectors of a list.
+pub(crate) struct Filter {
+    labels: Option<LabelSelector>,
+    fields: Option<FieldSelector>,
+}
+
+impl Filter {
+    pub(crate) fn of(options: &Options, kind: &Kind) -> Result<Self, ApiError> {
+        let labels = options.label_selector.as_deref().map(LabelSelector::parse).transpose();
+        let labels = labels.map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let fields = options.field_selector.as_deref().map(FieldSelector::parse).transpose();
+        let fields = fields.map_err(|error| ApiError::bad_request(error.to_string()))?;
+        for field in fields.iter().flat_map(FieldSelector::fields) {
+            if !is_selectable(kind, field) {
+                return Err(ApiError::bad_request(format!("field label not supported: {field}")));
+            }
+        }
+        Ok(Self { labels, fields })
+    }
+
+    pub(crate) fn accepts(&self, object: &Object) -> bool {
+        self.labels.as_ref().is_none_or(|labels| labels.matches(&object.meta.labels))
+            && self.fields.as_ref().is_none_or(|fields| {
+                fields.matches(|field| Cow::Owned(object.field(field).unwrap_or_default()))
+            })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.labels.as_ref().is_none_or(LabelSelector::is_empty)
+            && self.fields.as_ref().is_none_or(FieldSelector::is_empty)
+    }
+}
+
+/// Which fields a kind can be selected by.
+fn is_selectable(kind: &Kind, field: &str) -> bool {
+    let own: &[&str] = match kind.stored_as {
+        KindId::POD => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        KindId::EVENT => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        KindId::NAMESPACE => &["status.phase"],
+        KindId::NODE => &["spec.unschedulable"],
+        KindId::SECRET => &["type"],
+        KindId::SERVICE => &["spec.clusterIP", "spec.type"],
+        KindId::REPLICA_SET => &["status.replicas"],
+        KindId::JOB => &["status.successful"],
+        _ => &[],
+    };
+    field == "metadata.name"
+        || (field == "metadata.namespace" && kind.namespaced)
+        || own.contains(&field)
+}
+
+fn token(version: u64, last: &Object) -> String {
+    format!("{version}.{}/{}", last.meta.namespace, last.meta.name)
+}
+
+fn page(token: &str) -> Result<(u64, Key), ApiError> {
+    let parsed = token.split_once('.').and_then(|(version, place)| {
+        let (namespace, name) = place.split_once('/')?;
+        Some((version.parse().ok()?, Key::new(namespace, name)))
+    });
+    parsed.ok_or_else(|| ApiError::bad_request(format!("continue key is not valid: {token:?}")))
+}

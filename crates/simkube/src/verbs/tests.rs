@@ -1,0 +1,1 @@
+//! Tables: what each verb does, and how it refuses.

@@ -1,0 +1,237 @@
+//! Who works in this cluster besides its users, and who has something to do? Workers are woken by
+//! writes and by time, and handle one object per step, so that a scheduler can put anything
+//! between two steps.
+
+mod namespace;
+mod pod;
+mod queue;
+mod replica_set;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::SimCluster;
+use crate::kinds::KindId;
+use crate::object::Object;
+use crate::store::Place;
+use crate::verbs::{FOREGROUND, ORPHAN};
+
+use pod::Timelines;
+use queue::Queue;
+use replica_set::Replicas;
+
+/// The longest chain of steps [`SimCluster::settle`] follows before it calls it a circle.
+const MOST_STEPS: usize = 1_000_000;
+
+/// One who works in the cluster by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Actor {
+    /// Makes as many pods as each ReplicaSet wants, and counts them.
+    ReplicaSets,
+    /// The kubelet: starts and stops pods as their images behave.
+    Pods,
+    /// Deletes what has lost its owners.
+    Garbage,
+    /// Empties namespaces that are being deleted.
+    Namespaces,
+}
+
+impl Actor {
+    /// All of them, in the order in which an undisturbed cluster lets them work.
+    pub const ALL: [Self; 4] = [Self::ReplicaSets, Self::Pods, Self::Garbage, Self::Namespaces];
+}
+
+/// What the workers have still to look at.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) replica_sets: Queue,
+    pub(crate) pods: Queue,
+    pub(crate) garbage: BTreeSet<Place>,
+    pub(crate) namespaces: Queue,
+    pub(crate) timelines: Timelines,
+    pub(crate) replicas: Replicas,
+    pub(crate) users: Users,
+}
+
+/// The names under which the workers write.
+#[derive(Clone, Debug)]
+pub(crate) struct Users {
+    pub(crate) replica_sets: Arc<str>,
+    pub(crate) pods: Arc<str>,
+    pub(crate) garbage: Arc<str>,
+    pub(crate) namespaces: Arc<str>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            replica_sets: Queue::default(),
+            pods: Queue::default(),
+            garbage: BTreeSet::new(),
+            namespaces: Queue::default(),
+            timelines: Timelines::default(),
+            replicas: Replicas::default(),
+            users: Users {
+                replica_sets: "replicaset-controller".into(),
+                pods: "kubelet".into(),
+                garbage: "garbage-collector".into(),
+                namespaces: "namespace-controller".into(),
+            },
+        }
+    }
+}
+
+impl Work {
+    pub(crate) fn forget_timelines(&mut self) {
+        self.timelines = Timelines::default();
+    }
+}
+
+impl SimCluster {
+    /// Who has something to do at `now`.
+    pub fn runnable(&self, now: Timestamp) -> impl Iterator<Item = Actor> {
+        Actor::ALL.into_iter().filter(move |actor| match actor {
+            Actor::ReplicaSets => self.work.replica_sets.has_work(now),
+            Actor::Pods => self.work.pods.has_work(now),
+            Actor::Garbage => !self.work.garbage.is_empty(),
+            Actor::Namespaces => self.work.namespaces.has_work(now),
+        })
+    }
+
+    /// Lets an actor handle one object. False if it had nothing to do.
+    pub fn step(&mut self, actor: Actor, now: Timestamp) -> bool {
+        match actor {
+            Actor::ReplicaSets => match self.work.replica_sets.take(now) {
+                Some(key) => self.sync_replica_set(&key, now),
+                None => return false,
+            },
+            Actor::Pods => match self.work.pods.take(now) {
+                Some(key) => self.sync_pod(&key, now),
+                None => return false,
+            },
+            Actor::Garbage => match self.work.garbage.pop_first() {
+                Some(place) => self.collect(&place, now),
+                None => return false,
+            },
+            Actor::Namespaces => match self.work.namespaces.take(now) {
+                Some(key) => self.sync_namespace(&key, now),
+                None => return false,
+            },
+        }
+        true
+    }
+
+    /// Lets all actors work in fixed order until nothing is left to do at `now`.
+    pub fn settle(&mut self, now: Timestamp) {
+        for _ in 0..MOST_STEPS {
+            let mut has_worked = false;
+            for actor in Actor::ALL {
+                while self.step(actor, now) {
+                    has_worked = true;
+                }
+            }
+            if !has_worked {
+                return;
+            }
+        }
+        panic!("the workers of the cluster keep each other busy for ever");
+    }
+
+    /// The next moment at which something changes by itself.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let due = [self.work.replica_sets.next_due(), self.work.pods.next_due()];
+        due.into_iter().flatten().min()
+    }
+
+    /// Tells the workers what was written.
+    pub(crate) fn notice(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+        let Some(object) = after.or(before) else { return };
+        match object.kind {
+            KindId::REPLICA_SET => {
+                if after.is_some() {
+                    self.work.replica_sets.mark(object.key());
+                } else {
+                    self.work.replica_sets.forget(&object.key());
+                    self.work.replicas.forget(&object.meta.uid);
+                }
+            }
+            KindId::POD => self.notice_pod(before, after),
+            KindId::NAMESPACE if after.is_some_and(|after| after.meta.deleting.is_some()) => {
+                self.work.namespaces.mark(object.key());
+            }
+            _ => {}
+        }
+        self.notice_owners(before, after);
+        if after.is_none() {
+            self.notice_emptied(object);
+        }
+    }
+
+    fn notice_pod(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+        let Some(pod) = after.or(before) else { return };
+        if after.is_some() {
+            self.work.pods.mark(pod.key());
+        } else {
+            self.work.pods.forget(&pod.key());
+        }
+        let owners =
+            [before.and_then(|pod| pod.controller()), after.and_then(|pod| pod.controller())];
+        for owner in owners.into_iter().flatten() {
+            if let Some(place) = self.store.place(&owner.uid)
+                && place.kind == KindId::REPLICA_SET
+            {
+                self.work.replica_sets.mark(place.key.clone());
+            }
+        }
+        let is_orphan = owners[1].is_none() && after.is_some();
+        self.work.replicas.note_orphan(pod.key(), is_orphan);
+        if is_orphan {
+            // Nobody manages it: every ReplicaSet around may want it.
+            let around = self.store.list(KindId::REPLICA_SET, &pod.meta.namespace);
+            let keys: Vec<_> = around.map(|one| one.key()).collect();
+            keys.into_iter().for_each(|key| self.work.replica_sets.mark(key));
+        }
+    }
+
+    fn notice_owners(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+        match (before, after) {
+            (Some(before), None) => {
+                let dependents = self.store.owned_by(&before.meta.uid).cloned();
+                self.work.garbage.extend(dependents);
+                // Owners that go in the foreground wait for this one.
+                for owner in &before.meta.owners {
+                    self.work.garbage.extend(self.store.place(&owner.uid).cloned());
+                }
+            }
+            (before, Some(after)) => {
+                let meta = &after.meta;
+                let has_news = before.is_none_or(|before| !Arc::ptr_eq(&before.meta, meta));
+                let is_waiting = meta.deleting.is_some()
+                    && meta.finalizers.iter().any(|name| name == FOREGROUND || name == ORPHAN);
+                let is_lost = !meta.owners.is_empty()
+                    && !meta.owners.iter().any(|owner| self.store.place(&owner.uid).is_some());
+                if has_news && (is_waiting || is_lost) {
+                    self.work.garbage.insert(after.place());
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn notice_emptied(&mut self, gone: &Object) {
+        let namespace = &gone.meta.namespace;
+        if namespace.is_empty() {
+            return;
+        }
+        if let Some(around) = self.get(KindId::NAMESPACE, "", namespace)
+            && around.meta.deleting.is_some()
+        {
+            let key = around.key();
+            self.work.namespaces.mark(key);
+        }
+    }
+}
