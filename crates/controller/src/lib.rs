@@ -1,4 +1,18 @@
 //! Carries decisions out: all cluster and network I/O.
 
+pub mod act;
 pub mod clock;
+pub mod cluster;
+pub mod connect;
+pub mod events;
+pub mod health;
+pub mod kube_cluster;
+pub mod one_line;
 pub mod queue;
+pub mod rate;
+pub mod rollouts;
+pub mod shell;
+pub mod telemetry;
+pub mod tolerant;
+pub mod watch;
+pub mod watched;

@@ -1,3 +1,78 @@
 //! What should happen next: pure decisions from a snapshot of the cluster.
+//!
+//! Read in this order: the vocabulary ([`decision`], [`ask`]), what a decision may look at
+//! ([`world`]), then [`rollout`]. No clock, no I/O, no logging: the same World and now always give
+//! the same Decision.
 
+pub mod ask;
+pub mod decision;
+pub mod frame;
+pub mod kinds;
+pub mod patch;
+pub mod rollout;
 pub mod template;
+pub mod uid;
+pub mod world;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::ask::{Class, Recall};
+use crate::decision::{Decision, Kind, ObjectRef};
+use crate::uid::Uid;
+
+/// A controller's mind: what should happen next to one object of one kind.
+pub trait Engine: 'static {
+    /// Everything a decision may look at.
+    type World: Clone + Serialize + DeserializeOwned;
+    /// The status it writes.
+    type Status: Clone + PartialEq + Serialize + DeserializeOwned + std::fmt::Debug;
+    /// What it recalls between two passes.
+    type Memo: Clone + Default + PartialEq + Serialize + DeserializeOwned + std::fmt::Debug;
+
+    /// The kind it decides about.
+    const KIND: Kind;
+    /// Where that kind's status lives.
+    const STATUS: StatusPlace;
+
+    /// The object the World is about.
+    fn head(world: &Self::World) -> Head;
+
+    /// What should happen next.
+    fn decide(world: &Self::World, now: Timestamp) -> Decision<Self::Status, Self::Memo>;
+
+    /// The status as it is stored, for the difference that is written.
+    fn stored_status(world: &Self::World) -> &Self::Status;
+
+    /// A number that is the same for Worlds that decide the same while no time matters.
+    fn fingerprint(world: &Self::World) -> u64;
+
+    /// What was failed and recalled, as the World has it.
+    fn recall(world: &Self::World) -> &Recall<Self::Memo>;
+
+    /// A fixed delay before a failure of this class is tried again; `None` for the back-off.
+    fn retry_after(_class: Class) -> Option<SignedDuration> {
+        None
+    }
+}
+
+/// Where a kind's status lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusPlace {
+    /// In a subresource of its own.
+    Subresource,
+    /// In the main resource.
+    Main,
+}
+
+/// What is needed of the object itself to write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Which object.
+    pub object: ObjectRef,
+    /// Its identity.
+    pub uid: Uid,
+    /// Its `resourceVersion` in the World.
+    pub version: u64,
+}

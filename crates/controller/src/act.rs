@@ -1,0 +1,173 @@
+//! How is a decision carried out? Changes in order, then the status, then what may be told.
+
+use std::collections::BTreeSet;
+
+use gradus_engine::StatusPlace;
+use gradus_engine::ask::Ask;
+use gradus_engine::decision::{
+    After, Change, ChangeId, Event, Expect, ObjectRef, OnRefusal, Op, Why,
+};
+use gradus_engine::{Engine, Head};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use crate::cluster::{Cluster, Part, Write, Written};
+use crate::shell::Refusal;
+use crate::watched::Key;
+
+/// A decision on its way out.
+pub struct Job<E: Engine> {
+    /// Whose.
+    pub key: Key,
+    /// The object itself, as decided on.
+    pub head: Head,
+    /// Changes, in order.
+    pub changes: Vec<Change>,
+    /// The status write, last.
+    pub status: Option<StatusWrite>,
+    /// Events, in order.
+    pub events: Vec<Event>,
+    /// What is asked.
+    pub asks: Vec<Ask>,
+    /// What the engine recalls once the status is stored.
+    pub memo: Option<E::Memo>,
+    /// When to look again.
+    pub wake_at: Option<Timestamp>,
+    /// What holds it.
+    pub why: Vec<Why>,
+    /// When it was decided.
+    pub decided_at: Timestamp,
+}
+
+/// One write of a status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusWrite {
+    /// The difference, with explicit nulls.
+    pub patch: Value,
+    /// Where the status lives.
+    pub place: StatusPlace,
+}
+
+/// What carrying a decision out has shown.
+pub struct Acted<E: Engine> {
+    /// The job.
+    pub job: Box<Job<E>>,
+    /// Writes the server has acknowledged.
+    pub written: Vec<Acknowledged>,
+    /// Writes that failed.
+    pub failures: Vec<Refusal>,
+    /// Events whose writes are acknowledged, in order.
+    pub events: Vec<Event>,
+    /// Status fields that did not survive.
+    pub pruned: Vec<String>,
+}
+
+/// A write the server has acknowledged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Acknowledged {
+    /// The change, or `None` for the status.
+    pub id: Option<ChangeId>,
+    /// The object.
+    pub object: ObjectRef,
+    /// Its version afterwards; `None` for a delete.
+    pub version: Option<u64>,
+}
+
+/// Carries a decision out. Every write goes through the one door, `cluster`.
+pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<E> {
+    let mut acted = Acted {
+        job,
+        written: Vec::new(),
+        failures: Vec::new(),
+        events: Vec::new(),
+        pruned: Vec::new(),
+    };
+    let mut version = acted.job.head.version;
+    let mut has_stopped = false;
+    for change in &acted.job.changes {
+        let write = Write {
+            target: change.target.clone(),
+            part: Part::Main,
+            op: change.op.clone(),
+            expect: change.expect.clone(),
+        };
+        match cluster.write(&write).await {
+            Ok(written) => {
+                if change.target == acted.job.head.object {
+                    version = written.frame.meta.version;
+                }
+                acted.written.push(acknowledged(Some(&change.id), change, &written));
+            }
+            Err(error) => {
+                let (id, object) = (Some(change.id.clone()), change.target.clone());
+                acted.failures.push(Refusal { id, object, error });
+                if change.on_refusal == OnRefusal::Stop {
+                    has_stopped = true;
+                    break;
+                }
+            }
+        }
+    }
+    if !has_stopped && let Some(status) = &acted.job.status {
+        let object = &acted.job.head.object;
+        match cluster.write(&status_write(object, status, version)).await {
+            Ok(written) => {
+                let version = Some(written.frame.meta.version);
+                acted.pruned = lost_fields(&status.patch, &written.frame.status);
+                acted.written.push(Acknowledged { id: None, object: object.clone(), version });
+            }
+            Err(error) => {
+                acted.failures.push(Refusal { id: None, object: object.clone(), error });
+            }
+        }
+    }
+    acted.events = told(&acted);
+    acted
+}
+
+fn status_write(object: &ObjectRef, status: &StatusWrite, version: u64) -> Write {
+    let part = match status.place {
+        StatusPlace::Subresource => Part::Status,
+        StatusPlace::Main => Part::Main,
+    };
+    Write {
+        target: object.clone(),
+        part,
+        op: Op::Merge(Arc::new(json!({ "status": status.patch }))),
+        expect: Expect::Version(version),
+    }
+}
+
+fn acknowledged(id: Option<&ChangeId>, change: &Change, written: &Written) -> Acknowledged {
+    let version = (change.op != Op::Delete).then_some(written.frame.meta.version);
+    Acknowledged { id: id.cloned(), object: change.target.clone(), version }
+}
+
+/// Top-level status fields that were sent and are not there: a CRD that does not know them.
+fn lost_fields(patch: &Value, stored: &Value) -> Vec<String> {
+    let Value::Object(fields) = patch else { return Vec::new() };
+    let lost = fields.iter().filter(|(field, value)| {
+        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        !is_empty && stored.get(field.as_str()).is_none()
+    });
+    lost.map(|(field, _)| field.clone()).collect()
+}
+
+/// Events in order, up to the first whose write is not acknowledged; where only the status failed,
+/// those of acknowledged changes are still told.
+fn told<E: Engine>(acted: &Acted<E>) -> Vec<Event> {
+    let done: BTreeSet<Option<&ChangeId>> =
+        acted.written.iter().map(|write| write.id.as_ref()).collect();
+    let has_failed_change = acted.failures.iter().any(|failure| failure.id.is_some());
+    let is_done = |event: &Event| match &event.after {
+        After::Change(id) => done.contains(&Some(id)),
+        After::Status => done.contains(&None),
+    };
+    let events = acted.job.events.iter();
+    if has_failed_change {
+        events.take_while(|event| is_done(event)).cloned().collect()
+    } else {
+        events.filter(|event| is_done(event)).cloned().collect()
+    }
+}

@@ -1,0 +1,86 @@
+//! What does the controller need of a cluster? One write at a time, one read, one Event.
+
+use std::future::Future;
+
+use gradus_engine::ask::Class;
+use gradus_engine::decision::{Expect, ObjectRef, Op};
+use gradus_engine::frame::Frame;
+use gradus_engine::uid::Uid;
+
+/// The door to a cluster: a real one, or the embedded one. All writes go through here.
+pub trait Cluster {
+    /// Makes one write. The answer tells the version that the object has afterwards.
+    fn write(&self, write: &Write) -> impl Future<Output = Result<Written, WriteError>>;
+
+    /// Reads one object; `None` where there is none of that name.
+    fn read(&self, target: &ObjectRef) -> impl Future<Output = Result<Option<Frame>, WriteError>>;
+
+    /// Creates an Event, or raises the count of an earlier one.
+    fn post(&self, event: &PostedEvent) -> impl Future<Output = Result<(), WriteError>>;
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// What is written.
+    pub target: ObjectRef,
+    /// Which part of it.
+    pub part: Part,
+    /// How.
+    pub op: Op,
+    /// What must still be so.
+    pub expect: Expect,
+}
+
+/// The part of an object that a write touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The main resource.
+    Main,
+    /// The status subresource.
+    Status,
+}
+
+/// The answer to a write that was done.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The object afterwards, as the server returned it (for a delete: as it was last).
+    pub frame: Frame,
+}
+
+/// Why a write or read failed, sorted by what the engine does about it next time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct WriteError {
+    /// What it means for the next pass.
+    pub class: Class,
+    /// The server's words.
+    pub message: String,
+    /// The server asked us to wait so long.
+    pub retry_after_secs: Option<u32>,
+}
+
+/// A Kubernetes Event ready to be posted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PostedEvent {
+    /// The object it is about.
+    pub about: ObjectRef,
+    /// That object's uid.
+    pub uid: Uid,
+    /// That object's version when the Event was made.
+    pub version: u64,
+    /// Name of the Event object: strictly rising per object.
+    pub name: String,
+    /// `Normal` or `Warning`.
+    pub kind: &'static str,
+    /// Machine-readable reason.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// First and last time, RFC 3339.
+    pub first: jiff::Timestamp,
+    /// Last time.
+    pub last: jiff::Timestamp,
+    /// How often; above 1 the Event exists already and is patched.
+    pub count: u32,
+}

@@ -1,0 +1,165 @@
+//! What does the controller remember of Rollouts and their ReplicaSets, and which keys do they wake?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_api::names;
+use gradus_engine::ask::{Answer, AskId, Recall};
+use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
+use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use gradus_engine::rollout::{Memo, Rollouts};
+use gradus_engine::uid::Uid;
+use gradus_engine::world::{Known, ReplicaSetView, RolloutView, World};
+
+use crate::watched::{Key, Watch, Watched};
+
+/// Slim views of Rollouts and of the ReplicaSets they control.
+#[derive(Default)]
+pub struct RolloutIndex {
+    rollouts: BTreeMap<Key, Arc<RolloutView>>,
+    /// By owner, then by name: a Rollout finds its own without looking at others.
+    sets: BTreeMap<Uid, BTreeMap<Arc<str>, Arc<ReplicaSetView>>>,
+    /// Owner (uid and name) of each ReplicaSet that is held.
+    owners: BTreeMap<Key, (Uid, Arc<str>)>,
+}
+
+impl RolloutIndex {
+    /// A Rollout.
+    pub fn rollout(&self, key: &Key) -> Option<&Arc<RolloutView>> {
+        self.rollouts.get(key)
+    }
+
+    /// All Rollouts, by namespace and name.
+    pub fn rollouts(&self) -> impl Iterator<Item = (&Key, &Arc<RolloutView>)> {
+        self.rollouts.iter()
+    }
+
+    fn set(&self, key: &Key) -> Option<&Arc<ReplicaSetView>> {
+        let (owner, _) = self.owners.get(key)?;
+        self.sets.get(owner)?.get(&key.name)
+    }
+
+    fn apply_set(&mut self, frame: &Frame) -> Vec<Key> {
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let earlier = self.set(&key).cloned();
+        let mut woken = self.remove_set(&key);
+        let owner = frame.meta.controller().filter(|owner| owner.kind == names::kind::ROLLOUT);
+        let Some(owner) = owner else { return woken };
+        let view = Arc::new(ReplicaSetView::read(frame, earlier.as_deref()));
+        let rollout =
+            Key { namespace: Arc::clone(&key.namespace), name: owner.name.as_str().into() };
+        self.sets.entry(owner.uid).or_default().insert(Arc::clone(&view.name), view);
+        let rollout_name = match self.rollouts.get_key_value(&rollout) {
+            Some((known, _)) => Arc::clone(&known.name),
+            None => Arc::clone(&rollout.name),
+        };
+        self.owners.insert(key, (owner.uid, rollout_name));
+        if !woken.contains(&rollout) {
+            woken.push(rollout);
+        }
+        woken
+    }
+
+    fn remove_set(&mut self, key: &Key) -> Vec<Key> {
+        let Some((uid, rollout)) = self.owners.remove(key) else { return Vec::new() };
+        if let Some(sets) = self.sets.get_mut(&uid) {
+            sets.remove(&key.name);
+            if sets.is_empty() {
+                self.sets.remove(&uid);
+            }
+        }
+        vec![Key { namespace: Arc::clone(&key.namespace), name: rollout }]
+    }
+
+    /// A Rollout's ReplicaSets, by creation time, then name.
+    fn sets_of(&self, owner: Uid) -> Vec<Arc<ReplicaSetView>> {
+        let mut sets: Vec<Arc<ReplicaSetView>> =
+            self.sets.get(&owner).map_or_else(Vec::new, |sets| sets.values().cloned().collect());
+        sets.sort_by_key(|set| set.created);
+        sets
+    }
+}
+
+impl Watched for Rollouts {
+    type Index = RolloutIndex;
+
+    fn watches(instance_id: &str) -> Vec<Watch> {
+        let ours = if instance_id.is_empty() {
+            format!("!{}", names::label::INSTANCE_ID)
+        } else {
+            format!("{}={instance_id}", names::label::INSTANCE_ID)
+        };
+        vec![
+            Watch { kind: kinds::ROLLOUT, labels: Some(ours) },
+            Watch {
+                kind: kinds::REPLICA_SET,
+                labels: Some(names::label::POD_TEMPLATE_HASH.to_owned()),
+            },
+        ]
+    }
+
+    fn apply(index: &mut RolloutIndex, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        if *kind == kinds::REPLICA_SET {
+            return index.apply_set(frame);
+        }
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let view = RolloutView::read(frame, index.rollouts.get(&key).map(AsRef::as_ref));
+        index.rollouts.insert(key.clone(), Arc::new(view));
+        vec![key]
+    }
+
+    fn remove(index: &mut RolloutIndex, object: &ObjectRef) -> Vec<Key> {
+        let key = Key::new(&object.namespace, &object.name);
+        if object.kind == kinds::REPLICA_SET {
+            return index.remove_set(&key);
+        }
+        index.rollouts.remove(&key).map(|_| key).into_iter().collect()
+    }
+
+    fn version(index: &RolloutIndex, object: &ObjectRef) -> Option<u64> {
+        let key = Key::new(&object.namespace, &object.name);
+        if object.kind == kinds::REPLICA_SET {
+            return index.set(&key).map(|view| view.version);
+        }
+        index.rollouts.get(&key).map(|view| view.version)
+    }
+
+    fn objects(index: &RolloutIndex, kind: &Kind) -> Vec<ObjectRef> {
+        let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
+        if *kind == kinds::REPLICA_SET {
+            index.owners.keys().map(of).collect()
+        } else {
+            index.rollouts.keys().map(of).collect()
+        }
+    }
+
+    fn gather(
+        index: &RolloutIndex,
+        key: &Key,
+        answers: &BTreeMap<AskId, Answer>,
+        recall: &Recall<Memo>,
+    ) -> Option<World> {
+        let rollout = index.rollouts.get(key)?;
+        Some(World {
+            rollout: Arc::clone(rollout),
+            replica_sets: Known::Present(index.sets_of(rollout.uid)),
+            answers: answers.clone(),
+            recall: recall.clone(),
+        })
+    }
+
+    fn is_urgent(world: &World) -> bool {
+        world.rollout.status.abort
+    }
+
+    fn farewell(object: &ObjectRef) -> Option<Event> {
+        Some(Event {
+            about: object.clone(),
+            kind: EventKind::Normal,
+            reason: names::event::ROLLOUT_DELETED.into(),
+            message: format!("Rollout {}/{} is deleted.", object.name, object.namespace),
+            after: After::Status,
+        })
+    }
+}

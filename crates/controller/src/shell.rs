@@ -1,0 +1,592 @@
+//! Which key is decided next, and on what? Index, queue and memory of one engine; no I/O, no clock.
+
+mod memory;
+mod notes;
+#[cfg(test)]
+mod tests;
+mod watching;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use gradus_engine::ask::{
+    Answer, Ask, AskId, Class, Effect, FAILED_LIMIT, Failure, Question, Reply,
+};
+use gradus_engine::decision::{ChangeId, Decision, Event, ObjectRef, Urgency, Why};
+use gradus_engine::frame::Frame;
+use gradus_engine::uid::Uid;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::act::{Acted, Job, StatusWrite};
+use crate::cluster::WriteError;
+use crate::queue::Queue;
+use crate::watched::{Key, Watched};
+pub use memory::Held;
+use memory::{KeyState, Settled};
+use notes::Notes;
+pub use watching::Seen;
+use watching::Watching;
+
+/// Writes under way at once, over all keys.
+const IN_FLIGHT_LIMIT: usize = 64;
+/// Of these, kept free for what is urgent.
+const URGENT_RESERVE: usize = 8;
+/// Of these, for one namespace.
+const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
+/// How long counts alone may wait to be written.
+const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
+
+/// The synchronous heart of a controller: events in, work out, outcomes in.
+pub struct Shell<W: Watched> {
+    index: W::Index,
+    queue: Queue<Key>,
+    keys: BTreeMap<Key, KeyState<W>>,
+    watching: Watching,
+    notes: Notes,
+    reads: VecDeque<Read>,
+    parked: Vec<Key>,
+    busy: BTreeMap<Arc<str>, usize>,
+    outbox: Vec<Outgoing>,
+    alarms: Vec<Alarm>,
+}
+
+/// An Event on its way to the poster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// The Event.
+    pub event: Event,
+    /// Identity of the object it is about.
+    pub uid: Uid,
+    /// Version of that object when it was decided.
+    pub version: u64,
+    /// When it happened.
+    pub at: Timestamp,
+}
+
+/// Something the operator should hear of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Alarm {
+    /// Deciding about this key panicked; all others go on.
+    Panicked {
+        /// Whose decision.
+        key: Key,
+        /// What the panic said.
+        message: String,
+    },
+    /// A write was refused; it is tried again.
+    Refused {
+        /// Whose write.
+        key: Key,
+        /// Which one.
+        change: String,
+        /// What it means.
+        class: Class,
+        /// The server's words.
+        message: String,
+        /// How often in a row.
+        times: u32,
+    },
+    /// Status fields the server dropped: its CRD is older than ours.
+    Pruned {
+        /// Whose status.
+        key: Key,
+        /// The fields.
+        fields: Vec<String>,
+    },
+}
+
+/// One thing to do outside.
+pub enum Work<W: Watched> {
+    /// Carry a decision out.
+    Act(Box<Job<W>>),
+    /// Read one object.
+    Read(Read),
+}
+
+/// One object to be read past the index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    /// For whom.
+    pub key: Key,
+    /// What.
+    pub target: ObjectRef,
+    /// Why.
+    pub purpose: Purpose,
+    asked_at: Timestamp,
+    /// Acknowledged changes of the key when it was asked.
+    number: u64,
+}
+
+/// Why an object is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Purpose {
+    /// To see a write of ours, or whether it was done.
+    Settle,
+    /// To answer an ask.
+    Answer(AskId),
+}
+
+impl<W: Watched> Default for Shell<W> {
+    fn default() -> Self {
+        Shell {
+            index: W::Index::default(),
+            queue: Queue::new(),
+            keys: BTreeMap::new(),
+            watching: Watching::default(),
+            notes: Notes::default(),
+            reads: VecDeque::new(),
+            parked: Vec::new(),
+            busy: BTreeMap::new(),
+            outbox: Vec::new(),
+            alarms: Vec::new(),
+        }
+    }
+}
+
+impl<W: Watched> Shell<W> {
+    /// What it remembers of the cluster.
+    pub fn index(&self) -> &W::Index {
+        &self.index
+    }
+
+    /// Are all watched kinds synced?
+    pub fn is_synced(&self, instance_id: &str) -> bool {
+        W::watches(instance_id).iter().all(|watch| self.watching.is_synced(&watch.kind))
+    }
+
+    /// When there is something to do even if nothing happens.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.queue.next_due()
+    }
+
+    /// Events to be posted, in order.
+    pub fn take_events(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// What the operator should hear of.
+    pub fn take_alarms(&mut self) -> Vec<Alarm> {
+        std::mem::take(&mut self.alarms)
+    }
+
+    /// Every held key: which guard, since when we know, and whether that is newly worth a word.
+    pub fn held(&mut self, now: Timestamp) -> Vec<(Key, Held)> {
+        let held = self
+            .keys
+            .iter_mut()
+            .filter_map(|(key, state)| Some((key.clone(), state.held_for(now)?)));
+        held.collect()
+    }
+
+    /// World and Decision of a key, as they would be now; for people and bug reports.
+    pub fn inspect(&self, key: &Key, now: Timestamp) -> Option<Value> {
+        let fresh = KeyState::<W>::default();
+        let state = self.keys.get(key).unwrap_or(&fresh);
+        let world = W::gather(&self.index, key, &state.answers, &state.recall)?;
+        let decision = W::decide(&world, now);
+        Some(json!({ "now": now, "world": world, "decision": decision }))
+    }
+
+    /// Makes a key due now, as an event would.
+    pub fn wake(&mut self, key: Key, now: Timestamp) {
+        self.queue.add(key, now);
+    }
+
+    /// Decides every key again, whatever it recalls of earlier decisions: must change nothing.
+    pub fn wake_all(&mut self, now: Timestamp) {
+        for object in W::objects(&self.index, &W::KIND) {
+            let key = Key::new(&object.namespace, &object.name);
+            if let Some(state) = self.keys.get_mut(&key) {
+                state.settled = None;
+            }
+            self.queue.add(key, now);
+        }
+    }
+
+    /// The next thing to do outside; `None` when nothing is due now.
+    pub fn next_work(&mut self, now: Timestamp) -> Option<Work<W>> {
+        if let Some(read) = self.reads.pop_front() {
+            return Some(Work::Read(read));
+        }
+        if !self.watching.has_synced_once(&W::watches("")) {
+            return None;
+        }
+        while self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT {
+            let key = self.queue.pop_due(now)?;
+            if let Some(work) = self.work_on(&key, now) {
+                return Some(work);
+            }
+            if let Some(read) = self.reads.pop_front() {
+                return Some(Work::Read(read));
+            }
+        }
+        None
+    }
+
+    fn work_on(&mut self, key: &Key, now: Timestamp) -> Option<Work<W>> {
+        if let Some(note) = self.notes.first(key) {
+            let (due, target) = (note.due, note.object.clone());
+            if now < due {
+                self.queue.finish(key);
+                self.queue.add(key.clone(), due);
+                return None;
+            }
+            return Some(Work::Read(self.read(key, target, Purpose::Settle, now)));
+        }
+        let state = self.keys.entry(key.clone()).or_default();
+        let Some(world) = W::gather(&self.index, key, &state.answers, &state.recall) else {
+            self.keys.remove(key);
+            self.queue.finish(key);
+            self.queue.succeeded(key);
+            return None; // Deleted: owner references do the rest.
+        };
+        let fingerprint = W::fingerprint(&world);
+        if state.settled.as_ref().is_some_and(|settled| settled.still_holds(fingerprint, now)) {
+            self.rest(key);
+            return None;
+        }
+        if !self.has_room(key, &world) {
+            self.queue.finish(key);
+            self.parked.push(key.clone());
+            return None;
+        }
+        let decided = catch_unwind(AssertUnwindSafe(|| W::decide(&world, now)));
+        match decided {
+            Ok(decision) => self.carry(key, &world, decision, fingerprint, now),
+            Err(panic) => {
+                let message = panic_text(panic.as_ref());
+                self.alarms.push(Alarm::Panicked { key: key.clone(), message });
+                self.queue.failed(key.clone(), now);
+                self.queue.finish(key);
+                None
+            }
+        }
+    }
+
+    /// Puts a key that has nothing to do back, until it wakes by itself.
+    fn rest(&mut self, key: &Key) {
+        self.queue.finish(key);
+        let due = self.keys.get(key).and_then(|state| state.settled.as_ref()?.wake_at);
+        if let Some(due) = due {
+            self.queue.add(key.clone(), due);
+        }
+    }
+
+    fn has_room(&self, key: &Key, world: &W::World) -> bool {
+        let all: usize = self.busy.values().sum();
+        let here = self.busy.get(&key.namespace).copied().unwrap_or(0);
+        W::is_urgent(world) || all < IN_FLIGHT_LIMIT - URGENT_RESERVE && here < NAMESPACE_LIMIT
+    }
+
+    /// Turns a decision into a job, or lets the key rest when there is nothing to write now.
+    fn carry(
+        &mut self,
+        key: &Key,
+        world: &W::World,
+        decision: Decision<W::Status, W::Memo>,
+        fingerprint: u64,
+        now: Timestamp,
+    ) -> Option<Work<W>> {
+        let head = W::head(world);
+        self.start_asks(key, &decision.asks, now);
+        let state = self.keys.entry(key.clone()).or_default();
+        state.watch_guard(decision.why.first(), now);
+        state.forget_failed(&decision, now);
+        let patch = status_patch::<W>(world, &decision, &state.pruned);
+        let waits = patch.is_some() && decision.urgency == Urgency::Within1s;
+        let since = *state.deferred.get_or_insert(now);
+        let (patch, wake_at) = if waits && now < since + DEFERRED_LIMIT {
+            let due = since + DEFERRED_LIMIT;
+            (None, Some(decision.wake_at.map_or(due, |wake| wake.min(due))))
+        } else {
+            state.deferred = None;
+            (patch, decision.wake_at)
+        };
+        let is_deferred = state.deferred.is_some();
+        if decision.changes.is_empty() && patch.is_none() {
+            if !is_deferred {
+                state.recall.memo = decision.memo;
+            }
+            state.settled = Some(Settled { fingerprint, wake_at });
+            self.queue.succeeded(key);
+            self.rest(key);
+            return None;
+        }
+        state.settled = None;
+        *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;
+        let status = patch.map(|patch| StatusWrite { patch, place: W::STATUS });
+        let memo = (!is_deferred).then_some(decision.memo);
+        let Decision { changes, events, asks, why, .. } = decision;
+        Some(Work::Act(Box::new(Job {
+            key: key.clone(),
+            head,
+            changes,
+            status,
+            events,
+            asks,
+            memo,
+            wake_at,
+            why,
+            decided_at: now,
+        })))
+    }
+
+    /// Starts what is asked and not known; drops answers nobody wants any more.
+    fn start_asks(&mut self, key: &Key, asks: &[Ask], now: Timestamp) {
+        let state = self.keys.entry(key.clone()).or_default();
+        state.answers.retain(|id, _| asks.iter().any(|ask| ask.id == *id));
+        state.asking.retain(|id| asks.iter().any(|ask| ask.id == *id));
+        let mut started = Vec::new();
+        for ask in asks.iter().filter(|ask| ask.effect == Effect::Reads) {
+            let known = state.answers.get(&ask.id);
+            let is_fresh = known.is_some_and(|answer| {
+                ask.after.is_none_or(|after| after <= answer.asked_at)
+                    && answer.reply.as_ref().err().is_none_or(|failed| now < failed.retry_at)
+            });
+            if is_fresh || state.asking.contains(&ask.id) {
+                continue;
+            }
+            if let Question::Read(target) = &ask.question {
+                state.asking.insert(ask.id.clone());
+                started.push((target.clone(), Purpose::Answer(ask.id.clone())));
+            }
+        }
+        for (target, purpose) in started {
+            let read = self.read(key, target, purpose, now);
+            self.reads.push_back(read);
+        }
+    }
+
+    fn read(&self, key: &Key, target: ObjectRef, purpose: Purpose, now: Timestamp) -> Read {
+        let number = self.keys.get(key).map_or(0, |state| state.acknowledged);
+        Read { key: key.clone(), target, purpose, asked_at: now, number }
+    }
+
+    /// Takes in what carrying a decision out has shown.
+    pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
+        let Acted { job, written, failures, events, pruned } = acted;
+        let Job { key, head, memo, wake_at, status, .. } = *job;
+        if let Some(busy) = self.busy.get_mut(&key.namespace) {
+            *busy = busy.saturating_sub(1);
+        }
+        self.busy.retain(|_, busy| *busy > 0);
+        for parked in std::mem::take(&mut self.parked) {
+            self.queue.add(parked, now);
+        }
+        let has_failed = !failures.is_empty();
+        let due = if has_failed {
+            self.queue.failed(key.clone(), now)
+        } else {
+            self.queue.succeeded(&key);
+            now
+        };
+        let state = self.keys.entry(key.clone()).or_default();
+        state.acknowledged += written.len() as u64;
+        for id in written.iter().filter_map(|write| write.id.as_ref()) {
+            state.recall.failed.remove(id);
+        }
+        // What the memo compares with is the stored status, so it is kept only with that.
+        let is_stored = status.is_none() || written.iter().any(|write| write.id.is_none());
+        if let Some(memo) = memo.filter(|_| is_stored && !has_failed) {
+            state.recall.memo = memo;
+        }
+        let fields: Vec<String> =
+            pruned.into_iter().filter(|field| state.pruned.insert(field.clone())).collect();
+        if !fields.is_empty() {
+            self.alarms.push(Alarm::Pruned { key: key.clone(), fields });
+        }
+        for failure in failures {
+            self.remember_failure(&key, failure, due, now);
+        }
+        for write in written {
+            if self.watching.knows(&write.object.kind) {
+                let seen = W::version(&self.index, &write.object);
+                self.notes.expect(&key, &write, seen, now);
+            }
+        }
+        let outgoing = events.into_iter().map(|event| Outgoing {
+            event,
+            uid: head.uid,
+            version: head.version,
+            at: now,
+        });
+        self.outbox.extend(outgoing);
+        self.queue.finish(&key);
+        if !has_failed {
+            self.queue.add(key.clone(), now);
+        }
+        if let Some(wake_at) = wake_at {
+            self.queue.add(key, wake_at);
+        }
+    }
+
+    fn remember_failure(&mut self, key: &Key, failed: Refusal, due: Timestamp, now: Timestamp) {
+        let Refusal { id, object, error } = failed;
+        let state = self.keys.entry(key.clone()).or_default();
+        let times =
+            id.as_ref().and_then(|id| state.recall.failed.get(id)).map_or(0, |f| f.times) + 1;
+        self.alarms.push(Alarm::Refused {
+            key: key.clone(),
+            change: id.as_ref().map_or("status".to_owned(), |id| id.0.to_string()),
+            class: error.class,
+            message: error.message.clone(),
+            times,
+        });
+        let asked = error.retry_after_secs.map(|secs| now + SignedDuration::from_secs(secs.into()));
+        let fixed = W::retry_after(error.class).map(|delay| now + delay);
+        let retry_at = fixed.unwrap_or_else(|| asked.map_or(due, |asked| asked.max(due)));
+        match error.class {
+            // A newer object, or none, comes by the watch; nothing to hold back until then.
+            Class::Stale | Class::Gone => {}
+            Class::Unknown => self.notes.read_first(key, object, now),
+            Class::Exists | Class::Denied | Class::Throttled | Class::Unreachable => {
+                let Some(id) = id else { return };
+                if state.recall.failed.len() < FAILED_LIMIT || state.recall.failed.contains_key(&id)
+                {
+                    let failure =
+                        Failure { class: error.class, message: error.message, times, retry_at };
+                    state.recall.failed.insert(id, failure);
+                }
+            }
+        }
+        self.queue.add(key.clone(), retry_at);
+    }
+
+    /// Takes in the reply to a read.
+    pub fn learn_read(
+        &mut self,
+        read: Read,
+        reply: Result<Option<Frame>, WriteError>,
+        now: Timestamp,
+    ) {
+        match &read.purpose {
+            Purpose::Settle => self.settle(&read, reply, now),
+            Purpose::Answer(id) => {
+                let id = id.clone();
+                self.answer(&read, id, reply, now);
+            }
+        }
+    }
+
+    fn settle(&mut self, read: &Read, reply: Result<Option<Frame>, WriteError>, now: Timestamp) {
+        let key = &read.key;
+        match reply {
+            Ok(found) => {
+                match found {
+                    Some(frame) => self.take_in(&read.target.kind, &frame, now),
+                    None => self.forget(&read.target, now),
+                }
+                self.notes.settle(key, &read.target);
+                self.queue.finish(key);
+                self.queue.add(key.clone(), now);
+            }
+            Err(_) => {
+                self.queue.failed(key.clone(), now);
+                self.queue.finish(key);
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        read: &Read,
+        id: AskId,
+        reply: Result<Option<Frame>, WriteError>,
+        now: Timestamp,
+    ) {
+        let Some(state) = self.keys.get_mut(&read.key) else { return };
+        let is_wanted = state.asking.remove(&id);
+        // An answer older than our own last change says nothing of the world after it.
+        if !is_wanted || state.acknowledged != read.number {
+            self.queue.add(read.key.clone(), now);
+            return;
+        }
+        let times = match state.answers.get(&id).map(|answer| &answer.reply) {
+            Some(Err(failed)) => failed.times + 1,
+            _ => 1,
+        };
+        let reply =
+            reply.map(|found| Reply::Object(found.map(|frame| Arc::new(object_of(&frame)))));
+        let reply = reply.map_err(|error| Failure {
+            class: error.class,
+            message: error.message,
+            times,
+            retry_at: now + SignedDuration::from_millis(1 << times.min(13)),
+        });
+        if let Err(failed) = &reply {
+            self.queue.add(read.key.clone(), failed.retry_at);
+        }
+        state.settled = None;
+        state.answers.insert(id, Answer { asked_at: read.asked_at, answered_at: now, reply });
+        self.queue.add(read.key.clone(), now);
+    }
+}
+
+/// A write that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The change, or `None` for the status.
+    pub id: Option<ChangeId>,
+    /// The object it was meant for.
+    pub object: ObjectRef,
+    /// Why.
+    pub error: WriteError,
+}
+
+/// The difference between the stored and the wanted status, without fields the server drops.
+fn status_patch<W: Watched>(
+    world: &W::World,
+    decision: &Decision<W::Status, W::Memo>,
+    pruned: &std::collections::BTreeSet<String>,
+) -> Option<Value> {
+    let wanted = decision.status.as_ref()?;
+    let stored = json!(W::stored_status(world));
+    let mut patch = gradus_engine::patch::difference(&stored, &json!(wanted))?;
+    if let Value::Object(fields) = &mut patch {
+        fields.retain(|field, _| !pruned.contains(field));
+        if fields.is_empty() {
+            return None;
+        }
+    }
+    Some(patch)
+}
+
+/// An object as an engine's answer carries it: what a frame keeps.
+fn object_of(frame: &Frame) -> Value {
+    let owners: Vec<Value> = frame
+        .meta
+        .owners
+        .iter()
+        .map(|owner| {
+            json!({ "kind": owner.kind, "name": owner.name, "uid": owner.uid.to_string(),
+                    "controller": owner.controller })
+        })
+        .collect();
+    json!({
+        "metadata": {
+            "name": &*frame.meta.name,
+            "namespace": &*frame.meta.namespace,
+            "uid": frame.meta.uid.to_string(),
+            "resourceVersion": frame.meta.version.to_string(),
+            "labels": frame.meta.labels,
+            "annotations": frame.meta.annotations,
+            "ownerReferences": owners,
+        },
+        "spec": &*frame.spec,
+        "status": &*frame.status,
+    })
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// Which guard holds a key, as a short word for logs and metrics.
+pub fn guard_name(why: &Why) -> String {
+    let text = format!("{:?}", why.guard);
+    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,127 @@
+//! What is remembered of one key between two passes?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gradus_engine::ask::{Answer, AskId, Recall};
+use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
+use jiff::{SignedDuration, Timestamp};
+
+use super::guard_name;
+use crate::watched::Watched;
+
+/// How long the same guard may hold a key before the operator hears of it.
+const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(5);
+
+/// What is remembered of one key. Losing it costs time, never safety.
+pub(super) struct KeyState<W: Watched> {
+    pub recall: Recall<W::Memo>,
+    pub answers: BTreeMap<AskId, Answer>,
+    /// Asks under way.
+    pub asking: BTreeSet<AskId>,
+    /// Changes the server has acknowledged, for telling old answers from new ones.
+    pub acknowledged: u64,
+    /// The World it last rested on.
+    pub settled: Option<Settled>,
+    /// Since when a status of counts alone waits to be written.
+    pub deferred: Option<Timestamp>,
+    /// Status fields that did not survive a write: the CRD is older than ours.
+    pub pruned: BTreeSet<String>,
+    held: Option<Holding>,
+}
+
+struct Holding {
+    why: Why,
+    since: Timestamp,
+    is_told: bool,
+}
+
+/// A key that is held, and for how long we have known it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// Which guard, as a short word.
+    pub guard: String,
+    /// The whole reason.
+    pub why: Why,
+    /// The object at fault.
+    pub object: ObjectRef,
+    /// What frees it.
+    pub frees: Frees,
+    /// Seconds since it was first seen held so.
+    pub seconds: i64,
+    /// Has it just become worth a word in the log?
+    pub is_news: bool,
+}
+
+/// A World on which nothing was to be done, and until when that holds.
+pub(super) struct Settled {
+    pub fingerprint: u64,
+    pub wake_at: Option<Timestamp>,
+}
+
+impl Settled {
+    /// Is it the same World, and has its time not come?
+    pub fn still_holds(&self, fingerprint: u64, now: Timestamp) -> bool {
+        self.fingerprint == fingerprint && self.wake_at.is_none_or(|wake| now < wake)
+    }
+}
+
+impl<W: Watched> Default for KeyState<W> {
+    fn default() -> Self {
+        KeyState {
+            recall: Recall::default(),
+            answers: BTreeMap::new(),
+            asking: BTreeSet::new(),
+            acknowledged: 0,
+            settled: None,
+            deferred: None,
+            pruned: BTreeSet::new(),
+            held: None,
+        }
+    }
+}
+
+impl<W: Watched> KeyState<W> {
+    /// Notes which guard holds the key, and since when.
+    pub fn watch_guard(&mut self, why: Option<&Why>, now: Timestamp) {
+        let Some(why) = why else {
+            self.held = None;
+            return;
+        };
+        match &mut self.held {
+            Some(held) if is_same_guard(&held.why, why) => held.why = why.clone(),
+            held => *held = Some(Holding { why: why.clone(), since: now, is_told: false }),
+        }
+    }
+
+    /// How the key is held, if it is; news once, after five minutes.
+    pub fn held_for(&mut self, now: Timestamp) -> Option<Held> {
+        let held = self.held.as_mut()?;
+        let since = held.why.since.map_or(held.since, |known| known.min(held.since));
+        let elapsed = now.duration_since(since);
+        let is_news = elapsed >= WORTH_A_WORD && !held.is_told;
+        held.is_told |= is_news;
+        Some(Held {
+            guard: guard_name(&held.why),
+            object: held.why.object.clone(),
+            frees: held.why.frees.clone(),
+            why: held.why.clone(),
+            seconds: elapsed.as_secs().max(0),
+            is_news,
+        })
+    }
+
+    /// Forgets failed changes that a decision made at or after their time no longer plans.
+    pub fn forget_failed(&mut self, decision: &Decision<W::Status, W::Memo>, now: Timestamp) {
+        let is_planned = |id: &ChangeId| decision.changes.iter().any(|change| change.id == *id);
+        let is_asked = !decision.asks.is_empty();
+        self.recall
+            .failed
+            .retain(|id, failure| is_asked || now < failure.retry_at || is_planned(id));
+    }
+}
+
+fn is_same_guard(one: &Why, other: &Why) -> bool {
+    std::mem::discriminant(&one.guard) == std::mem::discriminant(&other.guard)
+        && one.object == other.object
+        && one.field == other.field
+}

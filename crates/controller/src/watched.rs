@@ -1,0 +1,75 @@
+//! What does an engine need of the loop? Which kinds it watches, which keys they wake, its World.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_engine::Engine;
+use gradus_engine::ask::{Answer, AskId, Recall};
+use gradus_engine::decision::{Event, Kind, ObjectRef};
+use gradus_engine::frame::Frame;
+
+/// Which object of an engine's kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// A key from its parts.
+    pub fn new(namespace: &Arc<str>, name: &Arc<str>) -> Self {
+        Key { namespace: Arc::clone(namespace), name: Arc::clone(name) }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A kind to be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// The kind.
+    pub kind: Kind,
+    /// Only objects with these labels, as the API server reads selectors.
+    pub labels: Option<String>,
+}
+
+/// An engine that the loop can run: what it watches, and how its World comes out of an index.
+pub trait Watched: Engine {
+    /// What it remembers of the cluster, as slim views.
+    type Index: Default;
+
+    /// The kinds it watches; nothing is decided before all of them are synced once.
+    fn watches(instance_id: &str) -> Vec<Watch>;
+
+    /// Takes in a new or changed object; says which keys it wakes.
+    fn apply(index: &mut Self::Index, kind: &Kind, frame: &Frame) -> Vec<Key>;
+
+    /// Forgets an object; says which keys that wakes.
+    fn remove(index: &mut Self::Index, object: &ObjectRef) -> Vec<Key>;
+
+    /// The version of an object that the index holds.
+    fn version(index: &Self::Index, object: &ObjectRef) -> Option<u64>;
+
+    /// All objects of a kind that the index holds.
+    fn objects(index: &Self::Index, kind: &Kind) -> Vec<ObjectRef>;
+
+    /// The World of a key; `None` when its object is gone.
+    fn gather(
+        index: &Self::Index,
+        key: &Key,
+        answers: &BTreeMap<AskId, Answer>,
+        recall: &Recall<Self::Memo>,
+    ) -> Option<Self::World>;
+
+    /// Must this World be acted on before others? (An abort.)
+    fn is_urgent(world: &Self::World) -> bool;
+
+    /// The Event that tells of an object's end.
+    fn farewell(object: &ObjectRef) -> Option<Event>;
+}

@@ -1,0 +1,131 @@
+//! What can only the outside tell, how is it asked, and what is remembered between two passes?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decision::{ChangeId, ObjectRef};
+
+/// A question a decision wants answered. Listed in every pass that wants or uses the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The same for the same question.
+    pub id: AskId,
+    /// What is asked.
+    pub question: Question,
+    /// Does asking change anything outside?
+    pub effect: Effect,
+    /// An answer to a question asked before this moment does not count.
+    pub after: Option<Timestamp>,
+}
+
+impl Ask {
+    /// Reads one object by name, past the index.
+    pub fn read(target: ObjectRef) -> Self {
+        Ask {
+            id: AskId(format!("read {target}").into()),
+            question: Question::Read(target),
+            effect: Effect::Reads,
+            after: None,
+        }
+    }
+}
+
+/// Names an ask within its key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AskId(pub Arc<str>);
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Question {
+    /// One object, live.
+    Read(ObjectRef),
+    /// So many random bytes.
+    Random(usize),
+}
+
+/// Does asking change anything outside?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Effect {
+    /// No: it may be asked at any time, also by `explain` and under `--dry-run`.
+    Reads,
+    /// Yes: it is started after the writes, behind the same door.
+    Acts,
+}
+
+/// What came back. Failure is an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When the answer arrived.
+    pub answered_at: Timestamp,
+    /// The reply, or why there is none.
+    pub reply: Result<Reply, Failure>,
+}
+
+/// A reply, by question.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The object, or `None` where there is none of that name.
+    Object(Option<Arc<Value>>),
+    /// Random bytes. Left out of every printed or saved World.
+    #[serde(skip)]
+    Random(Arc<[u8]>),
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reply::Object(object) => f.debug_tuple("Object").field(object).finish(),
+            Reply::Random(bytes) => write!(f, "Random({} bytes, not shown)", bytes.len()),
+        }
+    }
+}
+
+/// What the shell remembers of one key between two passes. Losing it costs time, never safety.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recall<M> {
+    /// Changes that failed and have neither succeeded nor been dropped since.
+    pub failed: BTreeMap<ChangeId, Failure>,
+    /// The engine's own.
+    pub memo: M,
+}
+
+/// Most failed changes remembered per key; a pass plans far fewer.
+pub const FAILED_LIMIT: usize = 16;
+
+/// A write or a question that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What it means for the next pass.
+    pub class: Class,
+    /// The server's words.
+    pub message: String,
+    /// How often in a row.
+    pub times: u32,
+    /// Not before this moment again.
+    pub retry_at: Timestamp,
+}
+
+/// Why a write failed, sorted by what the engine does about it next time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Class {
+    /// Our picture was old. Decide again from the newer one.
+    Stale,
+    /// Something of that name is there already: read it, then reuse it or step aside.
+    Exists,
+    /// The object is gone. Decide again without it.
+    Gone,
+    /// Quota, admission, permission: tell the user in the server's words, try again later.
+    Denied,
+    /// The server asks us to wait.
+    Throttled,
+    /// It did not reach the server.
+    Unreachable,
+    /// No answer: it may have been done. Read before deciding again.
+    Unknown,
+}

@@ -1,0 +1,111 @@
+//! What does one object look like as it arrives from a watch, before it becomes a slim view?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::uid::Uid;
+
+/// Labels or annotations.
+pub type Texts = BTreeMap<String, String>;
+
+/// One object of a watch, a list or a read, with `managedFields` never kept.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// Its metadata.
+    #[serde(rename = "metadata")]
+    pub meta: Meta,
+    /// Its `spec`, as sent.
+    pub spec: Arc<Value>,
+    /// Its `status`, as sent.
+    pub status: Arc<Value>,
+}
+
+/// Metadata as every kind has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Meta {
+    /// Namespace, empty for cluster-scoped kinds.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Identity over the object's life.
+    pub uid: Uid,
+    /// `resourceVersion` as the number it is; 0 where the server sent none.
+    #[serde(rename = "resourceVersion", deserialize_with = "version")]
+    pub version: u64,
+    /// Rises with the spec.
+    pub generation: i64,
+    /// When it was made.
+    #[serde(rename = "creationTimestamp")]
+    pub created: Option<Timestamp>,
+    /// When its deletion was asked for.
+    #[serde(rename = "deletionTimestamp")]
+    pub deleting: Option<Timestamp>,
+    /// Labels.
+    #[serde(deserialize_with = "or_empty")]
+    pub labels: Texts,
+    /// Annotations.
+    #[serde(deserialize_with = "or_empty")]
+    pub annotations: Texts,
+    /// Its owners.
+    #[serde(rename = "ownerReferences", deserialize_with = "or_empty")]
+    pub owners: Vec<Owner>,
+}
+
+/// One owner reference.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Owner {
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner.
+    pub name: String,
+    /// Identity of the owner.
+    pub uid: Uid,
+    /// Is it the managing controller?
+    pub controller: bool,
+}
+
+impl Meta {
+    /// The owner that manages this object.
+    pub fn controller(&self) -> Option<&Owner> {
+        self.owners.iter().find(|owner| owner.controller)
+    }
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(text.parse().unwrap_or(0))
+}
+
+/// `null` where a map or list may stand.
+fn or_empty<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_read_without_managed_fields() {
+        let frame: Frame = serde_json::from_str(
+            r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"default",
+            "uid":"3f2a1c5e-0001-4abc-8def-00112233445a","resourceVersion":"42","generation":3,"labels":null,
+            "managedFields":[{"manager":"x"}],"ownerReferences":[{"kind":"Rollout","name":"web","uid":"u","controller":true}]},
+            "spec":{"replicas":2}}"#,
+        )
+        .unwrap();
+        assert_eq!(frame.meta.version, 42);
+        assert_eq!(frame.meta.controller().unwrap().name, "web");
+        assert_eq!(frame.spec["replicas"], 2);
+        assert_eq!(*frame.status, Value::Null);
+    }
+}

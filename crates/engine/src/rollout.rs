@@ -1,0 +1,147 @@
+//! What should happen next to a Rollout? Validate, fold the contract's passes, say what holds it.
+
+mod canary;
+mod conditions;
+mod draft;
+mod fold;
+mod progress;
+mod refused;
+mod replica_sets;
+mod rollback;
+pub mod scale;
+mod selector;
+mod status;
+mod step;
+mod supported;
+#[cfg(test)]
+mod tests;
+mod urgency;
+mod why;
+
+use gradus_api::names::{condition, condition_status, reason};
+use gradus_api::rollout::RolloutStatus;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::ask::Recall;
+use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
+use crate::world::{Known, World};
+use crate::{Engine, Head, StatusPlace, kinds};
+use draft::Draft;
+pub use progress::Peak;
+
+/// What the engine recalls of a Rollout between two passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memo {
+    /// Best counts of the current attempt.
+    peak: Option<Peak>,
+}
+
+/// The engine of Rollouts.
+pub struct Rollouts;
+
+impl Engine for Rollouts {
+    type World = World;
+    type Status = RolloutStatus;
+    type Memo = Memo;
+
+    const KIND: Kind = kinds::ROLLOUT;
+    const STATUS: StatusPlace = StatusPlace::Subresource;
+
+    fn head(world: &World) -> Head {
+        let rollout = &world.rollout;
+        Head { object: rollout.reference(), uid: rollout.uid, version: rollout.version }
+    }
+
+    fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
+        decide(world, now)
+    }
+
+    fn stored_status(world: &World) -> &RolloutStatus {
+        &world.rollout.status
+    }
+
+    fn fingerprint(world: &World) -> u64 {
+        let sets = world.replica_sets.present().map_or(&[][..], Vec::as_slice);
+        let versions = sets.iter().map(|set| set.version);
+        let answered =
+            world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
+        let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
+        let numbers = [world.rollout.version, sets.len() as u64].into_iter();
+        numbers.chain(versions).chain(answered).chain(failed).fold(0xcbf2_9ce4_8422_2325, mix)
+    }
+
+    fn recall(world: &World) -> &Recall<Memo> {
+        &world.recall
+    }
+}
+
+fn mix(hash: u64, number: u64) -> u64 {
+    (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+}
+
+/// The decision for one Rollout. The same World and now always give the same Decision.
+pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
+    let rollout = &world.rollout;
+    if rollout.deleting {
+        return Decision { memo: world.recall.memo.clone(), ..Decision::default() };
+    }
+    let none = Vec::new();
+    let sets = match &world.replica_sets {
+        Known::Present(sets) => sets,
+        Known::Absent => &none,
+        Known::Unknown(message) => return unreadable(world, message),
+    };
+    let draft = Draft::new(world, sets, now);
+    let unsupported = || supported::first_unsupported(&rollout.spec.fields);
+    if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
+        return invalid(draft, &error);
+    }
+    refused::hold(fold::fold(draft))
+}
+
+/// Nothing is planned on what cannot be read; the stored status stays.
+fn unreadable(world: &World, message: &str) -> Decision<RolloutStatus, Memo> {
+    let why = Why {
+        guard: Guard::Unreadable { message: message.to_owned() },
+        object: world.rollout.reference(),
+        field: "metadata.ownerReferences".into(),
+        since: None,
+        frees: Frees::Cluster,
+    };
+    Decision { memo: world.recall.memo.clone(), why: vec![why], ..Decision::default() }
+}
+
+/// The spec is refused: it is said, and everything stays as it is.
+fn invalid(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
+    let rollout = draft.rollout();
+    let message = format!("The Rollout \"{}\" is invalid: {error}", rollout.name);
+    let known = draft.status.condition(condition::INVALID_SPEC);
+    let mut next = draft.status.clone();
+    if known.is_none_or(|known| known.message != message) {
+        let statement = conditions::Statement {
+            r#type: condition::INVALID_SPEC,
+            status: condition_status::TRUE,
+            reason: reason::INVALID_SPEC,
+            message: &message,
+        };
+        conditions::refresh(&mut next.conditions, draft.now, statement);
+    }
+    next.observed_generation = draft.generation.to_string();
+    (next.phase, next.message) = status::phase_of(&draft, &next);
+    let since = next.condition(condition::INVALID_SPEC).map(|c| c.last_transition_time.timestamp());
+    let why = Why {
+        guard: Guard::InvalidSpec { message },
+        object: rollout.reference(),
+        field: error.split(':').next().unwrap_or("spec").to_owned().into(),
+        since,
+        frees: Frees::Edit,
+    };
+    Decision {
+        status: (next != *rollout.status).then_some(next),
+        urgency: Urgency::Now,
+        memo: draft.memo.clone(),
+        why: vec![why],
+        ..Decision::default()
+    }
+}

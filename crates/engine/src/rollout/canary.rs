@@ -1,0 +1,350 @@
+//! What does one pass over a canary want? Calls the stages in the contract's order.
+
+use std::sync::Arc;
+
+use gradus_api::names::{event, pause, reason};
+use gradus_api::rollout::StepKind;
+use jiff::SignedDuration;
+
+use super::conditions;
+use super::draft::{Creation, Draft};
+use super::replica_sets::{self, Roles};
+use super::rollback::{self, Rollback};
+use super::scale::{self, Side};
+use super::status::{self, Pauses, Verdict};
+use super::step;
+use crate::decision::{After, EventKind};
+use crate::world::Deadline;
+
+/// One pass, as the contract orders it.
+pub(super) fn pass(draft: Draft<'_>) -> Draft<'_> {
+    let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else {
+        return replica_sets::create(draft);
+    };
+    let is_observed = draft.status.observed_generation == draft.generation.to_string();
+    let is_paused = draft.spec().paused || !draft.status.pause_conditions.is_empty();
+    if is_observed
+        && let Some(found) = conditions::follow_pause(&draft.status, is_paused, draft.now)
+    {
+        return status::with_conditions(draft, found);
+    }
+    let draft = found_new(replica_sets::sync_revision(draft, new), new);
+    let roles =
+        Roles { new, stable: replica_sets::find_stable(&draft.status.stable_rs, &draft.sets) };
+    if is_scaling_event(&draft, roles) {
+        return scale_only(draft, roles);
+    }
+    if is_changed(&draft, roles) {
+        return reset(draft, roles);
+    }
+    update(draft, roles)
+}
+
+/// A ReplicaSet that was there before us is noted once in the Progressing condition.
+fn found_new(draft: Draft<'_>, new: usize) -> Draft<'_> {
+    use gradus_api::names::{condition, condition_status};
+    if draft.status.condition(condition::PROGRESSING).is_some() {
+        return draft;
+    }
+    let mut draft = draft;
+    let message = format!("Found new replica set \"{}\"", draft.sets[new].name);
+    let statement = conditions::Statement {
+        r#type: condition::PROGRESSING,
+        status: condition_status::TRUE,
+        reason: reason::FOUND_NEW_REPLICA_SET,
+        message: &message,
+    };
+    conditions::set(&mut draft.status.conditions, draft.now, statement);
+    draft
+}
+
+/// Did somebody change the number of replicas since these ReplicaSets were last sized?
+fn is_scaling_event(draft: &Draft<'_>, roles: Roles) -> bool {
+    let replicas = draft.replicas();
+    [Some(roles.new), roles.separate_stable()].into_iter().flatten().any(|at| {
+        let set = &draft.sets[at];
+        set.size > 0 && set.desired_replicas.is_some_and(|desired| desired != replicas)
+    })
+}
+
+/// Sizes follow the new number of replicas; nothing else moves.
+fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    if is_halted(&draft) {
+        return status::refresh_counts(draft, roles);
+    }
+    // A new template whose update has not begun stays at its size: its weight is not known yet.
+    let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
+    let draft = match (is_begun, roles.separate_stable()) {
+        (false, Some(stable)) => {
+            let replicas = draft.replicas();
+            let mut draft = draft.resize(stable, replicas);
+            if draft.creation == Creation::Unsized {
+                draft.creation = Creation::Sized;
+            }
+            draft
+        }
+        _ => {
+            let sizes = next_sizes(&draft, roles);
+            let draft = match roles.separate_stable() {
+                Some(stable) => draft.resize(stable, sizes.stable),
+                None => draft,
+            };
+            draft.resize(roles.new, sizes.new)
+        }
+    };
+    status::refresh_counts(draft, roles)
+}
+
+/// Is this another template, or are these other steps, than the status is about?
+fn is_changed(draft: &Draft<'_>, roles: Roles) -> bool {
+    let status = &draft.status;
+    let spec = &draft.rollout().spec;
+    let is_known_step_hash = status.current_step_hash == *spec.step_hash
+        || spec.older_step_hashes.contains(&status.current_step_hash);
+    let is_other_template = !status.current_pod_hash.is_empty()
+        && status.current_pod_hash != *draft.sets[roles.new].hash;
+    status.current_step_hash.is_empty() || !is_known_step_hash || is_other_template
+}
+
+/// The update starts over: nothing of the one before counts any more.
+fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    let count = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
+    let new = Arc::clone(&draft.sets[roles.new]);
+    let skipped = if *new.hash == *draft.status.stable_rs {
+        Some("Rollback to stable ReplicaSets")
+    } else if rollback::classify(&draft, roles) == Rollback::WithinWindow && new.size > 0 {
+        Some("Rollback to active ReplicaSets within RollbackWindow")
+    } else {
+        None
+    };
+    let mut draft = draft;
+    let index = match (count, skipped) {
+        (0, _) => None,
+        (_, None) => Some(0),
+        (_, Some(why)) => {
+            draft = draft.event(EventKind::Normal, event::SKIP_STEPS, why.into(), After::Status);
+            Some(count)
+        }
+    };
+    let verdict = Verdict {
+        index,
+        pauses: Pauses::Clear,
+        is_aborted: false,
+        promote_full: false,
+        stable: draft.status.stable_rs.clone(),
+    };
+    status::persist(draft, roles, verdict)
+}
+
+/// The ordinary pass: sizes, then the pause, then the steps.
+fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    let before = sizes(&draft);
+    let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
+    let has_scaled = sizes(&draft) != before;
+    let pauses = if has_scaled { Pauses::Keep } else { pause_step(&draft) };
+    let draft = match pause_end(&draft) {
+        Some(end) if draft.now < end => draft.wake(end),
+        _ => draft,
+    };
+    conclude(draft, roles, pauses)
+}
+
+fn sizes(draft: &Draft<'_>) -> Vec<i32> {
+    draft.sets.iter().map(|set| set.size).collect()
+}
+
+/// Does somebody forbid resizing?
+fn is_halted(draft: &Draft<'_>) -> bool {
+    let inconclusive = draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
+    draft.spec().paused || inconclusive
+}
+
+/// Resizes stable, else new, else the older ReplicaSets: the first that changes.
+fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    let draft = [Some(roles.new), roles.separate_stable()]
+        .into_iter()
+        .flatten()
+        .fold(draft, without_deadline);
+    let before = sizes(&draft);
+    let next = next_sizes(&draft, roles);
+    let draft = match roles.separate_stable() {
+        Some(stable) => draft.resize(stable, next.stable),
+        None => draft,
+    };
+    if sizes(&draft) != before {
+        return draft;
+    }
+    let draft = draft.resize(roles.new, next.new);
+    if sizes(&draft) != before {
+        return sized(draft);
+    }
+    drain_others(draft, roles)
+}
+
+/// A created ReplicaSet has got its size.
+fn sized(draft: Draft<'_>) -> Draft<'_> {
+    let creation = if draft.creation == Creation::None { Creation::None } else { Creation::Sized };
+    Draft { creation, ..draft }
+}
+
+fn without_deadline(draft: Draft<'_>, at: usize) -> Draft<'_> {
+    use gradus_api::names::annotation::SCALE_DOWN_DEADLINE;
+    let set = Arc::clone(&draft.sets[at]);
+    if set.deadline == Deadline::None {
+        return draft;
+    }
+    let body = serde_json::json!({ "metadata": { "annotations": { SCALE_DOWN_DEADLINE: null } } });
+    let target = draft.rollout().replica_set(&set.name);
+    let mut draft = draft.patch(target, body, set.version);
+    Arc::make_mut(&mut draft.sets[at]).deadline = Deadline::None;
+    draft
+}
+
+/// The sizes that new and stable may have next.
+pub(super) fn next_sizes(draft: &Draft<'_>, roles: Roles) -> scale::Sizes {
+    let side =
+        |at: usize| Side { size: draft.sets[at].size, available: draft.sets[at].available() };
+    let others = roles.others(draft).map(|at| draft.sets[at].size).sum();
+    scale::next(&goal(draft), Some(side(roles.new)), roles.separate_stable().map(side), others)
+}
+
+/// What the arithmetic aims at.
+pub(super) fn goal(draft: &Draft<'_>) -> scale::Goal {
+    let canary = draft.canary();
+    let replicas = draft.replicas();
+    let (surge, unavailable) = scale::resolve_limits(
+        replicas,
+        &canary.max_surge_or_default(),
+        &canary.max_unavailable_or_default(),
+    );
+    let max_weight = canary.max_weight();
+    scale::Goal { replicas, weight: weight(draft, max_weight), max_weight, surge, unavailable }
+}
+
+/// The share of pods that the new ReplicaSet should have now.
+fn weight(draft: &Draft<'_>, max_weight: i32) -> i32 {
+    let status = &draft.status;
+    let is_stable = status.stable_rs.is_empty() || status.current_pod_hash == status.stable_rs;
+    if status.promote_full || is_stable {
+        return max_weight;
+    }
+    if status.abort {
+        return 0;
+    }
+    let Some((index, _)) = draft.current_step() else {
+        return max_weight;
+    };
+    draft.steps()[..=index].iter().rev().find_map(|step| step.set_weight).unwrap_or(0)
+}
+
+/// Older ReplicaSets give up what is not available, then what the others can do without.
+fn drain_others(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    let active: Vec<usize> = roles.others(&draft).filter(|at| draft.sets[*at].size > 0).collect();
+    let is_behind = |at: &usize| draft.sets[*at].reported_available > draft.sets[*at].size;
+    if active.is_empty() || active.iter().any(is_behind) {
+        return draft;
+    }
+    let mut draft = draft;
+    for at in &active {
+        let available = draft.sets[*at].available();
+        draft = draft.resize(*at, available);
+    }
+    let goal = goal(&draft);
+    let available: i32 = draft.sets.iter().map(|set| set.available()).sum();
+    let mut budget = available - (goal.replicas - goal.unavailable);
+    let mut newest_first = active;
+    newest_first.sort_by_key(|at| std::cmp::Reverse(draft.sets[*at].revision));
+    for at in newest_first {
+        if budget <= 0 {
+            break;
+        }
+        let size = draft.sets[at].size;
+        let left = (size - budget).max(0);
+        budget -= size - left;
+        draft = draft.resize(at, left);
+    }
+    draft
+}
+
+/// At a pause step that has not begun: it begins, unless a person has just ended it.
+fn pause_step(draft: &Draft<'_>) -> Pauses {
+    let at_pause =
+        draft.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)));
+    let status = &draft.status;
+    let may_begin = !draft.spec().paused && !status.promote_full && !status.abort;
+    let has_begun = status.pause_condition(pause::CANARY_PAUSE_STEP).is_some();
+    if at_pause && may_begin && !has_begun && !status.controller_pause && is_updating(draft) {
+        Pauses::Add(pause::CANARY_PAUSE_STEP)
+    } else {
+        Pauses::Keep
+    }
+}
+
+/// Is there an update at all? The first deploy and a promoted rollout have no steps to take.
+fn is_updating(draft: &Draft<'_>) -> bool {
+    let status = &draft.status;
+    !status.stable_rs.is_empty() && status.stable_rs != status.current_pod_hash
+}
+
+/// When the current pause step ends by itself.
+pub(super) fn pause_end(draft: &Draft<'_>) -> Option<jiff::Timestamp> {
+    let (_, step) = draft.current_step()?;
+    let StepKind::Pause(pause_step) = step.kind() else { return None };
+    let seconds = pause_step.duration.as_ref()?.seconds()?;
+    let began = draft.status.pause_condition(pause::CANARY_PAUSE_STEP)?.start_time;
+    began.timestamp().checked_add(SignedDuration::from_secs(i64::from(seconds))).ok()
+}
+
+/// What the pass means for the update: promoted, aborted, a step further, or as before.
+fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
+    let status = &draft.status;
+    let count = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
+    let done = (count > 0).then_some(count);
+    let is_promoted = status.stable_rs == status.current_pod_hash;
+    let is_aborted = status.abort && !is_promoted;
+    let is_fast = status.promote_full
+        || rollback::classify(&draft, roles) == Rollback::WithinWindow && is_updating(&draft);
+    let kept = Verdict {
+        index: if count == 0 { None } else { Some(status.current_step_index.unwrap_or(0)) },
+        pauses: if is_fast { Pauses::Clear } else { pauses },
+        is_aborted: is_aborted && !is_fast,
+        promote_full: status.promote_full,
+        stable: status.stable_rs.clone(),
+    };
+    if let Some(why) = step::promotion(&draft, roles, kept.is_aborted) {
+        return promote(draft, roles, done, &why);
+    }
+    if kept.is_aborted {
+        let index = if is_promoted { done } else { done.map(|_| 0) };
+        return status::persist(draft, roles, Verdict { index, ..kept });
+    }
+    if is_fast || kept.pauses != Pauses::Keep || !step::is_complete(&draft, roles) {
+        return status::persist(draft, roles, kept);
+    }
+    complete_step(draft, roles, kept)
+}
+
+/// The new ReplicaSet becomes the stable one.
+fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) -> Draft<'w> {
+    let stable = draft.sets[roles.new].hash.to_string();
+    let mut draft = draft;
+    if draft.status.stable_rs != stable {
+        let revision = draft.sets[roles.new].revision.unwrap_or(0);
+        let text = format!("Rollout completed update to revision {revision} ({stable}): {why}");
+        draft = draft.event(EventKind::Normal, reason::ROLLOUT_COMPLETED, text, After::Status);
+    }
+    let verdict =
+        Verdict { index, pauses: Pauses::Clear, is_aborted: false, promote_full: false, stable };
+    status::persist(draft, roles, verdict)
+}
+
+fn complete_step<'w>(draft: Draft<'w>, roles: Roles, kept: Verdict) -> Draft<'w> {
+    let Some((index, step)) = draft.current_step() else {
+        return status::persist(draft, roles, kept);
+    };
+    let next = i32::try_from(index + 1).unwrap_or(i32::MAX);
+    let text = format!("Rollout step {next}/{} completed ({})", draft.steps().len(), step.text());
+    let draft = draft.event(EventKind::Normal, event::ROLLOUT_STEP_COMPLETED, text, After::Status);
+    let pauses = Pauses::Remove(pause::CANARY_PAUSE_STEP);
+    status::persist(draft, roles, Verdict { index: Some(next), pauses, ..kept })
+}

@@ -1,0 +1,103 @@
+//! How are conditions set, and when do they follow a pause, a resume or a retry?
+
+use gradus_api::names::{condition, condition_status, reason};
+use gradus_api::rollout::RolloutStatus;
+use gradus_api::rollout::status::Condition;
+use gradus_api::values::Time;
+use jiff::Timestamp;
+
+/// A condition without its times.
+pub(super) struct Statement<'a> {
+    pub r#type: &'static str,
+    pub status: &'static str,
+    pub reason: &'static str,
+    pub message: &'a str,
+}
+
+/// Sets a condition. Equal status and reason change nothing; the transition time moves only with
+/// the status; a changed condition goes to the end of the list.
+pub(super) fn set(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
+    let same =
+        |known: &Condition| known.status == statement.status && known.reason == statement.reason;
+    let known = conditions.iter().find(|known| known.r#type == statement.r#type);
+    if !known.is_some_and(same) {
+        refresh(conditions, now, statement);
+    }
+}
+
+/// The same, but message and update time are written in any case.
+pub(super) fn refresh(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
+    let now = Time::new(now);
+    let known = conditions.iter().position(|known| known.r#type == statement.r#type);
+    let known = known.map(|at| conditions.remove(at));
+    let kept = known.filter(|known| known.status == statement.status);
+    conditions.push(Condition {
+        r#type: statement.r#type.to_owned(),
+        status: statement.status.to_owned(),
+        last_update_time: now,
+        last_transition_time: kept.map_or(now, |known| known.last_transition_time),
+        reason: statement.reason.to_owned(),
+        message: statement.message.to_owned(),
+    });
+}
+
+/// Takes a condition away.
+pub(super) fn remove(conditions: &mut Vec<Condition>, r#type: &str) {
+    conditions.retain(|known| known.r#type != r#type);
+}
+
+/// `True` or `False`.
+pub(super) fn truth(yes: bool) -> &'static str {
+    if yes { condition_status::TRUE } else { condition_status::FALSE }
+}
+
+/// Is this condition true?
+pub(super) fn is_true(status: &RolloutStatus, r#type: &str) -> bool {
+    status.condition(r#type).is_some_and(|known| known.status == condition_status::TRUE)
+}
+
+/// Is this the reason of the Progressing condition?
+pub(super) fn is_progressing(status: &RolloutStatus, reason: &str) -> bool {
+    status.condition(condition::PROGRESSING).is_some_and(|known| known.reason == reason)
+}
+
+/// The conditions that say whether somebody waits: they follow the pause, the resume and the retry
+/// before anything else happens. `None` when they already do.
+pub(super) fn follow_pause(
+    status: &RolloutStatus,
+    is_paused: bool,
+    now: Timestamp,
+) -> Option<Vec<Condition>> {
+    let mut conditions = status.conditions.clone();
+    let is_aborted = is_progressing(status, reason::ROLLOUT_ABORTED);
+    let is_completed = is_true(status, condition::COMPLETED);
+    let says_paused = is_progressing(status, reason::ROLLOUT_PAUSED);
+    let progressing = |reason, message| Statement {
+        r#type: condition::PROGRESSING,
+        status: condition_status::UNKNOWN,
+        reason,
+        message,
+    };
+    if is_paused != says_paused && !is_aborted && !is_completed {
+        let statement = if is_paused {
+            progressing(reason::ROLLOUT_PAUSED, "Rollout is paused")
+        } else {
+            progressing(reason::ROLLOUT_RESUMED, "Rollout is resumed")
+        };
+        set(&mut conditions, now, statement);
+    }
+    if is_aborted && !status.abort {
+        let statement = progressing(reason::ROLLOUT_RETRY, "Retrying Rollout after abort");
+        set(&mut conditions, now, statement);
+    }
+    if is_paused != is_true(status, condition::PAUSED) && !is_aborted {
+        let statement = Statement {
+            r#type: condition::PAUSED,
+            status: truth(is_paused),
+            reason: reason::ROLLOUT_PAUSED,
+            message: "Rollout is paused",
+        };
+        set(&mut conditions, now, statement);
+    }
+    (conditions != status.conditions).then_some(conditions)
+}

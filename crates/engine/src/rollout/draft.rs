@@ -1,0 +1,201 @@
+//! How far has this decision come? The scratch copy of the World that the passes work on.
+
+use std::sync::Arc;
+
+use gradus_api::names;
+use gradus_api::rollout::{CanaryStep, CanaryStrategy, RolloutSpec, RolloutStatus};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::Memo;
+use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
+use crate::world::{ReplicaSetView, RolloutView, World};
+
+/// The World as the passes so far leave it, and what they want done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Draft<'w> {
+    /// What is really there.
+    pub world: &'w World,
+    /// The one time of this decision.
+    pub now: Timestamp,
+    /// The status as the last pass left it.
+    pub status: RolloutStatus,
+    /// The ReplicaSets as the planned changes leave them.
+    pub sets: Vec<Arc<ReplicaSetView>>,
+    /// The generation as the planned changes leave it.
+    pub generation: i64,
+    /// The revision annotation as the planned changes leave it.
+    pub revision: Option<String>,
+    /// Changes planned, in order.
+    pub changes: Vec<Change>,
+    /// Events, in the contract's order.
+    pub events: Vec<Event>,
+    /// What the engine will recall.
+    pub memo: Memo,
+    /// The earliest moment at which time alone changes something.
+    pub wake_at: Option<Timestamp>,
+    /// Where the creation of the new ReplicaSet stands in this decision.
+    pub creation: Creation,
+}
+
+/// A created ReplicaSet gets its first size in the same decision, and then no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Creation {
+    /// Nothing was created here.
+    None,
+    /// Created with size 0; its first size may still be given.
+    Unsized,
+    /// Created, and its size is settled.
+    Sized,
+}
+
+impl<'w> Draft<'w> {
+    /// The World as it is.
+    pub fn new(world: &'w World, sets: &[Arc<ReplicaSetView>], now: Timestamp) -> Self {
+        let rollout = &world.rollout;
+        Draft {
+            world,
+            now,
+            status: (*rollout.status).clone(),
+            sets: sets.to_vec(),
+            generation: rollout.generation,
+            revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
+            changes: Vec::new(),
+            events: Vec::new(),
+            memo: world.recall.memo.clone(),
+            wake_at: None,
+            creation: Creation::None,
+        }
+    }
+
+    /// The Rollout as it is stored.
+    pub fn rollout(&self) -> &'w RolloutView {
+        &self.world.rollout
+    }
+
+    /// What the user asks for.
+    pub fn spec(&self) -> &'w RolloutSpec {
+        &self.world.rollout.spec.fields
+    }
+
+    /// The canary strategy; decisions of other strategies do not come here.
+    pub fn canary(&self) -> &'w CanaryStrategy {
+        self.spec().strategy.canary.as_ref().expect("only canaries are drafted here")
+    }
+
+    /// The canary's steps.
+    pub fn steps(&self) -> &'w [CanaryStep] {
+        &self.canary().steps
+    }
+
+    /// `spec.replicas`.
+    pub fn replicas(&self) -> i32 {
+        self.spec().replicas_or_default()
+    }
+
+    /// The step being carried out, with its index; none when all are done.
+    pub fn current_step(&self) -> Option<(usize, &'w CanaryStep)> {
+        let index = usize::try_from(self.status.current_step_index.unwrap_or(0)).unwrap_or(0);
+        self.steps().get(index).map(|step| (index, step))
+    }
+
+    /// Plans a merge patch of an object, joined with what is already planned for it.
+    pub fn patch(mut self, target: ObjectRef, body: Value, version: u64) -> Self {
+        let planned = self.changes.iter_mut().find(|change| change.target == target);
+        match planned.map(|change| &mut change.op) {
+            Some(Op::Create(planned) | Op::Merge(planned)) => merge(Arc::make_mut(planned), body),
+            Some(Op::Delete) => {} // What is being deleted needs no patch.
+            None => self.changes.push(Change::patch(target, body, version)),
+        }
+        self
+    }
+
+    /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.
+    pub fn resize(self, at: usize, size: i32) -> Self {
+        let set = Arc::clone(&self.sets[at]);
+        let replicas = self.replicas();
+        if set.size == size && set.desired_replicas == Some(replicas) {
+            return self;
+        }
+        let mut notes = json!({ names::annotation::DESIRED_REPLICAS: replicas.to_string() });
+        if size == 0 && set.deadline != crate::world::Deadline::None {
+            notes[names::annotation::SCALE_DOWN_DEADLINE] = Value::Null;
+        }
+        let mut body = json!({ "metadata": { "annotations": notes } });
+        if set.size != size {
+            body["spec"] = json!({ "replicas": size });
+        }
+        let target = self.rollout().replica_set(&set.name);
+        let after = After::Change(self.id_of_write(&target));
+        let mut draft = self.patch(target, body, set.version);
+        let view = Arc::make_mut(&mut draft.sets[at]);
+        view.desired_replicas = Some(replicas);
+        if set.size == size {
+            return draft;
+        }
+        view.size = size;
+        view.generation += 1;
+        let direction = if size > set.size { "up" } else { "down" };
+        let revision = set.revision.unwrap_or(0);
+        let message = format!(
+            "Scaled {direction} ReplicaSet {} (revision {revision}) from {} to {size}",
+            set.name, set.size
+        );
+        draft.event(EventKind::Normal, names::event::SCALING_REPLICA_SET, message, after)
+    }
+
+    /// Adds an Event about the Rollout.
+    pub fn event(
+        mut self,
+        kind: EventKind,
+        reason: &'static str,
+        message: String,
+        after: After,
+    ) -> Self {
+        let about = self.rollout().reference();
+        self.events.push(Event { about, kind, reason: reason.into(), message, after });
+        self
+    }
+
+    /// The id that a write of this object has, or will have, in this decision.
+    pub fn id_of_write(&self, target: &ObjectRef) -> ChangeId {
+        let planned = self.changes.iter().find(|change| change.target == *target);
+        planned.map_or_else(|| ChangeId::of("patch", target), |change| change.id.clone())
+    }
+
+    /// Asks to be woken at this moment, or earlier.
+    pub fn wake(mut self, at: Timestamp) -> Self {
+        self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
+        self
+    }
+}
+
+/// RFC 7386, for joining two patches of one object: nulls are kept, they delete.
+fn merge(into: &mut Value, patch: Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, patch) => *into = patch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_of_one_object_are_joined() {
+        let mut first = json!({ "metadata": { "annotations": { "a": "1" } } });
+        merge(
+            &mut first,
+            json!({ "metadata": { "annotations": { "b": null } }, "spec": { "replicas": 2 } }),
+        );
+        let expected = json!({
+            "metadata": { "annotations": { "a": "1", "b": null } }, "spec": { "replicas": 2 }
+        });
+        assert_eq!(first, expected);
+    }
+}

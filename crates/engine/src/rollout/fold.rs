@@ -1,0 +1,58 @@
+//! How many of the contract's passes fit into one decision?
+//!
+//! A pass sees the status and the objects as the passes before it leave them. The fold ends when a
+//! pass changes nothing, or before a pass that would plan a change although an earlier one already
+//! did or has altered a gate: no change rests on a gate that is not stored. The one exception is a
+//! creation: create, revision, reset and the first size are one decision.
+
+use gradus_api::rollout::RolloutStatus;
+
+use super::canary;
+use super::draft::{Creation, Draft};
+
+/// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
+const PASSES_LIMIT: usize = 24;
+
+/// The World after all passes that may be acted on together.
+pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
+    let mut draft = draft;
+    for _ in 0..PASSES_LIMIT {
+        let next = canary::pass(Draft { wake_at: None, ..draft.clone() });
+        let plans_more = next.changes != draft.changes;
+        if !plans_more && next.status == draft.status {
+            // Settled: only what it recalls, and when it wakes, may differ.
+            return Draft { events: draft.events, ..next };
+        }
+        if plans_more && is_closed(&draft) {
+            return draft;
+        }
+        draft = next;
+    }
+    draft
+}
+
+/// May no further change be planned in this decision?
+fn is_closed(draft: &Draft<'_>) -> bool {
+    match draft.creation {
+        Creation::Unsized => false,
+        Creation::Sized => true,
+        Creation::None => {
+            let stored = &draft.world.rollout.status;
+            !draft.changes.is_empty() || !has_same_gates(stored, &draft.status)
+        }
+    }
+}
+
+/// Gate fields decide what may be done next, so they are stored before it is done.
+fn has_same_gates(stored: &RolloutStatus, next: &RolloutStatus) -> bool {
+    stored.current_step_index == next.current_step_index
+        && stored.pause_conditions == next.pause_conditions
+        && stored.controller_pause == next.controller_pause
+        && stored.abort == next.abort
+        && stored.aborted_at == next.aborted_at
+        && stored.promote_full == next.promote_full
+        && stored.stable_rs == next.stable_rs
+        && stored.blue_green.scale_up_preview_check_point
+            == next.blue_green.scale_up_preview_check_point
+        && stored.canary.step_plugin_statuses == next.canary.step_plugin_statuses
+}

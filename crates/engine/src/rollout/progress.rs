@@ -1,0 +1,170 @@
+//! Does the update move, and if not, for how long may it stand still?
+
+use gradus_api::names::{condition, condition_status, reason};
+use gradus_api::rollout::RolloutStatus;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::conditions::{self, Statement};
+use super::draft::Draft;
+use super::replica_sets::Roles;
+use super::status::is_indefinite;
+use crate::world::Deadline;
+
+/// The best counts of the current attempt, so that flapping pods are not taken for progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Which attempt: the revision, and whether it goes forward.
+    attempt: String,
+    updated: i32,
+    ready: i32,
+    available: i32,
+    /// Fewest pods of other revisions.
+    old: i32,
+}
+
+impl Peak {
+    fn of(status: &RolloutStatus) -> Self {
+        Peak {
+            attempt: attempt(status),
+            updated: status.updated_replicas,
+            ready: status.ready_replicas,
+            available: status.available_replicas,
+            old: status.replicas - status.updated_replicas,
+        }
+    }
+
+    /// The better of both in every count; the newer one where the attempt is another.
+    fn raised(&self, next: &RolloutStatus) -> Self {
+        let now = Peak::of(next);
+        if now.attempt != self.attempt {
+            return now;
+        }
+        Peak {
+            updated: now.updated.max(self.updated),
+            ready: now.ready.max(self.ready),
+            available: now.available.max(self.available),
+            old: now.old.min(self.old),
+            attempt: now.attempt,
+        }
+    }
+}
+
+fn attempt(status: &RolloutStatus) -> String {
+    let direction = if status.abort { "back from" } else { "to" };
+    format!("{direction} {} {}", status.current_pod_hash, status.current_step_hash)
+}
+
+/// How the rollout stands, as far as the Progressing condition is concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub is_healthy: bool,
+    pub is_paused: bool,
+    pub turned_unhealthy: bool,
+}
+
+/// Sets the Progressing condition of a rollout that is not aborted, and remembers the best counts.
+pub(super) fn set_progressing<'w>(
+    draft: Draft<'w>,
+    roles: Roles,
+    next: &mut RolloutStatus,
+    standing: Standing,
+) -> Draft<'w> {
+    let mut draft = draft;
+    let has_moved = has_moved(&draft, next);
+    let peak = draft.memo.peak.take().unwrap_or_else(|| Peak::of(&draft.status));
+    draft.memo.peak = Some(peak.raised(next));
+    if next.abort {
+        return draft;
+    }
+    let name = &draft.sets[roles.new].name;
+    let now = draft.now;
+    if standing.is_healthy {
+        let message = format!("ReplicaSet \"{name}\" has successfully progressed.");
+        let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, &message);
+        conditions::set(&mut next.conditions, now, statement);
+        return draft;
+    }
+    if standing.turned_unhealthy && next.stable_rs == next.current_pod_hash {
+        let message = "Rollout does not have minimum availability";
+        let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);
+        conditions::refresh(&mut next.conditions, now, statement);
+        return draft;
+    }
+    if (has_moved || standing.turned_unhealthy) && !standing.is_paused {
+        let message = format!("ReplicaSet \"{name}\" is progressing.");
+        let statement = progressing(reason::REPLICA_SET_UPDATED, &message);
+        conditions::refresh(&mut next.conditions, now, statement);
+        return draft;
+    }
+    let Some(end) = deadline(&draft, roles, next) else { return draft };
+    if now < end {
+        return draft.wake(end);
+    }
+    let statement = Statement {
+        status: condition_status::FALSE,
+        ..progressing(reason::PROGRESS_DEADLINE_EXCEEDED, "")
+    };
+    let message = timed_out_message(&draft, roles);
+    conditions::set(&mut next.conditions, now, Statement { message: &message, ..statement });
+    draft
+}
+
+fn progressing<'a>(reason: &'static str, message: &'a str) -> Statement<'a> {
+    Statement { r#type: condition::PROGRESSING, status: condition_status::TRUE, reason, message }
+}
+
+/// Progress by counts is a new best of this attempt; a step, a promotion or other steps count too.
+fn has_moved(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
+    let stored = &draft.status;
+    let both_steps = stored.current_step_index.is_some() && next.current_step_index.is_some();
+    let is_further = stored.stable_rs != next.stable_rs
+        || both_steps && stored.current_step_index != next.current_step_index
+        || stored.current_step_hash != next.current_step_hash;
+    let stored_peak = Peak::of(stored);
+    let peak = draft.memo.peak.as_ref().unwrap_or(&stored_peak);
+    let now = Peak::of(next);
+    let is_better = now.attempt != peak.attempt
+        || now.updated > peak.updated
+        || now.ready > peak.ready
+        || now.available > peak.available
+        || now.old < peak.old;
+    is_further || is_better
+}
+
+/// Does standing still too long give this update up?
+pub(super) fn gives_up(draft: &Draft<'_>, roles: Roles, next: &RolloutStatus) -> bool {
+    let is_completed = next.stable_rs == next.current_pod_hash || next.stable_rs.is_empty();
+    draft.spec().progress_deadline_abort
+        && !draft.status.abort
+        && !is_completed
+        && !has_moved(draft, next)
+        && deadline(draft, roles, &draft.status).is_some_and(|end| end <= draft.now)
+}
+
+/// The words for an update that stood still too long.
+pub(super) fn timed_out_message(draft: &Draft<'_>, roles: Roles) -> String {
+    format!("ReplicaSet \"{}\" has timed out progressing.", draft.sets[roles.new].name)
+}
+
+/// When standing still becomes too long; `None` where nobody waits for pods.
+pub(super) fn deadline(
+    draft: &Draft<'_>,
+    roles: Roles,
+    status: &RolloutStatus,
+) -> Option<Timestamp> {
+    let known = status.condition(condition::PROGRESSING)?;
+    let is_exempt =
+        known.reason == reason::ROLLOUT_ABORTED || known.reason == reason::ROLLOUT_PAUSED;
+    let is_draining = roles
+        .others(draft)
+        .any(|at| draft.sets[at].size > 0 && draft.sets[at].deadline != Deadline::None);
+    if is_exempt || is_draining || is_indefinite(draft, status) {
+        return None;
+    }
+    if known.reason == reason::PROGRESS_DEADLINE_EXCEEDED {
+        return Some(known.last_update_time.timestamp());
+    }
+    let seconds = i64::from(draft.spec().progress_deadline_seconds_or_default());
+    known.last_update_time.timestamp().checked_add(SignedDuration::from_secs(seconds)).ok()
+}

@@ -1,0 +1,158 @@
+//! What is decided while a change of ours is refused? Nothing beyond it, and the user is told why.
+
+use std::sync::Arc;
+
+use gradus_api::names::{annotation, condition, condition_status, phase, reason};
+use gradus_api::rollout::RolloutStatus;
+use serde_json::Value;
+
+use super::conditions::{self, Statement};
+use super::draft::Draft;
+use super::{Memo, replica_sets, urgency, why};
+use crate::ask::{Ask, Class, Failure, Reply};
+use crate::decision::{After, Change, Decision, Event, EventKind, Frees, Guard, Urgency, Why};
+use crate::template::{Side, normalized_digest};
+use crate::uid::Uid;
+
+/// The decision of a draft, cut before the first change that is refused and not due again.
+pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
+    let failed = &draft.world.recall.failed;
+    let refused = draft.changes.iter().enumerate().find_map(|(at, change)| {
+        let failure = failed.get(&change.id)?;
+        let is_due = failure.class != Class::Exists && failure.retry_at <= draft.now;
+        (!is_due).then(|| (at, change.clone(), failure.clone()))
+    });
+    match refused {
+        None => whole(draft),
+        Some((at, change, failure)) if failure.class == Class::Exists => exists(draft, at, &change),
+        Some((at, change, failure)) => cut(draft, at, &change, &failure),
+    }
+}
+
+fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
+    let stored = &draft.rollout().status;
+    let why = why::explain(&draft);
+    let urgency = urgency::of(stored, &draft.status);
+    Decision {
+        status: (draft.status != **stored).then_some(draft.status),
+        changes: draft.changes,
+        urgency,
+        events: draft.events,
+        asks: Vec::new(),
+        memo: draft.memo,
+        wake_at: draft.wake_at,
+        why,
+    }
+}
+
+/// Only what stands before the refused change is done; the status says what is refused.
+fn cut(
+    draft: Draft<'_>,
+    at: usize,
+    change: &Change,
+    failure: &Failure,
+) -> Decision<RolloutStatus, Memo> {
+    let is_create = change.target == replica_sets::create_target(draft.rollout());
+    let (status, told) = if is_create { create_error(&draft, failure) } else { (None, None) };
+    let changes: Vec<Change> = draft.changes[..at].to_vec();
+    let is_kept = |event: &Event| match &event.after {
+        After::Change(id) => changes.iter().any(|kept| kept.id == *id),
+        After::Status => false,
+    };
+    let events = draft.events.iter().filter(|event| is_kept(event)).cloned().chain(told).collect();
+    let held = Why {
+        guard: Guard::Refused { message: failure.message.clone(), times: failure.times },
+        object: change.target.clone(),
+        field: "".into(),
+        since: None,
+        frees: Frees::At(failure.retry_at),
+    };
+    Decision {
+        status,
+        urgency: Urgency::Now,
+        events,
+        memo: draft.world.recall.memo.clone(),
+        wake_at: Some(failure.retry_at.max(draft.now)),
+        why: vec![held],
+        asks: Vec::new(),
+        changes,
+    }
+}
+
+/// The new ReplicaSet cannot be made: condition and Event, in the server's words.
+fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>, Option<Event>) {
+    let rollout = draft.rollout();
+    let name = replica_sets::create_target(rollout).name;
+    let message = format!("Failed to create new replica set \"{name}\": {}", failure.message);
+    let mut next = (*rollout.status).clone();
+    let known = next.condition(condition::PROGRESSING);
+    if known.is_some_and(|known| known.message == message) {
+        return (None, None);
+    }
+    let statement = Statement {
+        r#type: condition::PROGRESSING,
+        status: condition_status::FALSE,
+        reason: reason::REPLICA_SET_CREATE_ERROR,
+        message: &message,
+    };
+    conditions::refresh(&mut next.conditions, draft.now, statement);
+    next.observed_generation = draft.generation.to_string();
+    // The old version may serve perfectly, but what was asked for is not there.
+    (next.phase, next.message) = (phase::PROGRESSING.to_owned(), message.clone());
+    let told = Event {
+        about: rollout.reference(),
+        kind: EventKind::Warning,
+        reason: reason::REPLICA_SET_CREATE_ERROR.into(),
+        message,
+        after: After::Status,
+    };
+    (Some(next), Some(told))
+}
+
+/// Something of the wanted name is there: ours and equal is used, anything else is stepped around.
+fn exists(draft: Draft<'_>, at: usize, change: &Change) -> Decision<RolloutStatus, Memo> {
+    let ask = Ask::read(change.target.clone());
+    let rollout = draft.rollout();
+    let waits = |guard: Guard| Why {
+        guard,
+        object: change.target.clone(),
+        field: "metadata.name".into(),
+        since: None,
+        frees: Frees::Cluster,
+    };
+    let answer = draft.world.answers.get(&ask.id);
+    let idle =
+        Decision { asks: vec![ask], memo: draft.world.recall.memo.clone(), ..Decision::default() };
+    let Some(answer) = answer else {
+        let question = format!("read {}", change.target);
+        return Decision { why: vec![waits(Guard::Unanswered { question })], ..idle };
+    };
+    match &answer.reply {
+        Ok(Reply::Object(Some(object))) if is_ours_and_equal(&draft, object) => {
+            // The index will show it as any other; nothing is made twice.
+            let message = "exists already and is ours".to_owned();
+            Decision { why: vec![waits(Guard::Unreadable { message })], ..idle }
+        }
+        Ok(Reply::Object(Some(_))) => {
+            let mut next = (*rollout.status).clone();
+            next.collision_count = Some(next.collision_count.unwrap_or(0) + 1);
+            Decision { status: Some(next), urgency: Urgency::Now, asks: Vec::new(), ..idle }
+        }
+        Ok(_) => whole(draft),
+        Err(unread) => Decision { asks: idle.asks, ..cut(draft, at, change, unread) },
+    }
+}
+
+fn is_ours_and_equal(draft: &Draft<'_>, object: &Arc<Value>) -> bool {
+    let rollout = draft.rollout();
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    let is_ours = owners.is_some_and(|owners| {
+        owners.iter().any(|owner| {
+            owner["controller"] == true
+                && owner["uid"].as_str().map(Uid::parse) == Some(rollout.uid)
+        })
+    });
+    let noted = object["metadata"]["annotations"][annotation::EPHEMERAL_METADATA].as_str();
+    let digest = normalized_digest(&object["spec"]["template"], noted, Side::Live);
+    is_ours && digest == rollout.spec.template_digest
+}

@@ -1,0 +1,256 @@
+//! Which ReplicaSet is new, stable or old; how is one made, and how does its revision follow?
+
+use std::sync::Arc;
+
+use gradus_api::names::{self, annotation, condition, condition_status, event, label, reason};
+use serde_json::{Map, Value, json};
+
+use super::conditions::{self, Statement};
+use super::draft::{Creation, Draft};
+use crate::decision::{After, Change, EventKind, ObjectRef};
+use crate::world::{Deadline, ReplicaSetView, RolloutView, has_pair};
+
+/// Annotations of the Rollout that its ReplicaSets do not get.
+const NOT_COPIED: [&str; 5] = [
+    annotation::LAST_APPLIED,
+    annotation::REVISION,
+    annotation::REVISION_HISTORY,
+    annotation::DESIRED_REPLICAS,
+    annotation::NOTIFIED,
+];
+
+/// The index of the ReplicaSet that runs the Rollout's template: by hash, by the hash Argo up to
+/// 1.8 computed, else the first whose template is equal.
+pub(super) fn find_new(rollout: &RolloutView, sets: &[Arc<ReplicaSetView>]) -> Option<usize> {
+    let by_hash = |hash: &str| sets.iter().position(|set| &*set.hash == hash);
+    by_hash(&rollout.hash)
+        .or_else(|| by_hash(&rollout.legacy_hash))
+        .or_else(|| sets.iter().position(|set| set.template == rollout.spec.template_digest))
+}
+
+/// The index of the ReplicaSet with this hash, if the hash is set.
+pub(super) fn find_stable(stable: &str, sets: &[Arc<ReplicaSetView>]) -> Option<usize> {
+    if stable.is_empty() { None } else { sets.iter().position(|set| &*set.hash == stable) }
+}
+
+/// Who is who among the ReplicaSets of a draft.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Roles {
+    /// Runs the current template.
+    pub new: usize,
+    /// Last promoted; the same as `new` when promoted, `None` on the first deploy.
+    pub stable: Option<usize>,
+}
+
+impl Roles {
+    /// The stable ReplicaSet where it is another one than the new one.
+    pub fn separate_stable(&self) -> Option<usize> {
+        self.stable.filter(|stable| *stable != self.new)
+    }
+
+    /// Neither new nor stable.
+    pub fn others(self, draft: &Draft<'_>) -> impl Iterator<Item = usize> + use<> {
+        (0..draft.sets.len()).filter(move |at| *at != self.new && Some(*at) != self.stable)
+    }
+}
+
+/// Plans the ReplicaSet of a new template, with size 0 for now, and the revision on the Rollout.
+pub(super) fn create(draft: Draft<'_>) -> Draft<'_> {
+    let rollout = draft.rollout();
+    let revision = next_revision(&draft.sets, None);
+    let name: Arc<str> = format!("{}-{}", rollout.name, rollout.hash).into();
+    let target = rollout.replica_set(&name);
+    let change = Change::create(target, manifest(&draft, &name, revision));
+    let after = After::Change(change.id.clone());
+    let mut draft = draft;
+    draft.changes.push(change);
+    draft.sets.push(Arc::new(created(&draft, &name, revision)));
+    draft.creation = Creation::Unsized;
+    if draft.status.observed_generation.is_empty() {
+        let text =
+            format!("Rollout resource added to informer: {}/{}", rollout.namespace, rollout.name);
+        draft = draft.event(EventKind::Normal, event::ROLLOUT_ADDED, text, after.clone());
+    }
+    let mut draft = note_revision(draft, revision);
+    let statement = Statement {
+        r#type: condition::PROGRESSING,
+        status: condition_status::TRUE,
+        reason: reason::NEW_REPLICA_SET_CREATED,
+        message: &format!("Created new replica set \"{name}\""),
+    };
+    conditions::set(&mut draft.status.conditions, draft.now, statement);
+    let text = format!("Created ReplicaSet {name} (revision {revision})");
+    draft.event(EventKind::Normal, reason::NEW_REPLICA_SET_CREATED, text, after)
+}
+
+/// Brings annotations, revision and minReadySeconds of the new ReplicaSet, and the revision of the
+/// Rollout, up to date.
+pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
+    let set = Arc::clone(&draft.sets[new]);
+    let rollout = draft.rollout();
+    let mut notes = Map::new();
+    for (key, value) in copied(rollout) {
+        if !has_pair(&set.annotations, key, value) {
+            notes.insert(key.to_owned(), json!(value));
+        }
+    }
+    let due = next_revision(&draft.sets, Some(new));
+    let revision = set.revision.unwrap_or(0).max(due);
+    if set.revision != Some(revision) {
+        notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
+    }
+    if let (Some(former), false) = (set.revision, notes.is_empty()) {
+        let history = match &set.revision_history {
+            Some(history) => format!("{history},{former}"),
+            None => former.to_string(),
+        };
+        notes.insert(annotation::REVISION_HISTORY.to_owned(), json!(history));
+    }
+    let mut body = Map::new();
+    if !notes.is_empty() {
+        body.insert("metadata".into(), json!({ "annotations": notes }));
+    }
+    let seconds = draft.spec().min_ready_seconds;
+    if set.min_ready_seconds != seconds {
+        body.insert("spec".into(), json!({ "minReadySeconds": seconds }));
+    }
+    if body.is_empty() || draft.creation != Creation::None {
+        return note_revision(draft, revision);
+    }
+    let mut draft = draft.patch(rollout.replica_set(&set.name), Value::Object(body), set.version);
+    let view = Arc::make_mut(&mut draft.sets[new]);
+    view.revision = Some(revision);
+    view.generation += i64::from(view.min_ready_seconds != seconds);
+    view.min_ready_seconds = seconds;
+    let mut digests = view.annotations.to_vec();
+    digests.extend(
+        copied(draft.world.rollout.as_ref())
+            .map(|(key, value)| crate::world::pair_digest(key, value)),
+    );
+    digests.sort_unstable();
+    digests.dedup();
+    view.annotations = digests.into_boxed_slice();
+    note_revision(draft, revision)
+}
+
+/// The main resource of the Rollout: its revision, and 1 replica where none is said, because an
+/// autoscaler reads it.
+fn note_revision(draft: Draft<'_>, revision: i64) -> Draft<'_> {
+    let text = revision.to_string();
+    let rollout = draft.rollout();
+    let target = rollout.reference();
+    let mut draft = draft;
+    if draft.spec().replicas.is_none() && draft.generation == rollout.generation {
+        draft = draft.patch(target.clone(), json!({ "spec": { "replicas": 1 } }), rollout.version);
+        draft.generation += 1;
+    }
+    if draft.revision.as_ref() == Some(&text) {
+        return draft;
+    }
+    let body = json!({ "metadata": { "annotations": { annotation::REVISION: text } } });
+    let after = After::Change(draft.id_of_write(&target));
+    let mut draft = draft.patch(target, body, rollout.version);
+    draft.revision = Some(text);
+    let message = format!("Rollout updated to revision {revision}");
+    draft.event(EventKind::Normal, event::ROLLOUT_UPDATED, message, after)
+}
+
+/// One more than the highest revision of all but `except`.
+fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i64 {
+    let others = sets.iter().enumerate().filter(|(at, _)| Some(*at) != except);
+    others.filter_map(|(_, set)| set.revision).max().unwrap_or(0) + 1
+}
+
+fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
+    let all = rollout.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    all.filter(|(key, _)| !NOT_COPIED.contains(key))
+}
+
+fn manifest(draft: &Draft<'_>, name: &str, revision: i64) -> Value {
+    let rollout = draft.rollout();
+    let mut template: Value =
+        serde_json::from_str(&rollout.spec.template).expect("it was printed from JSON");
+    let hash = json!(&*rollout.hash);
+    let labels = entry(entry(&mut template, "metadata"), "labels");
+    labels[label::POD_TEMPLATE_HASH] = hash.clone();
+    let labels = labels.clone();
+    let mut selector = json!(draft.spec().selector);
+    entry(&mut selector, "matchLabels")[label::POD_TEMPLATE_HASH] = hash;
+    let mut notes: Map<String, Value> =
+        copied(rollout).map(|(key, value)| (key.to_owned(), json!(value))).collect();
+    notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
+    notes.insert(annotation::DESIRED_REPLICAS.to_owned(), json!(draft.replicas().to_string()));
+    let mut spec = json!({ "replicas": 0, "selector": selector, "template": template });
+    if draft.spec().min_ready_seconds != 0 {
+        spec["minReadySeconds"] = json!(draft.spec().min_ready_seconds);
+    }
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": &*rollout.namespace,
+            "labels": labels,
+            "annotations": notes,
+            "ownerReferences": [{
+                "apiVersion": names::API_VERSION,
+                "kind": names::kind::ROLLOUT,
+                "name": &*rollout.name,
+                "uid": rollout.uid.to_string(),
+                "controller": true,
+                "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec,
+    })
+}
+
+/// The object under a key, made where it is missing or null.
+fn entry<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    if !object[key].is_object() {
+        object[key] = json!({});
+    }
+    &mut object[key]
+}
+
+/// The created ReplicaSet as later passes of this decision see it: no pods, not observed.
+fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i64) -> ReplicaSetView {
+    let rollout = draft.rollout();
+    let notes: Vec<u64> = copied(rollout)
+        .map(|(key, value)| crate::world::pair_digest(key, value))
+        .collect::<std::collections::BTreeSet<u64>>()
+        .into_iter()
+        .collect();
+    ReplicaSetView {
+        name: Arc::clone(name),
+        hash: Arc::clone(&rollout.hash),
+        uid: crate::uid::Uid::default(),
+        owner: Some(rollout.uid),
+        version: 0,
+        generation: 1,
+        observed_generation: 0,
+        created: Some(draft.now),
+        size: 0,
+        min_ready_seconds: draft.spec().min_ready_seconds,
+        replicas: 0,
+        ready: 0,
+        reported_available: 0,
+        deleting: false,
+        revision: Some(revision),
+        desired_replicas: Some(draft.replicas()),
+        revision_history: None,
+        deadline: Deadline::None,
+        template: rollout.spec.template_digest,
+        labels: Box::default(),
+        annotations: notes.into_boxed_slice(),
+        failure: None,
+    }
+}
+
+/// The create that this decision would make, as act names it.
+pub(super) fn create_target(rollout: &RolloutView) -> ObjectRef {
+    rollout.replica_set(&format!("{}-{}", rollout.name, rollout.hash).into())
+}

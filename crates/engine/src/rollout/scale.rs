@@ -1,0 +1,168 @@
+//! How many pods should each ReplicaSet of a basic canary have, and how many may it have next?
+
+#[cfg(test)]
+mod tests;
+
+use gradus_api::values::{IntOrPercent, Round};
+
+/// What the arithmetic of one rollout needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Goal {
+    /// `spec.replicas`.
+    pub replicas: i32,
+    /// Weight the canary should have, of `max_weight`.
+    pub weight: i32,
+    /// What counts as all traffic.
+    pub max_weight: i32,
+    /// Resolved maxSurge.
+    pub surge: i32,
+    /// Resolved maxUnavailable.
+    pub unavailable: i32,
+}
+
+/// Size and availability of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// `spec.replicas`.
+    pub size: i32,
+    /// Available pods, already clamped to the size.
+    pub available: i32,
+}
+
+/// Sizes of the two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of the new ReplicaSet.
+    pub new: i32,
+    /// Of the stable ReplicaSet.
+    pub stable: i32,
+}
+
+/// The sizes that come closest to the weight without emptying a side that should serve.
+pub fn targets(goal: &Goal) -> Sizes {
+    let Goal { replicas, weight, max_weight, surge, .. } = *goal;
+    if replicas == 0 {
+        return Sizes { new: 0, stable: 0 };
+    }
+    let share = f64::from(replicas.saturating_mul(weight)) / f64::from(max_weight);
+    let (ceiling, floor) = (share.ceil() as i32, share.floor() as i32);
+    // The operation order is part of the contract: the total times the quotient, in doubles.
+    let quotient = f64::from(weight) / f64::from(max_weight);
+    let tied = |total: i32| (f64::from(total) * quotient).fract() == 0.5;
+    let zero_ok = weight == max_weight || weight == 0 || (replicas == 1 && surge == 0);
+
+    let mut candidates: Vec<(i32, i32)> = Vec::with_capacity(4);
+    if ceiling < replicas || zero_ok {
+        candidates.push((ceiling, replicas));
+    }
+    if !tied(replicas) && (floor != 0 || zero_ok) {
+        candidates.push((floor, replicas));
+    }
+    if surge > 0 {
+        candidates.push((ceiling, replicas + 1));
+        if !tied(replicas + 1) && (floor != 0 || zero_ok) {
+            candidates.push((floor, replicas + 1));
+        }
+    }
+    let distance = |(new, total): (i32, i32)| {
+        (f64::from(new.saturating_mul(max_weight)) / f64::from(total) - f64::from(weight)).abs()
+    };
+    let mut best: Option<(i32, i32)> = None;
+    for candidate in candidates {
+        if best.is_none_or(|found| distance(candidate) < distance(found)) {
+            best = Some(candidate);
+        }
+    }
+    // Without surge a tie at the top leaves no candidate; one stable pod stays, the rest moves.
+    let (new, total) = best.unwrap_or((replicas - 1, replicas));
+    Sizes { new, stable: total - new }
+}
+
+/// The sizes both sides may have next, within maxSurge and maxUnavailable. `stable` is `None` where
+/// there is no stable ReplicaSet apart from the new one; `others` is the size of all older ones.
+pub fn next(goal: &Goal, new: Option<Side>, stable: Option<Side>, others: i32) -> Sizes {
+    let target = match stable {
+        Some(_) => targets(goal),
+        None => Sizes { new: goal.replicas, stable: 0 },
+    };
+    let max_total = goal.replicas + goal.surge;
+    let min_available = goal.replicas - goal.unavailable;
+    let increasing = new.is_none_or(|side| target.new >= side.size);
+    let (new_side, stable_side) = (new.unwrap_or_default(), stable.unwrap_or_default());
+    let mut sizes = Sizes { new: new_side.size, stable: stable_side.size };
+
+    let mut room = max_total - (others + sizes.new + sizes.stable);
+    if sizes.stable < target.stable && room > 0 {
+        let grown = (sizes.stable + room).min(target.stable);
+        room -= grown - sizes.stable;
+        sizes.stable = grown;
+    }
+    if sizes.new < target.new && room > 0 {
+        sizes.new = (sizes.new + room).min(target.new);
+    }
+    if others > 0 {
+        return sizes; // Older ReplicaSets drain before these two may shrink.
+    }
+
+    let total = counted(new_side, !increasing) + counted(stable_side, increasing);
+    if total <= min_available {
+        return sizes;
+    }
+    let surplus = total - min_available;
+    let limits = Limits { max_total, min_available };
+    if !increasing {
+        if new_side.size > target.new {
+            sizes.new = target.new.max(new_side.size - surplus);
+        }
+        let (drained, other) =
+            limits.adjust((sizes.new, new_side.available), (sizes.stable, stable_side.available));
+        sizes = Sizes { new: drained, stable: other };
+    } else if stable.is_some() {
+        if stable_side.size > target.stable {
+            sizes.stable = target.stable.max(stable_side.size - surplus);
+        }
+        let (drained, other) =
+            limits.adjust((sizes.stable, stable_side.available), (sizes.new, new_side.available));
+        sizes = Sizes { new: other, stable: drained };
+    }
+    sizes
+}
+
+/// Pods that count towards the minimum. Of the side being drained, pods that never came up count
+/// as if they were available, so that a crash loop cannot block the way.
+fn counted(side: Side, ignore_availability: bool) -> i32 {
+    if side.size < side.available || ignore_availability { side.size } else { side.available }
+}
+
+struct Limits {
+    max_total: i32,
+    min_available: i32,
+}
+
+impl Limits {
+    /// Cuts the planned sizes of (drained, other), each with its available pods, to the limits.
+    fn adjust(&self, drained: (i32, i32), other: (i32, i32)) -> (i32, i32) {
+        let (mut drained_size, drained_available) = drained;
+        let (mut other_size, other_available) = other;
+        other_size -= (other_size + drained_size - self.max_total).max(0);
+        let have = drained_available.min(drained_size) + other_available.min(other_size);
+        let lost = (other_available - other_size).max(0);
+        other_size += lost.min((self.min_available - have).max(0));
+        drained_size -= (other_size + drained_size - self.max_total).max(0);
+        (drained_size, other_size)
+    }
+}
+
+/// maxSurge and maxUnavailable, resolved: at least one of them lets the update move.
+pub fn resolve_limits(
+    replicas: i32,
+    surge: &IntOrPercent,
+    unavailable: &IntOrPercent,
+) -> (i32, i32) {
+    let surge = surge.resolve(replicas, Round::Up);
+    let mut unavailable = unavailable.resolve(replicas, Round::Down);
+    if surge == 0 && unavailable == 0 {
+        unavailable = 1;
+    }
+    (surge, unavailable.min(replicas))
+}

@@ -1,0 +1,353 @@
+//! What does the status say? The one place that composes it: counts, conditions, phase, message.
+
+#[cfg(test)]
+mod tests;
+
+use gradus_api::names::{condition, condition_status, event, pause, phase, reason};
+use gradus_api::rollout::RolloutStatus;
+use gradus_api::rollout::status::{CanaryStatus, Condition, PauseCondition};
+use gradus_api::values::Time;
+
+use super::conditions::{self, Statement, is_progressing, is_true, truth};
+use super::draft::Draft;
+use super::progress;
+use super::replica_sets::Roles;
+use super::selector;
+use crate::decision::{After, EventKind};
+
+/// What a pass decided about the update itself.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    /// The step to be at.
+    pub index: Option<i32>,
+    /// What happens to the pauses.
+    pub pauses: Pauses,
+    /// Is the update given up?
+    pub is_aborted: bool,
+    /// Does a person still want the rest skipped?
+    pub promote_full: bool,
+    /// Hash of the stable revision.
+    pub stable: String,
+}
+
+/// What happens to the pauses of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pauses {
+    /// Nothing.
+    Keep,
+    /// One more, from now on, unless it is there already.
+    Add(&'static str),
+    /// This one ends.
+    Remove(&'static str),
+    /// All end.
+    Clear,
+}
+
+/// The status of a full pass.
+pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: Verdict) -> Draft<'w> {
+    let mut next = counted(&draft, roles);
+    next.current_step_index = verdict.index;
+    next.stable_rs = verdict.stable;
+    next.promote_full = verdict.promote_full;
+    let times_out = progress::gives_up(&draft, roles, &next);
+    let is_aborted = verdict.is_aborted || times_out;
+    (next.pause_conditions, next.controller_pause) = pauses(&draft, verdict.pauses, is_aborted);
+    next.abort = is_aborted;
+    next.aborted_at =
+        is_aborted.then(|| draft.status.aborted_at.unwrap_or_else(|| Time::new(draft.now)));
+    let message = times_out.then(|| progress::timed_out_message(&draft, roles));
+    finish(draft, roles, next, message)
+}
+
+/// The status of a pass that only followed a change of `spec.replicas`.
+pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    let counts = counted(&draft, roles);
+    let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
+    let mut next = RolloutStatus {
+        available_replicas: counts.available_replicas,
+        hpa_replicas: counts.hpa_replicas,
+        ..draft.status.clone()
+    };
+    if is_begun {
+        next.observed_generation = draft.generation.to_string();
+    }
+    finish(draft, roles, next, None)
+}
+
+/// The status with other conditions, and the phase that follows from them.
+pub(super) fn with_conditions<'w>(draft: Draft<'w>, found: Vec<Condition>) -> Draft<'w> {
+    let mut draft = draft;
+    draft.status.conditions = found;
+    draft.status.observed_generation = draft.generation.to_string();
+    (draft.status.phase, draft.status.message) = phase_of(&draft, &draft.status);
+    draft
+}
+
+/// Everything that is counted or derived anew; whatever is not named here disappears.
+fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
+    let new = &draft.sets[roles.new];
+    let sum = |count: fn(&crate::world::ReplicaSetView) -> i32| -> i32 {
+        draft.sets.iter().map(|set| count(set)).sum()
+    };
+    let stored = &draft.status;
+    let mut known = stored.conditions.clone();
+    conditions::remove(&mut known, condition::INVALID_SPEC);
+    RolloutStatus {
+        current_pod_hash: new.hash.to_string(),
+        current_step_hash: draft.rollout().spec.step_hash.to_string(),
+        replicas: sum(|set| set.replicas),
+        updated_replicas: new.replicas,
+        ready_replicas: sum(|set| set.ready),
+        available_replicas: sum(|set| set.reported_available),
+        hpa_replicas: sum(|set| set.replicas),
+        selector: draft.spec().selector.as_ref().map(selector::text).unwrap_or_default(),
+        collision_count: stored.collision_count,
+        observed_generation: draft.generation.to_string(),
+        conditions: known,
+        restarted_at: stored.restarted_at,
+        alb: stored.alb.clone(),
+        albs: stored.albs.clone(),
+        duration: stored.duration.clone(),
+        canary: CanaryStatus {
+            stable_ping_pong: stored.canary.stable_ping_pong.clone(),
+            ..CanaryStatus::default()
+        },
+        ..RolloutStatus::default()
+    }
+}
+
+fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCondition>, bool) {
+    let stored = &draft.status;
+    let mut kept = stored.pause_conditions.clone();
+    let mut is_ours = stored.controller_pause;
+    match change {
+        Pauses::Keep => {}
+        Pauses::Add(reason) => {
+            if stored.pause_condition(reason).is_none() {
+                let start_time = Time::new(draft.now);
+                kept.push(PauseCondition { reason: reason.to_owned(), start_time });
+            }
+            is_ours = true;
+        }
+        Pauses::Remove(reason) => kept.retain(|known| known.reason != reason),
+        Pauses::Clear => kept.clear(),
+    }
+    if is_aborted {
+        kept.clear();
+    }
+    // A person's resume leaves controllerPause set; it stands until the step has taken note.
+    let awaits_step = change == Pauses::Keep && !is_aborted && stored.pause_conditions.is_empty();
+    let is_ours = is_ours && (!kept.is_empty() || awaits_step && at_pause(draft));
+    (kept, is_ours)
+}
+
+fn at_pause(draft: &Draft<'_>) -> bool {
+    use gradus_api::rollout::StepKind;
+    draft.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)))
+}
+
+/// Conditions, phase and message, and the Events that tell of them.
+fn finish<'w>(
+    draft: Draft<'w>,
+    roles: Roles,
+    next: RolloutStatus,
+    timed_out: Option<String>,
+) -> Draft<'w> {
+    let (mut draft, mut next) = (draft, next);
+    if let Some(message) = &timed_out {
+        draft = warn(draft, message.clone());
+    }
+    let is_paused = !next.pause_conditions.is_empty() || draft.spec().paused;
+    let is_healthy = is_healthy(&draft, &next);
+    let turned_unhealthy = set_healthy(&draft, &mut next, is_healthy && !is_paused);
+    if next.abort {
+        draft = set_aborted(draft, roles, &mut next, timed_out);
+    }
+    draft = set_completed(draft, roles, &mut next);
+    let standing = progress::Standing { is_healthy, is_paused, turned_unhealthy };
+    draft = progress::set_progressing(draft, roles, &mut next, standing);
+    set_available(&draft, &mut next);
+    set_replica_failure(&draft, roles, &mut next);
+    (next.phase, next.message) = phase_of(&draft, &next);
+    draft = tell_pause(draft, &next);
+    draft.status = next;
+    draft
+}
+
+/// Fully promoted, with exactly the pods asked for, on a generation seen before.
+fn is_healthy(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
+    let replicas = draft.replicas();
+    let steps = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
+    let steps_done = steps == 0 || next.current_step_index == Some(steps);
+    next.updated_replicas == replicas
+        && next.available_replicas == replicas
+        && next.replicas == replicas
+        && draft.status.observed_generation == draft.generation.to_string()
+        && steps_done
+        && next.stable_rs == next.current_pod_hash
+}
+
+/// Sets the Healthy condition; true if it has just turned false.
+fn set_healthy(draft: &Draft<'_>, next: &mut RolloutStatus, is_healthy: bool) -> bool {
+    let is_known = next.condition(condition::HEALTHY).is_some();
+    if !is_healthy && !is_known {
+        return false;
+    }
+    let was_true = is_true(next, condition::HEALTHY);
+    let message = if is_healthy { "Rollout is healthy" } else { "Rollout is not healthy" };
+    let statement = Statement {
+        r#type: condition::HEALTHY,
+        status: truth(is_healthy),
+        reason: reason::ROLLOUT_HEALTHY,
+        message,
+    };
+    conditions::set(&mut next.conditions, draft.now, statement);
+    was_true && !is_healthy
+}
+
+fn set_aborted<'w>(
+    draft: Draft<'w>,
+    roles: Roles,
+    next: &mut RolloutStatus,
+    why: Option<String>,
+) -> Draft<'w> {
+    let is_known = is_progressing(next, reason::ROLLOUT_ABORTED);
+    let revision = draft.sets[roles.new].revision.unwrap_or(0);
+    let mut message = format!("Rollout aborted update to revision {revision}");
+    if let Some(why) = why {
+        message = format!("{message}: {why}");
+    }
+    let statement = Statement {
+        r#type: condition::PROGRESSING,
+        status: condition_status::FALSE,
+        reason: reason::ROLLOUT_ABORTED,
+        message: &message,
+    };
+    conditions::set(&mut next.conditions, draft.now, statement);
+    if is_known { draft } else { warn(draft, message) }
+}
+
+fn warn(draft: Draft<'_>, message: String) -> Draft<'_> {
+    draft.event(EventKind::Warning, reason::ROLLOUT_ABORTED, message, After::Status)
+}
+
+fn set_completed<'w>(draft: Draft<'w>, roles: Roles, next: &mut RolloutStatus) -> Draft<'w> {
+    let is_completed = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
+    let known = next.condition(condition::COMPLETED).map(|known| known.status.clone());
+    let statement = Statement {
+        r#type: condition::COMPLETED,
+        status: truth(is_completed),
+        reason: reason::ROLLOUT_COMPLETED,
+        message: reason::ROLLOUT_COMPLETED,
+    };
+    conditions::set(&mut next.conditions, draft.now, statement);
+    if is_completed || known.as_deref() == Some(condition_status::FALSE) {
+        return draft;
+    }
+    let new = &draft.sets[roles.new];
+    let text = format!(
+        "Rollout not completed, started update to revision {} ({})",
+        new.revision.unwrap_or(0),
+        new.hash
+    );
+    draft.event(EventKind::Normal, event::ROLLOUT_NOT_COMPLETED, text, After::Status)
+}
+
+fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
+    let is_available = next.available_replicas >= draft.replicas();
+    let message = if is_available {
+        "Rollout has minimum availability"
+    } else {
+        "Rollout does not have minimum availability"
+    };
+    let statement = Statement {
+        r#type: condition::AVAILABLE,
+        status: truth(is_available),
+        reason: reason::AVAILABLE,
+        message,
+    };
+    conditions::set(&mut next.conditions, draft.now, statement);
+}
+
+/// What a ReplicaSet says of pods it cannot make, the new one's words first.
+fn set_replica_failure(draft: &Draft<'_>, roles: Roles, next: &mut RolloutStatus) {
+    let new = draft.sets[roles.new].failure.as_ref();
+    let Some(failure) = new.or_else(|| draft.sets.iter().find_map(|set| set.failure.as_ref()))
+    else {
+        return conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE);
+    };
+    let known = next.condition(condition::REPLICA_FAILURE);
+    if known.is_some_and(|known| known.reason == failure.reason && known.message == failure.message)
+    {
+        return;
+    }
+    conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE);
+    next.conditions.push(Condition {
+        r#type: condition::REPLICA_FAILURE.to_owned(),
+        status: condition_status::TRUE.to_owned(),
+        last_update_time: Time::new(draft.now),
+        last_transition_time: Time::new(draft.now),
+        reason: failure.reason.clone(),
+        message: failure.message.clone(),
+    });
+}
+
+/// Pauses that begin or end by our own doing are told; a person's resume is not.
+fn tell_pause<'w>(draft: Draft<'w>, next: &RolloutStatus) -> Draft<'w> {
+    let had = !draft.status.pause_conditions.is_empty();
+    match next.pause_conditions.first() {
+        Some(first) if !had => {
+            let text = format!("Rollout is paused ({})", first.reason);
+            draft.event(EventKind::Normal, reason::ROLLOUT_PAUSED, text, After::Status)
+        }
+        None if had && !next.abort => {
+            let text = "Rollout is resumed".to_owned();
+            draft.event(EventKind::Normal, reason::ROLLOUT_RESUMED, text, After::Status)
+        }
+        _ => draft,
+    }
+}
+
+/// The phase, and why: the first of these that applies.
+pub(super) fn phase_of(draft: &Draft<'_>, next: &RolloutStatus) -> (String, String) {
+    let because = |phase: &str, message: &str| (phase.to_owned(), message.to_owned());
+    for known in &next.conditions {
+        let is_degraded = known.r#type == condition::INVALID_SPEC
+            || known.reason == reason::ROLLOUT_ABORTED
+            || known.reason == reason::PROGRESS_DEADLINE_EXCEEDED;
+        if is_degraded {
+            let message = format!("{}: {}", known.reason, known.message);
+            return (phase::DEGRADED.to_owned(), message);
+        }
+    }
+    let spec = draft.spec();
+    if spec.paused {
+        return because(phase::PAUSED, "manually paused");
+    }
+    if let Some(first) = next.pause_conditions.first() {
+        return because(phase::PAUSED, &first.reason);
+    }
+    if spec.restart_at.is_some() && spec.restart_at != next.restarted_at {
+        return because(phase::PROGRESSING, "rollout is restarting");
+    }
+    if next.updated_replicas < draft.replicas() {
+        return because(phase::PROGRESSING, "more replicas need to be updated");
+    }
+    if next.available_replicas < next.updated_replicas {
+        return because(phase::PROGRESSING, "updated replicas are still becoming available");
+    }
+    if next.replicas > next.updated_replicas {
+        return because(phase::PROGRESSING, "old replicas are pending termination");
+    }
+    if next.stable_rs.is_empty() || next.stable_rs != next.current_pod_hash {
+        return because(phase::PROGRESSING, "waiting for all steps to complete");
+    }
+    because(phase::HEALTHY, "")
+}
+
+/// Does the update wait for a person or a duration, not for pods?
+pub(super) fn is_indefinite(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
+    is_true(next, condition::PAUSED)
+        || at_pause(draft)
+        || next.pause_condition(pause::CANARY_PAUSE_STEP).is_some()
+}

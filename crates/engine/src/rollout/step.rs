@@ -1,0 +1,125 @@
+//! Is the current canary step finished, is the update finished, and if not, what is missing?
+
+use gradus_api::names::pause;
+use gradus_api::rollout::StepKind;
+
+use super::canary::{next_sizes, pause_end};
+use super::draft::Draft;
+use super::replica_sets::Roles;
+use super::rollback::{self, Rollback};
+
+/// What an update still waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// The counts of this ReplicaSet are not of our last write.
+    Observation(usize),
+    /// This ReplicaSet has not the size it should get.
+    Size { at: usize, wanted: i32 },
+    /// This ReplicaSet has not as many available pods as wanted.
+    Available { at: usize, wanted: i32 },
+    /// This ReplicaSet has not exactly as many pods as wanted.
+    Pods { at: usize, wanted: i32 },
+    /// Older ReplicaSets still have available pods.
+    Others { available: i32 },
+}
+
+/// May the current step be left? Never while somebody has halted the rollout.
+pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
+    let Some((_, step)) = draft.current_step() else { return false };
+    let status = &draft.status;
+    let inconclusive = [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT];
+    let is_held = inconclusive.iter().any(|reason| status.pause_condition(reason).is_some());
+    if draft.spec().paused || is_held {
+        return false;
+    }
+    match step.kind() {
+        StepKind::Pause(_) => {
+            let has_begun = status.pause_condition(pause::CANARY_PAUSE_STEP).is_some();
+            let is_resumed = status.controller_pause && !has_begun;
+            is_resumed || pause_end(draft).is_some_and(|end| end <= draft.now)
+        }
+        StepKind::SetWeight(_) => missing_counts(draft, roles).is_none(),
+        // Refused by `supported` before a pass begins.
+        _ => false,
+    }
+}
+
+/// The first thing that keeps the counts from being as the weight wants them.
+pub(super) fn missing_counts(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
+    let sizes = next_sizes(draft, roles);
+    if let Some(missing) = missing_observation(draft, roles) {
+        return Some(missing);
+    }
+    let new = &draft.sets[roles.new];
+    if !is_enough(draft, roles.new, sizes.new) {
+        let (at, wanted) = (roles.new, sizes.new);
+        return Some(if new.size == wanted {
+            Missing::Available { at, wanted }
+        } else {
+            Missing::Size { at, wanted }
+        });
+    }
+    if let Some(at) = roles.separate_stable() {
+        let (stable, wanted) = (&draft.sets[at], sizes.stable);
+        if stable.size != wanted {
+            return Some(Missing::Size { at, wanted });
+        }
+        if stable.replicas != wanted {
+            return Some(Missing::Pods { at, wanted });
+        }
+    }
+    let available: i32 = roles.others(draft).map(|at| draft.sets[at].reported_available).sum();
+    (available > 0).then_some(Missing::Others { available })
+}
+
+/// Why the new revision may become the stable one now, in the words of the Event; `None` if not.
+pub(super) fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Option<String> {
+    let status = &draft.status;
+    if roles.stable.is_none() {
+        return Some("Initial deploy".into());
+    }
+    if is_aborted || missing_promotion(draft, roles).is_some() {
+        return None;
+    }
+    if status.promote_full {
+        return Some("Full promotion requested".into());
+    }
+    match rollback::classify(draft, roles) {
+        Rollback::WithinWindow => return Some("Rollback within window".into()),
+        Rollback::ToStable => return Some("Fast rollback".into()),
+        Rollback::None => {}
+    }
+    let count = draft.steps().len();
+    let index = usize::try_from(status.current_step_index.unwrap_or(0)).unwrap_or(0);
+    (index >= count).then(|| format!("Completed all {count} canary steps"))
+}
+
+/// The first thing that keeps the new ReplicaSet from carrying everything.
+pub(super) fn missing_promotion(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
+    let (new, replicas) = (&draft.sets[roles.new], draft.replicas());
+    if let Some(missing) = missing_observation(draft, roles) {
+        return Some(missing);
+    }
+    let is_enough = new.available() >= replicas || is_enough(draft, roles.new, replicas);
+    (!is_enough).then_some(Missing::Available { at: roles.new, wanted: replicas })
+}
+
+fn missing_observation(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
+    let both = [Some(roles.new), roles.separate_stable()].into_iter().flatten();
+    both.into_iter().find(|at| !draft.sets[*at].is_observed()).map(Missing::Observation)
+}
+
+/// Complete, or complete enough by `replicaProgressThreshold`.
+fn is_enough(draft: &Draft<'_>, at: usize, wanted: i32) -> bool {
+    let set = &draft.sets[at];
+    let available = set.available();
+    match &draft.canary().replica_progress_threshold {
+        Some(threshold) if threshold.value >= 0 && threshold.r#type == "Percent" => {
+            // Whole numbers: available / wanted · 100 ≥ value, without rounding.
+            wanted == 0
+                || i64::from(available) * 100 >= i64::from(threshold.value) * i64::from(wanted)
+        }
+        Some(threshold) if threshold.value >= 0 => available >= threshold.value,
+        _ => set.size == wanted && available == wanted,
+    }
+}

@@ -1,0 +1,120 @@
+//! For every thing that is not done now: which guard holds it, since when, and what would free it?
+
+use gradus_api::names::{condition, pause};
+use gradus_api::rollout::StepKind;
+use jiff::Timestamp;
+
+use super::canary::{goal, pause_end};
+use super::draft::Draft;
+use super::replica_sets::{self, Roles};
+use super::step::{self, Missing};
+use crate::decision::{Frees, Guard, Why};
+
+/// What holds the rollout as the draft leaves it; empty when nothing does.
+pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
+    let rollout = draft.rollout().reference();
+    let status = &draft.status;
+    let mut found = Vec::new();
+    if draft.spec().paused {
+        found.push(Why {
+            guard: Guard::SpecPaused,
+            object: rollout.clone(),
+            field: "spec.paused".into(),
+            since: transition(draft, condition::PAUSED),
+            frees: Frees::Command("promote".into()),
+        });
+    }
+    let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else { return found };
+    let roles = Roles { new, stable: replica_sets::find_stable(&status.stable_rs, &draft.sets) };
+    if status.abort {
+        let message = status.message.clone();
+        found.push(Why {
+            guard: Guard::Aborted { message },
+            object: rollout,
+            field: "status.abort".into(),
+            since: status.aborted_at.map(|time| time.timestamp()),
+            frees: Frees::Command("retry rollout".into()),
+        });
+        found.extend(missing(draft, step::missing_counts(draft, roles)));
+        return found;
+    }
+    found.extend(step_or_promotion(draft, roles));
+    found
+}
+
+fn step_or_promotion(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
+    let status = &draft.status;
+    let is_promoted = status.stable_rs == status.current_pod_hash;
+    let current = draft.current_step().filter(|_| !is_promoted && !status.promote_full);
+    let Some((index, current)) = current else {
+        let waits =
+            step::missing_promotion(draft, roles).or_else(|| step::missing_counts(draft, roles));
+        return missing(draft, waits);
+    };
+    match current.kind() {
+        StepKind::Pause(_) => {
+            let began = status.pause_condition(pause::CANARY_PAUSE_STEP);
+            vec![Why {
+                guard: Guard::PauseStep { index, count: draft.steps().len() },
+                object: draft.rollout().reference(),
+                field: format!("spec.strategy.canary.steps[{index}].pause").into(),
+                since: began.map(|pause| pause.start_time.timestamp()),
+                frees: pause_end(draft).map_or(Frees::Command("promote".into()), Frees::At),
+            }]
+        }
+        _ => missing(draft, step::missing_counts(draft, roles)),
+    }
+}
+
+fn missing(draft: &Draft<'_>, missing: Option<Missing>) -> Vec<Why> {
+    let since = transition(draft, condition::PROGRESSING);
+    let about = |at: usize, guard: Guard, field: &'static str| Why {
+        guard,
+        object: draft.rollout().replica_set(&draft.sets[at].name),
+        field: field.into(),
+        since,
+        frees: Frees::Cluster,
+    };
+    let why = match missing {
+        None => return Vec::new(),
+        Some(Missing::Observation(at)) => {
+            about(at, Guard::NotObserved, "status.observedGeneration")
+        }
+        Some(Missing::Size { at, wanted }) => {
+            let goal = goal(draft);
+            let guard = Guard::NoRoom { surge: goal.surge, unavailable: goal.unavailable };
+            let has_room = draft.sets[at].size != wanted && !draft.spec().paused;
+            let guard = if has_room {
+                Guard::NotScaled { replicas: draft.sets[at].size, wanted }
+            } else {
+                guard
+            };
+            about(at, guard, "spec.replicas")
+        }
+        Some(Missing::Available { at, wanted }) => {
+            let available = draft.sets[at].available();
+            about(at, Guard::NotAvailable { available, wanted }, "status.availableReplicas")
+        }
+        Some(Missing::Pods { at, wanted }) => {
+            let replicas = draft.sets[at].replicas;
+            about(at, Guard::NotScaled { replicas, wanted }, "status.replicas")
+        }
+        Some(Missing::Others { available }) => {
+            let at = old_with_pods(draft);
+            about(at, Guard::OldReplicas { available }, "status.availableReplicas")
+        }
+    };
+    vec![why]
+}
+
+/// The first older ReplicaSet that still has pods.
+fn old_with_pods(draft: &Draft<'_>) -> usize {
+    let status = &draft.status;
+    let is_other = |hash: &str| hash != status.current_pod_hash && hash != status.stable_rs;
+    let found = draft.sets.iter().position(|set| is_other(&set.hash) && set.reported_available > 0);
+    found.unwrap_or(0)
+}
+
+fn transition(draft: &Draft<'_>, r#type: &str) -> Option<Timestamp> {
+    draft.status.condition(r#type).map(|known| known.last_transition_time.timestamp())
+}

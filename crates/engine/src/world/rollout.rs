@@ -1,0 +1,148 @@
+//! What does a decision need of a Rollout? Its spec parsed once per generation, the template as text.
+
+use std::sync::Arc;
+
+use gradus_api::decode::decode;
+use gradus_api::names;
+use gradus_api::rollout::{RolloutSpec, RolloutStatus};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decision::ObjectRef;
+use crate::frame::{Frame, Texts};
+use crate::kinds;
+use crate::template::{self, Side};
+use crate::uid::Uid;
+
+/// A Rollout as decisions see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RolloutView {
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Identity.
+    pub uid: Uid,
+    /// `resourceVersion`.
+    pub version: u64,
+    /// Rises with the spec.
+    pub generation: i64,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// Is its deletion asked for?
+    pub deleting: bool,
+    /// Its labels.
+    pub labels: Arc<Texts>,
+    /// Its annotations, without kubectl's copy of the whole object.
+    pub annotations: Arc<Texts>,
+    /// What is asked for.
+    pub spec: Arc<Spec>,
+    /// What was last written.
+    pub status: Arc<RolloutStatus>,
+    /// Hash of the template for the collision count of the status.
+    pub hash: Arc<str>,
+    /// The same as Argo up to 1.8 computed it.
+    pub legacy_hash: Arc<str>,
+}
+
+/// The spec, parsed once per generation, with what is derived from it alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// All fields; the template is left out here.
+    pub fields: RolloutSpec,
+    /// The pod template as compact JSON, exactly as stored.
+    pub template: Arc<str>,
+    /// The template, normalised for equality.
+    pub template_digest: u128,
+    /// Hash of the canary steps, empty for blue-green.
+    pub step_hash: Arc<str>,
+    /// The same as older versions of Argo computed it.
+    pub older_step_hashes: Vec<String>,
+    /// What is wrong with it: the first is shown to the user.
+    pub errors: Vec<String>,
+}
+
+impl RolloutView {
+    /// The view of a frame. `earlier` spares the parsing of parts that have not changed.
+    pub fn read(frame: &Frame, earlier: Option<&RolloutView>) -> Self {
+        let meta = &frame.meta;
+        let same = earlier.filter(|view| view.uid == meta.uid);
+        let spec = match same.filter(|view| view.generation == meta.generation) {
+            Some(view) => Arc::clone(&view.spec),
+            None => Arc::new(Spec::read(&frame.spec)),
+        };
+        let status: Arc<RolloutStatus> = Arc::new(decode(&frame.status).0);
+        let unchanged = same.filter(|view| {
+            Arc::ptr_eq(&view.spec, &spec) && view.status.collision_count == status.collision_count
+        });
+        let (hash, legacy_hash) = match unchanged {
+            Some(view) => (Arc::clone(&view.hash), Arc::clone(&view.legacy_hash)),
+            None => hashes(&frame.spec["template"], status.collision_count),
+        };
+        RolloutView {
+            namespace: Arc::clone(&meta.namespace),
+            name: Arc::clone(&meta.name),
+            uid: meta.uid,
+            version: meta.version,
+            generation: meta.generation,
+            created: meta.created,
+            deleting: meta.deleting.is_some(),
+            labels: kept(&meta.labels, same.map(|view| &view.labels)),
+            annotations: kept(&meta.annotations, same.map(|view| &view.annotations)),
+            spec,
+            status,
+            hash,
+            legacy_hash,
+        }
+    }
+
+    /// A reference to it.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef::new(kinds::ROLLOUT, &self.namespace, &self.name)
+    }
+
+    /// A reference to one of its ReplicaSets.
+    pub fn replica_set(&self, name: &Arc<str>) -> ObjectRef {
+        ObjectRef::new(kinds::REPLICA_SET, &self.namespace, name)
+    }
+}
+
+impl Spec {
+    fn read(raw: &Value) -> Self {
+        let (mut fields, field_errors) = decode::<RolloutSpec>(raw);
+        fields.template = Arc::new(Value::Null);
+        let steps = &raw["strategy"]["canary"]["steps"];
+        let is_canary = fields.strategy.canary.is_some();
+        let malformed = field_errors.into_iter().map(|error| format!("spec.{error}"));
+        let errors = malformed.collect();
+        Spec {
+            template: raw["template"].to_string().into(),
+            template_digest: template::normalized_digest(&raw["template"], None, Side::Desired),
+            step_hash: if is_canary { template::step_hash(steps).into() } else { "".into() },
+            older_step_hashes: if is_canary {
+                template::older_step_hashes(steps)
+            } else {
+                Vec::new()
+            },
+            errors,
+            fields,
+        }
+    }
+}
+
+fn hashes(template: &Value, collision_count: Option<i32>) -> (Arc<str>, Arc<str>) {
+    (
+        template::pod_template_hash(template, collision_count).into(),
+        template::legacy_pod_template_hash(template, collision_count).into(),
+    )
+}
+
+/// A copy without kubectl's own, which can be as large as the object; the earlier one if equal.
+fn kept(texts: &Texts, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
+    let ours = || texts.iter().filter(|(key, _)| *key != names::annotation::LAST_APPLIED);
+    match earlier {
+        Some(earlier) if ours().eq(earlier.iter()) => Arc::clone(earlier),
+        _ => Arc::new(ours().map(|(key, value)| (key.clone(), value.clone())).collect()),
+    }
+}
