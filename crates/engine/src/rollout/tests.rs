@@ -1,1 +1,233 @@
-//! Decisions of whole rollouts.
+//! Whole rollouts as tables: what happened, what is decided, what the status says.
+
+mod story;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use story::Story;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+/// One row: what happens, at which second, what is written, and what the status then says.
+struct Row {
+    what: &'static str,
+    second: i64,
+    happens: fn(&mut Story),
+    writes: &'static [&'static str],
+    index: Option<i64>,
+    phase: &'static str,
+    message: &'static str,
+}
+
+fn tell(story: &mut Story, rows: &[Row]) {
+    for row in rows {
+        (row.happens)(story);
+        let writes = story.reconcile(at(row.second));
+        assert_eq!(writes, row.writes, "{}", row.what);
+        let status = story.status();
+        assert_eq!(status["currentStepIndex"].as_i64(), row.index, "{}: index", row.what);
+        let says = (status["phase"].as_str().unwrap(), status["message"].as_str().unwrap_or(""));
+        assert_eq!(says, (row.phase, row.message), "{}: phase", row.what);
+    }
+}
+
+fn nothing(_: &mut Story) {}
+
+const PROGRESSING: &str = "Progressing";
+const MORE: &str = "more replicas need to be updated";
+
+#[test]
+fn a_canary_waits_for_time_then_for_a_person() {
+    let mut story = Story::canary(
+        5,
+        json!([
+            { "setWeight": 20 }, { "pause": { "duration": "30m" } },
+            { "setWeight": 60 }, { "pause": {} },
+        ]),
+    );
+    let row = |what, second, happens, writes, index, phase, message| Row {
+        what,
+        second,
+        happens,
+        writes,
+        index,
+        phase,
+        message,
+    };
+    let pods: fn(&mut Story) = Story::pods_follow;
+    tell(
+        &mut story,
+        &[
+            row("first deploy: full size at once, no steps", 0, nothing,
+                &["create 1 size 5", "revision 1", "status"], Some(4), PROGRESSING, MORE),
+            row("the pods are there", 1, pods, &["status"], Some(4), "Healthy", ""),
+            row("settled", 2, nothing, &[], Some(4), "Healthy", ""),
+            row("a new image: one canary pod within the surge", 3, |s| s.set_image("v2"),
+                &["create 2 size 1", "revision 2", "status"], Some(0), PROGRESSING, MORE),
+            row("it is available: one stable pod less", 4, pods,
+                &["resize 1 to 4"], Some(0), PROGRESSING, MORE),
+            row("step done, and the pause begins in the same write", 5, pods,
+                &["status"], Some(1), "Paused", "CanaryPauseStep"),
+            row("nothing moves in a pause", 1_000, nothing, &[],
+                Some(1), "Paused", "CanaryPauseStep"),
+            row("one second before its end", 1_804, nothing, &[],
+                Some(1), "Paused", "CanaryPauseStep"),
+            row("the pause ends at its instant", 1_805, nothing, &["status"],
+                Some(2), PROGRESSING, MORE),
+            row("60 %: one more, within the surge", 1_806, nothing, &["resize 2 to 2"],
+                Some(2), PROGRESSING, MORE),
+            row("then one less", 1_807, pods, &["resize 1 to 3"], Some(2), PROGRESSING, MORE),
+            row("and again", 1_808, pods, &["resize 2 to 3"], Some(2), PROGRESSING, MORE),
+            row("and again, down", 1_809, pods, &["resize 1 to 2"], Some(2), PROGRESSING, MORE),
+            row("step done, paused for a person", 1_810, pods, &["status"],
+                Some(3), "Paused", "CanaryPauseStep"),
+            row("a week later", 600_000, nothing, &[], Some(3), "Paused", "CanaryPauseStep"),
+            row("promoted: the step is done", 600_001, Story::promote, &["status"],
+                Some(4), PROGRESSING, MORE),
+            row("to the end, one by one", 600_002, nothing, &["resize 2 to 4"],
+                Some(4), PROGRESSING, MORE),
+            row("down", 600_003, pods, &["resize 1 to 1"], Some(4), PROGRESSING, MORE),
+            row("up", 600_004, pods, &["resize 2 to 5"], Some(4), PROGRESSING, MORE),
+            row("available: the last old pod goes", 600_005, pods,
+                &["resize 1 to 0"], Some(4), PROGRESSING, MORE),
+            row("promoted and healthy in one write", 600_006, pods, &["status"], Some(4), "Healthy", ""),
+            row("settled", 600_007, nothing, &[], Some(4), "Healthy", ""),
+        ],
+    );
+    assert_eq!(
+        story.events(),
+        [
+            "RolloutAddedToInformer", "RolloutUpdated", "NewReplicaSetCreated",
+            "RolloutNotCompleted", "ScalingReplicaSet", "RolloutCompleted",
+            "RolloutUpdated", "NewReplicaSetCreated", "RolloutNotCompleted", "ScalingReplicaSet",
+            "ScalingReplicaSet", "RolloutStepCompleted", "RolloutPaused",
+            "RolloutStepCompleted", "RolloutResumed",
+            "ScalingReplicaSet", "ScalingReplicaSet", "ScalingReplicaSet", "ScalingReplicaSet",
+            "RolloutStepCompleted", "RolloutPaused",
+            "RolloutStepCompleted",
+            "ScalingReplicaSet", "ScalingReplicaSet", "ScalingReplicaSet", "ScalingReplicaSet",
+            "RolloutCompleted",
+        ]
+    );
+}
+
+#[test]
+fn an_abort_goes_back_to_stable_and_a_retry_starts_over() {
+    let mut story = Story::canary(1, json!([{ "setWeight": 50 }, { "pause": { "duration": 3 } }]));
+    story.reconcile(at(0));
+    story.pods_follow();
+    story.reconcile(at(1));
+    story.set_image("v2");
+    story.settle(at(2));
+    assert_eq!(story.status()["phase"], "Paused");
+    story.take_events();
+
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(3));
+    let status = story.status();
+    assert_eq!(status["phase"], "Degraded");
+    assert_eq!(status["message"], "RolloutAborted: Rollout aborted update to revision 2");
+    assert_eq!(status["currentStepIndex"], 0);
+    assert_eq!(story.take_events(), ["ScalingReplicaSet", "RolloutAborted"]);
+    assert_eq!(story.sizes(), [1, 0]);
+
+    story.patch_status(json!({ "abort": false }));
+    story.settle(at(4));
+    assert_eq!(story.take_events(), ["ScalingReplicaSet", "RolloutStepCompleted", "RolloutPaused"]);
+    story.settle(at(60));
+    assert_eq!(story.status()["phase"], "Healthy");
+    assert_eq!(
+        story.take_events(),
+        ["RolloutStepCompleted", "RolloutResumed", "ScalingReplicaSet", "RolloutCompleted"]
+    );
+}
+
+#[test]
+fn what_is_asked_for_in_mid_update_is_done() {
+    type Ask = fn(&mut Story);
+    let cases: [(&str, Ask, &str, &[i64]); 6] = [
+        ("full promotion", |s| s.patch_status(json!({ "promoteFull": true })), "Healthy", &[0, 5]),
+        ("back to the stable image", |s| s.set_image("v1"), "Healthy", &[5, 0]),
+        ("another image", |s| s.set_image("v3"), "Paused", &[4, 0, 1]),
+        ("halted by hand", |s| s.patch_spec(json!({ "paused": true })), "Paused", &[4, 1]),
+        ("more replicas", |s| s.patch_spec(json!({ "replicas": 10 })), "Paused", &[8, 2]),
+        ("no replicas", |s| s.patch_spec(json!({ "replicas": 0 })), "Paused", &[0, 0]),
+    ];
+    for (what, ask, phase, sizes) in cases {
+        let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(10));
+        assert_eq!(story.sizes(), [4, 1], "{what}: the canary is out");
+        ask(&mut story);
+        story.settle(at(20));
+        assert_eq!(story.status()["phase"], phase, "{what}: {}", story.status());
+        assert_eq!(story.sizes(), sizes, "{what}");
+        assert_eq!(story.reconcile(at(21)), [""; 0], "{what}: settled");
+    }
+}
+
+#[test]
+fn pods_that_never_come_degrade_the_rollout_and_hold_the_step() {
+    let mut story = Story::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
+    story.settle(at(0));
+    story.set_image("broken");
+    story.settle_without_new_pods(at(10));
+    assert_eq!(story.status()["phase"], "Progressing");
+    story.settle_without_new_pods(at(10 + 599));
+    assert_eq!(story.status()["phase"], "Progressing");
+    story.settle_without_new_pods(at(10 + 600));
+    assert_eq!(story.status()["phase"], "Degraded");
+    let message = story.status()["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("ProgressDeadlineExceeded: ReplicaSet \"web-"), "{message}");
+    assert_eq!(story.status()["currentStepIndex"], 0);
+    story.settle(at(700));
+    assert_eq!(story.status()["phase"], "Paused", "it goes on when the pods come after all");
+}
+
+#[test]
+fn a_refused_create_is_told_in_the_servers_words_and_tried_again() {
+    let mut story = Story::canary(1, json!([]));
+    story.refuse("quota exceeded", at(5));
+    assert_eq!(story.reconcile(at(1)), ["status"]);
+    let condition = story.condition("Progressing");
+    assert_eq!(condition["reason"], "ReplicaSetCreateError");
+    let text = condition["message"].as_str().unwrap();
+    assert!(text.ends_with(": quota exceeded"), "{text}");
+    assert_ne!(story.status()["phase"], "Healthy");
+    assert_eq!(story.reconcile(at(2)), [""; 0], "not before its time");
+    assert_eq!(story.reconcile(at(5)), ["create 1 size 1", "revision 1", "status"]);
+}
+
+#[test]
+fn an_invalid_spec_changes_nothing_but_the_status() {
+    let mut story = Story::canary(2, json!([{ "setWeight": 50 }]));
+    story.settle(at(0));
+    story.patch_spec(json!({ "minReadySeconds": "soon" }));
+    assert_eq!(story.reconcile(at(1)), ["status"]);
+    let status = story.status();
+    assert_eq!(status["phase"], "Degraded");
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("The Rollout \"web\" is invalid: spec.minReadySeconds"), "{message}");
+    assert_eq!(story.sizes(), [2], "the old version keeps serving");
+    assert_eq!(story.reconcile(at(2)), [""; 0]);
+    story.patch_spec(json!({ "minReadySeconds": 0 }));
+    story.settle(at(3));
+    assert_eq!(story.status()["phase"], "Healthy", "and it heals by itself");
+}
+
+#[test]
+fn the_same_world_and_now_give_the_same_decision() {
+    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.pods_follow();
+    let world = story.world();
+    let text = serde_json::to_string(&world).unwrap();
+    let copy = serde_json::from_str(&text).unwrap();
+    let decide = |world| serde_json::to_value(super::decide(world, at(9))).unwrap();
+    assert_eq!(decide(&world), decide(&copy), "a saved World decides as the live one did");
+}
