@@ -53,11 +53,6 @@ pub struct Key {
 }
 
 impl Audit {
-    /// Everything from the start of the server.
-    pub fn whole(path: PathBuf) -> Self {
-        Self { path, offset: 0 }
-    }
-
     /// Only what comes after this call.
     pub fn from_now(path: PathBuf) -> Result<Self, AuditError> {
         match std::fs::metadata(&path) {

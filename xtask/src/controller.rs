@@ -45,8 +45,6 @@ pub struct Settings {
     pub kubeconfig: PathBuf,
     /// One namespace, or the whole cluster.
     pub namespace: Option<String>,
-    /// More flags, as they stand on the command line.
-    pub flags: Vec<String>,
 }
 
 /// A running controller; dropping it kills it.
@@ -84,7 +82,6 @@ impl Controller {
         if let Some(namespace) = &settings.namespace {
             recipe = recipe.argument("--namespaced").flag("namespace", namespace);
         }
-        recipe = settings.flags.iter().fold(recipe, Recipe::argument);
         let process = Process::start(&recipe, folder)?;
         Ok(Self { process, health: format!("http://127.0.0.1:{health_port}") })
     }
@@ -117,11 +114,6 @@ impl Controller {
     /// `kill -9`; returns when it is gone.
     pub fn kill(&mut self) -> Result<(), ControllerError> {
         Ok(self.process.kill()?)
-    }
-
-    /// True if it has ended, killed or by itself.
-    pub fn has_ended(&mut self) -> Result<bool, ControllerError> {
-        Ok(self.process.ended()?.is_some())
     }
 }
 

@@ -1,8 +1,12 @@
 //! Project tasks: which one is meant, and how did it end?
 
 mod audit;
+mod bench;
+mod conformance;
 mod controller;
+mod crds;
 mod folder;
+mod interrupt;
 mod kubelet;
 mod plane;
 mod ports;
@@ -10,8 +14,10 @@ mod process;
 mod proxy;
 mod real;
 mod servers;
+mod sim;
 mod stage;
 mod summary;
+mod test;
 mod tidy;
 
 use std::{env, error::Error, path::PathBuf, process::ExitCode};
@@ -30,7 +36,26 @@ struct Task {
     run: fn(&[String]) -> Result<Summary, Failure>,
 }
 
+/// In the order in which help shows them.
 const TASKS: &[Task] = &[
+    Task {
+        name: "test",
+        arguments: "",
+        help: "everything below that can fail; what CI runs",
+        run: test::run,
+    },
+    Task {
+        name: "tidy",
+        arguments: "",
+        help: "check lengths, module files, crate arrows, licences and sources",
+        run: tidy::run,
+    },
+    Task {
+        name: "conformance",
+        arguments: "",
+        help: "compare the embedded cluster with a real API server",
+        run: conformance::run,
+    },
     Task {
         name: "real",
         arguments: "[--keep] [--faults] [NAME…]",
@@ -38,10 +63,22 @@ const TASKS: &[Task] = &[
         run: real::run,
     },
     Task {
-        name: "tidy",
+        name: "sim",
+        arguments: "[SEEDS]",
+        help: "run many seeds of every scenario with faults",
+        run: sim::run,
+    },
+    Task {
+        name: "bench",
+        arguments: "[--json]",
+        help: "measure, with the command behind each figure",
+        run: bench::run,
+    },
+    Task {
+        name: "crds",
         arguments: "",
-        help: "check lengths, module files, crate arrows, licences and sources",
-        run: tidy::run,
+        help: "write manifests/crds from the types",
+        run: crds::run,
     },
 ];
 

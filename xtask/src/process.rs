@@ -35,17 +35,11 @@ pub struct Recipe {
     pub name: String,
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Recipe {
     pub fn new(name: &str, program: &Path) -> Self {
-        Self {
-            name: name.to_owned(),
-            program: program.to_owned(),
-            arguments: Vec::new(),
-            environment: Vec::new(),
-        }
+        Self { name: name.to_owned(), program: program.to_owned(), arguments: Vec::new() }
     }
 
     pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -58,11 +52,6 @@ impl Recipe {
         let mut text = OsString::from(format!("--{name}="));
         text.push(value);
         self.argument(text)
-    }
-
-    pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.environment.push((name.into(), value.as_ref().to_owned()));
-        self
     }
 }
 
@@ -84,7 +73,6 @@ impl Process {
             .args(["-c", GUARD, &recipe.name])
             .arg(&recipe.program)
             .args(&recipe.arguments)
-            .envs(recipe.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)

@@ -1,45 +1,83 @@
-//! `cargo xtask real`: do the scenarios hold on a real control plane?
+//! `cargo xtask real`: do the scenarios hold on a real control plane, with the real program as the
+//! controller?
 
-use std::io;
+mod faults;
+mod ground;
+mod quiet;
+mod story;
+mod together;
+
+use std::time::Instant;
 
 use thiserror::Error;
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{SignalKind, signal},
-};
 
-use crate::{Failure, plane::User, repository, servers::Servers, stage::Stage, summary::Summary};
+use crate::{
+    Failure, interrupt::or_interrupted, plane::User, proxy::Fault, repository, servers::Servers,
+    stage::Stage, summary::Summary,
+};
+use story::Story;
+
+/// The controller dies at a write.
+const CRASHES: [Fault; 2] = [Fault::KillBefore, Fault::KillAfter];
+
+/// Everything that can happen to a write.
+const ALL_FAULTS: [Fault; 6] = [
+    Fault::KillBefore,
+    Fault::KillAfter,
+    Fault::LoseAnswer,
+    Fault::Answer(409),
+    Fault::Answer(429),
+    Fault::Answer(500),
+];
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+struct Wish {
     /// Leave the control plane running until Ctrl-C.
-    pub keep: bool,
-    /// Crash, conflict and lose answers at every write, through the proxy.
-    pub faults: bool,
+    keep: bool,
+    /// Disturb every write, through the proxy.
+    faults: bool,
     /// Scenarios by name; all when empty.
-    pub names: Vec<String>,
+    names: Vec<String>,
 }
 
 #[derive(Debug, Error)]
 enum RealError {
     #[error("unknown option {0}: expected --keep or --faults")]
     UnknownOption(String),
-    #[error("interrupted; the control plane is stopped")]
-    Interrupted,
-    #[error("no signal handler: {0}")]
-    Signal(io::Error),
+    #[error("no scenario {0}: expected the name of a file in scenarios/, without its ending")]
+    UnknownStory(String),
 }
 
 /// Runs the task.
 pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let wish = Wish::parse(arguments)?;
+    let stories = chosen(story::all()?, &wish.names)?;
     let servers = Servers::ready(&repository())?;
-    Runtime::new()?.block_on(async {
-        tokio::select! {
-            done = on_a_stage(&servers, &wish) => done,
-            interrupted = interruption() => Err(interrupted.into()),
+    or_interrupted(async {
+        let stage = Stage::set(&servers).await?;
+        let summary = if wish.faults {
+            faults::everywhere(&stage, &stories, &ALL_FAULTS).await?
+        } else {
+            undisturbed(&stage, &stories).await?
+        };
+        println!("{summary}");
+        if wish.keep {
+            keep(&stage).await;
         }
+        Ok(summary)
+    })
+}
+
+/// What every test run does: each scenario once, and the crash points of the first.
+pub fn check() -> Result<Summary, Failure> {
+    let stories = story::all()?;
+    let servers = Servers::ready(&repository())?;
+    or_interrupted(async {
+        let stage = Stage::set(&servers).await?;
+        let mut summary = undisturbed(&stage, &stories).await?;
+        summary += faults::everywhere(&stage, &stories[..stories.len().min(1)], &CRASHES).await?;
+        Ok(summary)
     })
 }
 
@@ -60,34 +98,55 @@ impl Wish {
     }
 }
 
-/// Dropping this future at any point stops the servers.
-async fn on_a_stage(servers: &Servers, wish: &Wish) -> Result<Summary, Failure> {
-    let stage = Stage::set(servers).await?;
-    let summary = scenarios(&stage, wish).await?;
-    if wish.keep {
-        let kubeconfig = stage.plane.kubeconfig(User::Person);
-        println!("the control plane runs until Ctrl-C; its kubeconfig: {}", kubeconfig.display());
-        println!("export KUBECONFIG={}", kubeconfig.display());
-        std::future::pending::<()>().await;
+fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError> {
+    let is_known = |name: &&String| stories.iter().any(|story| story.name == **name);
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
+        return Err(RealError::UnknownStory(name.clone()));
     }
+    let is_chosen = |story: &Story| names.is_empty() || names.contains(&story.name);
+    Ok(stories.into_iter().filter(is_chosen).collect())
+}
+
+/// The ground the scenarios stand on, then all of them at once, then silence.
+async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
+    let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
+    let mut controller = stage.controller("controller", None).await?;
+    summary += together::play(stage, stories).await?;
+    summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
+    controller.kill()?;
+    let restart = quiet::a_restart_writes_nothing(stage);
+    summary += reported("restart", restart).await;
     Ok(summary)
 }
 
-/// Every scenario in a namespace of its own, all at once, with one controller.
-async fn scenarios(_stage: &Stage, _wish: &Wish) -> Result<Summary, Failure> {
-    Ok(Summary::default())
+/// One check as one line.
+async fn reported(name: &str, check: impl Future<Output = Result<(), Failure>>) -> Summary {
+    let began = Instant::now();
+    let result = check.await;
+    let seconds = began.elapsed().as_secs();
+    match &result {
+        Ok(()) => println!("  {name}: {seconds} s"),
+        Err(error) => println!("  {name}: FAILED after {seconds} s: {error}"),
+    }
+    Summary::of(result.is_ok())
 }
 
-/// Ends with Ctrl-C or a request to terminate.
-async fn interruption() -> RealError {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return RealError::Signal(io::Error::last_os_error());
+/// Until Ctrl-C.
+async fn keep(stage: &Stage) {
+    let kubeconfig = stage.plane.kubeconfig(User::Person);
+    println!("the control plane runs until Ctrl-C; its kubeconfig: {}", kubeconfig.display());
+    println!("export KUBECONFIG={}", kubeconfig.display());
+    std::future::pending::<()>().await;
+}
+
+#[test]
+fn options_and_names_may_be_mixed() {
+    let parse = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Wish::parse(&words)
     };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    RealError::Interrupted
+    let names = vec!["canary".to_owned()];
+    let wish = parse(&["--faults", "canary", "--keep"]).unwrap();
+    assert_eq!(wish, Wish { keep: true, faults: true, names });
+    assert!(parse(&["--kepe"]).is_err());
 }

@@ -66,11 +66,6 @@ impl Servers {
         Ok(Self { folder })
     }
 
-    /// The folder, to stand first in PATH.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     pub fn etcd(&self) -> PathBuf {
         self.folder.join("etcd")
     }

@@ -56,13 +56,11 @@ impl Stage {
         &self,
         name: &str,
         namespace: Option<&str>,
-        flags: &[String],
     ) -> Result<Controller, Failure> {
         let settings = Settings {
             name: name.to_owned(),
             kubeconfig: self.plane.kubeconfig(User::Controller),
             namespace: namespace.map(str::to_owned),
-            flags: flags.to_vec(),
         };
         let mut controller = Controller::start(&self.program, &settings, self.plane.folder())?;
         controller.is_ready().await?;
@@ -83,7 +81,6 @@ impl Stage {
             name: format!("controller-{namespace}"),
             kubeconfig: self.plane.kubeconfig_through(&proxy.url(), namespace)?,
             namespace: Some(namespace.to_owned()),
-            flags: Vec::new(),
         };
         let folder = self.plane.folder().to_owned();
         let (program, keeper) = (self.program.clone(), Arc::clone(&slot));

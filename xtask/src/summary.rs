@@ -1,6 +1,6 @@
 //! How did a task end, in numbers?
 
-use std::{fmt, ops::AddAssign};
+use std::{fmt, iter::Sum, ops::AddAssign};
 
 /// What a task checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,14 @@ impl AddAssign for Summary {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+    }
+}
+
+impl Sum for Summary {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        let mut total = Self::default();
+        parts.for_each(|part| total += part);
+        total
     }
 }
 

@@ -1,0 +1,60 @@
+//! Does the controller leave a settled cluster alone? Counted at the server.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use thiserror::Error;
+
+use crate::{
+    Failure,
+    audit::{Audit, Key, Request, tally},
+    plane::User,
+    stage::Stage,
+};
+
+/// How long Events about the last writes may still come.
+const SETTLES_WITHIN: Duration = Duration::from_secs(5);
+
+const A_MINUTE: Duration = Duration::from_secs(60);
+
+/// How long a new controller has to find something to do, once it knows everything.
+const LOOKS_AROUND: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Error)]
+#[error("expected {expected}, found {}", list(found))]
+struct Noise {
+    expected: &'static str,
+    found: BTreeMap<Key, usize>,
+}
+
+/// Nothing but renewed watches in a minute.
+pub async fn a_settled_cluster_is_left_alone(stage: &Stage) -> Result<(), Failure> {
+    tokio::time::sleep(SETTLES_WITHIN).await;
+    let audit = Audit::from_now(stage.plane.audit_log())?;
+    tokio::time::sleep(A_MINUTE).await;
+    let expected = "no request in a minute but watches";
+    none(&audit, expected, |request| !request.is_watch())
+}
+
+/// A new controller finds everything done.
+pub async fn a_restart_writes_nothing(stage: &Stage) -> Result<(), Failure> {
+    let audit = Audit::from_now(stage.plane.audit_log())?;
+    let _controller = stage.controller("controller-again", None).await?;
+    tokio::time::sleep(LOOKS_AROUND).await;
+    none(&audit, "no write after a restart", Request::is_write)
+}
+
+fn none(
+    audit: &Audit,
+    expected: &'static str,
+    counts: fn(&Request) -> bool,
+) -> Result<(), Failure> {
+    let requests = audit.requests()?;
+    let noise = requests.iter().filter(|one| one.is_by(User::Controller) && counts(one));
+    let found = tally(noise);
+    if found.is_empty() { Ok(()) } else { Err(Noise { expected, found }.into()) }
+}
+
+fn list(found: &BTreeMap<Key, usize>) -> String {
+    let one = |(key, count): (&Key, &usize)| format!("{} {} × {count}", key.verb, key.resource);
+    found.iter().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,18 @@
+//! Do all scenarios hold when one controller has them all at once?
+
+use futures::{StreamExt, stream};
+
+use super::{reported, story::Story};
+use crate::{Failure, stage::Stage, summary::Summary};
+
+/// Each scenario in a namespace of its own.
+pub async fn play(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
+    let runs = stories.iter().map(|story| async {
+        let namespace = story.namespace("");
+        let run = async { story.play(stage, &namespace).await.map(drop) };
+        reported(&story.name, run).await
+    });
+    let summaries: Vec<Summary> =
+        stream::iter(runs).buffer_unordered(stories.len().max(1)).collect().await;
+    Ok(summaries.into_iter().sum())
+}

@@ -1,0 +1,132 @@
+//! `cargo xtask test`: is everything as it should be? CI runs this and nothing else.
+
+use std::{
+    process::{Command, Output},
+    time::Instant,
+};
+
+use crate::{
+    Failure, conformance, real, repository, servers::ServersError, summary::Summary, tidy,
+};
+
+/// One line of the report.
+struct Stage {
+    name: &'static str,
+    run: fn() -> Result<Summary, Failure>,
+}
+
+/// From cheap to dear.
+const STAGES: [Stage; 6] = [
+    Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
+    Stage { name: "clippy", run: clippy },
+    Stage { name: "tests and scenarios", run: tests },
+    Stage { name: "tidy", run: || tidy::run(&[]) },
+    Stage { name: "conformance", run: || conformance::run(&[]) },
+    Stage { name: "real control plane", run: real::check },
+];
+
+/// Runs every stage, also after one has failed; the last line is the sum.
+pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
+    let mut total = Summary::default();
+    for Stage { name, run } in &STAGES {
+        let began = Instant::now();
+        let (summary, note) = settle(run());
+        println!("{name:<20}{:>6} s  {summary}{note}", began.elapsed().as_secs());
+        total += summary;
+    }
+    println!("{total}");
+    Ok(total)
+}
+
+/// A stage that could not be run has failed, unless only Go is missing.
+fn settle(outcome: Result<Summary, Failure>) -> (Summary, String) {
+    match outcome {
+        Ok(summary) => (summary, String::new()),
+        Err(error) => {
+            let go_is_absent = matches!(error.downcast_ref(), Some(ServersError::GoIsAbsent));
+            let summary = if go_is_absent { Summary::skipped() } else { Summary::of(false) };
+            (summary, format!(": {error}"))
+        }
+    }
+}
+
+fn clippy() -> Result<Summary, Failure> {
+    cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+}
+
+fn tests() -> Result<Summary, Failure> {
+    Ok(summary_of(&output(&["test", "--workspace", "--no-fail-fast"])?))
+}
+
+/// What `cargo test` counted; its output is shown if something failed.
+pub fn summary_of(output: &Output) -> Summary {
+    let counted = counts(&String::from_utf8_lossy(&output.stdout));
+    if output.status.success() {
+        return counted;
+    }
+    show(output);
+    // A crate that does not compile has no tests to count.
+    let failed = counted.failed.max(1);
+    Summary { failed, ..counted }
+}
+
+/// One command, one check.
+fn cargo(arguments: &[&str]) -> Result<Summary, Failure> {
+    let output = output(arguments)?;
+    if !output.status.success() {
+        show(&output);
+    }
+    Ok(Summary::of(output.status.success()))
+}
+
+fn output(arguments: &[&str]) -> Result<Output, Failure> {
+    Ok(Command::new(env!("CARGO")).current_dir(repository()).args(arguments).output()?)
+}
+
+/// What a failed command had to say.
+fn show(output: &Output) {
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The sum of all lines `test result: ok. 3 passed; 0 failed; 0 ignored; …`.
+fn counts(text: &str) -> Summary {
+    let mut total = Summary::default();
+    for line in text.lines().filter(|line| line.starts_with("test result: ")) {
+        let count = |what: &str| {
+            let before = line.split([';', '.']).find_map(|part| part.trim().strip_suffix(what));
+            before.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+        };
+        total +=
+            Summary { passed: count("passed"), failed: count("failed"), skipped: count("ignored") };
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_all_test_programs_are_added() {
+        let text = "\
+test a ... ok
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s
+test result: FAILED. 20 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s
+";
+        assert_eq!(counts(text), Summary { passed: 23, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn without_go_a_stage_is_skipped_and_says_why() {
+        let (summary, note) = settle(Err(ServersError::GoIsAbsent.into()));
+        assert_eq!(summary, Summary::skipped());
+        assert!(note.contains("Go is not installed"), "{note}");
+    }
+
+    #[test]
+    fn any_other_error_is_a_failure() {
+        let (summary, note) = settle(Err("broken".into()));
+        assert_eq!((summary, note.as_str()), (Summary::of(false), ": broken"));
+    }
+}
