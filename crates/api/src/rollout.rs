@@ -198,3 +198,6 @@ fn immutable_selector() -> Value {
         }),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,8 @@ macro_rules! view {
         view!(@field $about $name
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
             { $($schema)*
-              (false, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
+              (false, stringify!($field), concat!($($doc),+),
+               view!(@schema $type $(, $special)?)), }
             $($rest)*);
     };
     (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
@@ -85,7 +86,8 @@ macro_rules! view {
               #[serde(skip_serializing_if = "crate::view::is_default")]
               pub $field: $type, }
             { $($schema)*
-              (false, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
+              (false, stringify!($field), concat!($($doc),+),
+               view!(@schema $type $(, $special)?)), }
             $($rest)*);
     };
     (@schema $type:ty) => { <$type as $crate::schema::Schema>::schema() };
