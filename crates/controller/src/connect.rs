@@ -1,0 +1,174 @@
+//! Which API server do we speak to, as whom, and is it there?
+
+mod token;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::{HeaderValue, Request, header};
+use jiff::Timestamp;
+use kube::client::{Body, ClientBuilder};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use crate::one_line::one_line;
+pub use token::TokenError;
+use token::TokenLayer;
+
+#[cfg(test)]
+mod tests;
+
+/// Connecting must fail before the limit of a request does: then it is certain that nothing was
+/// sent.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long to wait before the server is tried again, at first and at most.
+const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
+/// A client and where it leads to.
+#[derive(Clone)]
+pub struct Connection {
+    /// The client. It does not retry: the queue does.
+    pub client: Client,
+    /// The namespace that the configuration names.
+    pub namespace: String,
+    /// Address of the API server.
+    pub server: String,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The file that was named cannot be used.
+    #[error("kubeconfig {path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// We run in a pod, but its service account cannot be used.
+    #[error("in-cluster configuration: {0}")]
+    InCluster(#[source] InClusterError),
+    /// There is no configuration at all.
+    #[error("no cluster: not in a pod, and {0} (use --kubeconfig, or set KUBECONFIG)")]
+    Nowhere(String),
+    /// The configuration asks for something we cannot do.
+    #[error("API server {server}: {reason}")]
+    Client {
+        /// Address of the API server.
+        server: String,
+        /// What is wrong with the configuration.
+        reason: String,
+    },
+}
+
+/// Makes a client: from the named file, else from the pod we run in, else from `$KUBECONFIG` or
+/// `~/.kube/config`. The server need not be there yet.
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Connection, ConnectError> {
+    let config = match kubeconfig {
+        Some(path) => from_file(path).await?,
+        None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+            Config::incluster().map_err(ConnectError::InCluster)?
+        }
+        None => Config::from_kubeconfig(&KubeConfigOptions::default())
+            .await
+            .map_err(|error| ConnectError::Nowhere(one_line(&error)))?,
+    };
+    client(config)
+}
+
+async fn from_file(path: &Path) -> Result<Config, ConnectError> {
+    let refused = |error: KubeconfigError| ConnectError::File {
+        path: path.to_owned(),
+        reason: one_line(&error),
+    };
+    let file = Kubeconfig::read_from(path).map_err(refused)?;
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(refused)
+}
+
+/// The client for a configuration.
+pub fn client(mut config: Config) -> Result<Connection, ConnectError> {
+    install_crypto();
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_LIMIT);
+    let agent = HeaderValue::from_static(concat!("gradus/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((header::USER_AGENT, agent));
+    let token = token_file(&mut config).map(TokenLayer::new);
+    let server = config.cluster_url.to_string();
+    let namespace = config.default_namespace.clone();
+    let refused = |error: kube::Error| ConnectError::Client {
+        server: server.clone(),
+        reason: one_line(&error),
+    };
+    let builder = ClientBuilder::try_from(config).map_err(refused)?;
+    let client = match token {
+        Some(layer) => builder.with_layer(&layer).build(),
+        None => builder.build(),
+    };
+    Ok(Connection { client, namespace, server })
+}
+
+/// Takes the token file out of the configuration, if nothing else there says who we are. The
+/// client would read it once a minute; ours is read anew as soon as the server refuses it.
+fn token_file(config: &mut Config) -> Option<PathBuf> {
+    let user = &mut config.auth_info;
+    if user.auth_provider.is_some() || user.username.is_some() || user.token.is_some() {
+        return None;
+    }
+    user.token_file.take().map(PathBuf::from)
+}
+
+/// One provider of cryptography for all TLS in this process; who installed one first has chosen.
+fn install_crypto() {
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+}
+
+/// What the server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its time, if it told it.
+    pub time: Option<Timestamp>,
+}
+
+/// Waits until the server answers anything at all. Says once what is wrong, and again only when
+/// that changes.
+pub async fn reach(connection: &Connection) -> Server {
+    let (mut wait, longest) = TRY_AGAIN;
+    let mut said = None;
+    loop {
+        match knock(&connection.client).await {
+            Ok(server) => {
+                if said.is_some() {
+                    tracing::info!("the API server {} answers", connection.server);
+                }
+                return server;
+            }
+            Err(problem) if said.as_ref() == Some(&problem) => {}
+            Err(problem) => {
+                let server = &connection.server;
+                tracing::warn!("cannot reach the API server {server}: {problem}; trying again");
+                said = Some(problem);
+            }
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(longest);
+    }
+}
+
+async fn knock(client: &Client) -> Result<Server, String> {
+    let request = Request::get("/version").body(Body::empty()).expect("a constant request");
+    match tokio::time::timeout(crate::kube_cluster::REQUEST_LIMIT, client.send(request)).await {
+        Err(_) => Err("no answer in time".to_owned()),
+        Ok(Err(error)) => Err(one_line(&error)),
+        Ok(Ok(response)) => {
+            let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+            Ok(Server { time: date.and_then(http_date) })
+        }
+    }
+}
+
+/// The time in a `Date` header.
+fn http_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp())
+}

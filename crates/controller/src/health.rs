@@ -1,0 +1,202 @@
+//! Is the controller alive, is it ready, and what does it think of one object?
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::telemetry::Metrics;
+
+/// Namespace and name of an object that somebody asks about.
+pub type Key = (String, String);
+
+/// A question to the loop: the World and the Decision of a key, as JSON without secrets.
+pub struct WorldRequest {
+    /// Of which object.
+    pub key: Key,
+    /// Where the answer goes; `None` where there is no such object.
+    pub reply: oneshot::Sender<Option<Value>>,
+}
+
+/// What the health port needs to know. Clones share it.
+#[derive(Clone)]
+pub struct Health {
+    ready: Arc<AtomicBool>,
+    worlds: mpsc::Sender<WorldRequest>,
+}
+
+/// Questions that may wait for the loop.
+const WAITING: usize = 16;
+
+impl Health {
+    /// A controller that is not ready yet, and the questions that its loop shall answer.
+    pub fn new() -> (Self, mpsc::Receiver<WorldRequest>) {
+        let (worlds, questions) = mpsc::channel(WAITING);
+        (Health { ready: Arc::default(), worlds }, questions)
+    }
+
+    /// Says whether the caches are synced.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    async fn world(&self, key: Key) -> Result<Option<Value>, Away> {
+        let (reply, answer) = oneshot::channel();
+        self.worlds.send(WorldRequest { key, reply }).await.map_err(|_| Away)?;
+        answer.await.map_err(|_| Away)
+    }
+}
+
+/// The loop has ended.
+struct Away;
+
+/// Serves `/healthz`, `/readyz` and `/debug/world/NAMESPACE/NAME` until the task is dropped.
+pub async fn serve_health(listener: TcpListener, health: Health) -> std::io::Result<()> {
+    let router = Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .route("/debug/world/{namespace}/{name}", get(world))
+        .with_state(health);
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).await
+}
+
+/// Serves `/metrics` until the task is dropped.
+pub async fn serve_metrics(
+    listener: TcpListener,
+    metrics: Metrics,
+    clock: Clock,
+) -> std::io::Result<()> {
+    let text = move || {
+        let text = metrics.text(clock.now());
+        std::future::ready(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text))
+    };
+    axum::serve(listener, Router::new().route("/metrics", get(text))).await
+}
+
+async fn ready(State(health): State<Health>) -> Response {
+    if health.ready.load(Ordering::Relaxed) {
+        return "ok".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, "the caches are not synced yet").into_response()
+}
+
+async fn world(
+    State(health): State<Health>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Path(key): Path<Key>,
+) -> Response {
+    // A World holds whole specs: not for everyone who reaches the port.
+    if !peer.ip().to_canonical().is_loopback() {
+        let hint = "only from this machine: use kubectl port-forward";
+        return (StatusCode::FORBIDDEN, hint).into_response();
+    }
+    match health.world(key).await {
+        Ok(Some(world)) => {
+            ([(header::CONTENT_TYPE, "application/json")], format!("{world:#}\n")).into_response()
+        }
+        Ok(None) => (StatusCode::NOT_FOUND, "no such object").into_response(),
+        Err(Away) => (StatusCode::SERVICE_UNAVAILABLE, "the controller stops").into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::body::Body;
+    use axum::http::Request;
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// The status and the body of the answer to one plain request.
+    async fn fetch(address: SocketAddr, path: &str) -> (u16, String) {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    async fn listen() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    #[tokio::test]
+    async fn alive_at_once_and_ready_when_synced() {
+        let (listener, address) = listen().await;
+        let (health, _questions) = Health::new();
+        tokio::spawn(serve_health(listener, health.clone()));
+        assert_eq!(fetch(address, "/healthz").await, (200, "ok".into()));
+        assert_eq!(fetch(address, "/readyz").await.0, 503);
+        health.set_ready(true);
+        assert_eq!(fetch(address, "/readyz").await, (200, "ok".into()));
+    }
+
+    #[tokio::test]
+    async fn the_loop_tells_what_it_thinks() {
+        let (listener, address) = listen().await;
+        let (health, mut questions) = Health::new();
+        tokio::spawn(serve_health(listener, health));
+        tokio::spawn(async move {
+            while let Some(WorldRequest { key, reply }) = questions.recv().await {
+                let known = key == ("shop".to_owned(), "web".to_owned());
+                reply.send(known.then(|| json!({ "world": 1 }))).unwrap();
+            }
+        });
+        let (status, body) = fetch(address, "/debug/world/shop/web").await;
+        assert_eq!((status, serde_json::from_str(&body).unwrap()), (200, json!({ "world": 1 })));
+        assert_eq!(fetch(address, "/debug/world/shop/api").await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn a_loop_that_ended_is_no_hang() {
+        let (listener, address) = listen().await;
+        let (health, questions) = Health::new();
+        drop(questions);
+        tokio::spawn(serve_health(listener, health));
+        assert_eq!(fetch(address, "/debug/world/shop/web").await.0, 503);
+    }
+
+    #[tokio::test]
+    async fn strangers_may_not_look_into_the_world() {
+        use tower::ServiceExt;
+        let (health, _questions) = Health::new();
+        let router =
+            Router::new().route("/debug/world/{namespace}/{name}", get(world)).with_state(health);
+        for stranger in ["10.0.0.7:4000", "[::ffff:10.0.0.7]:4000", "[2001:db8::1]:4000"] {
+            let mut request = Request::get("/debug/world/shop/web").body(Body::empty()).unwrap();
+            let peer: SocketAddr = stranger.parse().unwrap();
+            request.extensions_mut().insert(ConnectInfo(peer));
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{stranger}");
+        }
+    }
+
+    #[tokio::test]
+    async fn metrics_are_served_as_prometheus_reads_them() {
+        let (listener, address) = listen().await;
+        let metrics = Metrics::new();
+        metrics.reconciled("shop", "web", Duration::from_millis(3));
+        tokio::spawn(serve_metrics(listener, metrics, Clock::system()));
+        let (status, text) = fetch(address, "/metrics").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("# TYPE rollout_reconcile histogram"), "{text}");
+        assert!(text.contains("argo_rollouts_controller_info"), "{text}");
+    }
+}

@@ -1,0 +1,119 @@
+//! How does a write, a read or an Event reach a real API server, and what does its answer mean?
+
+mod answer;
+mod request;
+
+use std::time::Duration;
+
+use gradus_engine::ask::Class;
+use gradus_engine::decision::{Expect, ObjectRef, Op};
+use gradus_engine::frame::{Frame, Meta};
+use http::{Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+
+use crate::cluster::{Cluster, PostedEvent, Write, WriteError, Written};
+use crate::telemetry::Metrics;
+
+#[cfg(test)]
+mod tests;
+
+/// How long one request may take. A pass waits for its writes; the queue tries again.
+pub const REQUEST_LIMIT: Duration = Duration::from_secs(4);
+
+/// A cluster behind a kube client. Bodies are sent and read as JSON, so nothing unknown is lost.
+#[derive(Clone)]
+pub struct KubeCluster {
+    client: Client,
+    metrics: Metrics,
+}
+
+impl KubeCluster {
+    /// The cluster that the client speaks to. The client must not retry by itself.
+    pub fn new(client: Client, metrics: Metrics) -> Self {
+        KubeCluster { client, metrics }
+    }
+
+    /// Sends one request and returns the body of a good answer.
+    async fn send(
+        &self,
+        verb: &'static str,
+        target: &ObjectRef,
+        request: Request<Vec<u8>>,
+    ) -> Result<Vec<u8>, WriteError> {
+        answer::check_name(verb, target)?;
+        let exchange = async {
+            let response = self.client.send(request.map(Body::from)).await?;
+            let (head, body) = response.into_parts();
+            Ok((head, body.collect_bytes().await?))
+        };
+        let outcome = match tokio::time::timeout(REQUEST_LIMIT, exchange).await {
+            Err(_) => Err(answer::late(verb, target, REQUEST_LIMIT)),
+            Ok(Err(error)) => Err(answer::broken(verb, target, error)),
+            Ok(Ok((head, body))) => Ok((head, body)),
+        };
+        let status = outcome.as_ref().ok().map(|(head, _)| head.status);
+        self.count(verb, target, status);
+        let (head, body) = outcome?;
+        if head.status.is_success() {
+            Ok(body.to_vec())
+        } else {
+            Err(answer::refused(head.status, &head.headers, &body))
+        }
+    }
+
+    fn count(&self, verb: &'static str, target: &ObjectRef, status: Option<StatusCode>) {
+        let many = matches!(&*target.kind.plural, "events" | "replicasets");
+        let name = if many { "N/A" } else { &*target.name };
+        let code = status.map_or_else(|| "<error>".to_owned(), |status| status.as_str().to_owned());
+        self.metrics.request(&target.kind.plural, &target.namespace, name, verb, &code);
+    }
+}
+
+impl Cluster for KubeCluster {
+    async fn write(&self, write: &Write) -> Result<Written, WriteError> {
+        let (verb, request) = request::write(write);
+        let body = self.send(verb, &write.target, request).await?;
+        let frame = answer::frame(verb, &write.target, &body)?;
+        let frame = match write.op {
+            Op::Delete if frame.meta.name.is_empty() => deleted(write),
+            _ => frame,
+        };
+        Ok(Written { frame })
+    }
+
+    async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
+        match self.send("Get", target, request::read(target)).await {
+            Ok(body) => answer::frame("Get", target, &body).map(Some),
+            Err(error) if error.class == Class::Gone => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
+        let target = request::event_ref(event);
+        if event.count > 1 {
+            let raised = self.send("Patch", &target, request::raise(event, &target)).await;
+            // Events live an hour: one that was counted up to now may be gone.
+            if !raised.as_ref().is_err_and(|error| error.class == Class::Gone) {
+                return raised.map(drop);
+            }
+        }
+        self.send("Create", &target, request::event(event, &target)).await.map(drop)
+    }
+}
+
+/// What is known of an object whose delete was answered with a plain success.
+fn deleted(write: &Write) -> Frame {
+    let uid = match write.expect {
+        Expect::Uid(uid) => uid,
+        Expect::Nothing | Expect::Version(_) => Default::default(),
+    };
+    let meta = Meta {
+        namespace: write.target.namespace.clone(),
+        name: write.target.name.clone(),
+        uid,
+        ..Meta::default()
+    };
+    Frame { meta, ..Frame::default() }
+}

@@ -1,0 +1,116 @@
+//! What does the answer to a request, or its absence, mean for the next pass?
+
+use std::error::Error;
+use std::time::Duration;
+
+use gradus_engine::ask::Class;
+use gradus_engine::decision::ObjectRef;
+use gradus_engine::frame::Frame;
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+
+use crate::cluster::WriteError;
+use crate::connect::TokenError;
+use crate::one_line::{flat, one_line};
+use crate::tolerant::Tolerant;
+
+/// Refuses a target without a name: its path would be that of all objects of the kind.
+pub(super) fn check_name(verb: &str, target: &ObjectRef) -> Result<(), WriteError> {
+    if target.name.is_empty() {
+        return Err(failure(Class::Denied, format!("{verb} {target}: the name is empty")));
+    }
+    Ok(())
+}
+
+/// The object in the body of a good answer.
+pub(super) fn frame(verb: &str, target: &ObjectRef, body: &[u8]) -> Result<Frame, WriteError> {
+    // Done, but unreadable: as if there were no answer.
+    let unreadable = |error| failure(Class::Unknown, format!("{verb} {target}: answer: {error}"));
+    serde_json::from_slice::<Tolerant>(body).map(|object| object.0).map_err(unreadable)
+}
+
+/// The server's refusal.
+pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> WriteError {
+    let said = serde_json::from_slice::<Said>(body).unwrap_or_default();
+    let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let retry_after = retry_after.and_then(|text| text.parse().ok());
+    WriteError {
+        class: class(status, &said),
+        message: message(status, &said, body),
+        retry_after_secs: retry_after.or(said.details.retry_after_seconds),
+    }
+}
+
+/// The exchange broke; before or after the request was sent?
+pub(super) fn broken(verb: &str, target: &ObjectRef, error: kube::Error) -> WriteError {
+    let class = if never_sent(&error) { Class::Unreachable } else { Class::Unknown };
+    failure(class, format!("{verb} {target}: {}", one_line(&error)))
+}
+
+/// No answer in time.
+pub(super) fn late(verb: &str, target: &ObjectRef, limit: Duration) -> WriteError {
+    let seconds = limit.as_secs();
+    failure(Class::Unknown, format!("{verb} {target}: no answer within {seconds} s"))
+}
+
+fn failure(class: Class, message: String) -> WriteError {
+    WriteError { class, message, retry_after_secs: None }
+}
+
+/// The parts of a `Status` that decide.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    message: String,
+    reason: String,
+    details: Details,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: Option<u32>,
+}
+
+fn class(status: StatusCode, said: &Said) -> Class {
+    match status.as_u16() {
+        409 if said.reason == "AlreadyExists" => Class::Exists,
+        409 => Class::Stale,
+        404 | 410 => Class::Gone,
+        429 => Class::Throttled,
+        // Our credentials are at fault, not this write: nothing to tell the object's owner.
+        401 => Class::Unreachable,
+        // Admission that could not be asked stops a write before it is stored.
+        500 if said.message.contains("failed calling webhook") => Class::Denied,
+        // The store may have taken the write before the answer went wrong.
+        408 | 500.. => Class::Unknown,
+        _ => Class::Denied,
+    }
+}
+
+fn message(status: StatusCode, said: &Said, body: &[u8]) -> String {
+    if !said.message.is_empty() {
+        return said.message.clone();
+    }
+    let text = flat(&String::from_utf8_lossy(body));
+    let text = if text.is_empty() { "no explanation".to_owned() } else { text };
+    format!("the server answered {}: {text}", status.as_u16())
+}
+
+/// Is it certain that the request did not leave this process?
+fn never_sent(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let connect = error.downcast_ref::<hyper_util::client::legacy::Error>();
+        let refused = error.downcast_ref::<std::io::Error>();
+        if connect.is_some_and(|error| error.is_connect())
+            || refused.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+            || matches!(error.downcast_ref(), Some(kube::Error::Auth(_)))
+            || error.is::<TokenError>()
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

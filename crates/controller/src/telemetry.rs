@@ -1,0 +1,377 @@
+//! Which figures and which lines does the controller show to those who run it?
+
+mod logging;
+mod series;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use prometheus::{
+    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+
+pub use logging::{LogFormat, LoggingError, start_logging};
+use series::Series;
+
+/// Names that existing dashboards and alerts read; they and their labels must not change.
+const RECONCILE_BUCKETS: [f64; 5] = [0.01, 0.15, 0.25, 0.5, 1.0];
+
+/// The phases of the older `rollout_phase`, each a series of its own.
+const METRIC_PHASES: [&str; 6] =
+    ["Completed", "Progressing", "Paused", "Timeout", "Error", "Abort"];
+
+/// How long counters outlive their object: long enough for one more scrape.
+const KEPT_AFTER_DELETE: SignedDuration = SignedDuration::from_secs(65);
+
+/// Most series of the request counter; from then on objects are no longer told apart.
+const REQUEST_SERIES_LIMIT: usize = 20_000;
+
+/// All metrics of one controller. Clones share them.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    info: IntGaugeVec,
+    available: IntGaugeVec,
+    unavailable: IntGaugeVec,
+    desired: IntGaugeVec,
+    updated: IntGaugeVec,
+    phase: IntGaugeVec,
+    reconcile: HistogramVec,
+    reconcile_error: IntCounterVec,
+    events: IntCounterVec,
+    events_dropped: IntCounter,
+    requests: IntCounterVec,
+    held: GaugeVec,
+    series: Mutex<Series>,
+}
+
+/// What the gauges say of one Rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RolloutFigures {
+    /// `canary`, `blueGreen` or `none`.
+    pub strategy: &'static str,
+    /// The traffic router, or nothing.
+    pub traffic_router: &'static str,
+    /// `status.phase`.
+    pub phase: String,
+    /// The older phase, from the reason of the Progressing condition.
+    pub metric_phase: &'static str,
+    /// `spec.replicas`.
+    pub desired: i32,
+    /// `status.replicas`.
+    pub replicas: i32,
+    /// `status.availableReplicas`.
+    pub available: i32,
+    /// `status.updatedReplicas`.
+    pub updated: i32,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Metrics with nothing counted yet.
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let object = &["namespace", "name"];
+        let gauges = |name, help, labels: &[&str]| {
+            register(&registry, IntGaugeVec::new(Opts::new(name, help), labels))
+        };
+        let counters = |name, help, labels: &[&str]| {
+            register(&registry, IntCounterVec::new(Opts::new(name, help), labels))
+        };
+        let reconcile =
+            HistogramOpts::new("rollout_reconcile", "Seconds of one pass over a Rollout.")
+                .buckets(RECONCILE_BUCKETS.to_vec());
+        let held = Opts::new("gradus_held_seconds", "How long a guard has held a Rollout.");
+        let dropped = IntCounter::new("gradus_events_dropped_total", "Events never posted.");
+        let inner = Inner {
+            info: gauges(
+                "rollout_info",
+                "A Rollout and its phase.",
+                &["namespace", "name", "strategy", "traffic_router", "phase"],
+            ),
+            available: gauges("rollout_info_replicas_available", "Available pods.", object),
+            unavailable: gauges("rollout_info_replicas_unavailable", "Unavailable pods.", object),
+            desired: gauges("rollout_info_replicas_desired", "Wanted pods.", object),
+            updated: gauges("rollout_info_replicas_updated", "Pods of the new version.", object),
+            phase: gauges(
+                "rollout_phase",
+                "1 for the phase a Rollout is in (deprecated, see rollout_info).",
+                &["namespace", "name", "strategy", "phase"],
+            ),
+            reconcile: register(&registry, HistogramVec::new(reconcile, object)),
+            reconcile_error: counters("rollout_reconcile_error", "Passes that failed.", object),
+            events: counters(
+                "rollout_events_total",
+                "Events about Rollouts.",
+                &["namespace", "name", "type", "reason"],
+            ),
+            events_dropped: register(&registry, dropped),
+            requests: counters(
+                "controller_clientset_k8s_request_total",
+                "Requests to the API server.",
+                &["kind", "namespace", "name", "verb", "status_code"],
+            ),
+            held: register(&registry, GaugeVec::new(held, &["namespace", "name", "guard"])),
+            series: Mutex::default(),
+            registry,
+        };
+        announce(&inner.registry);
+        Metrics(Arc::new(inner))
+    }
+
+    /// What the gauges shall say of a Rollout from now on.
+    pub fn rollout(&self, namespace: &str, name: &str, figures: RolloutFigures) {
+        let inner = &self.0;
+        let object = &[namespace, name];
+        inner.desired.with_label_values(object).set(figures.desired.into());
+        inner.available.with_label_values(object).set(figures.available.into());
+        let unavailable = i64::from(figures.replicas) - i64::from(figures.available);
+        inner.unavailable.with_label_values(object).set(unavailable);
+        inner.updated.with_label_values(object).set(figures.updated.into());
+        let mut series = self.series();
+        if let Some(before) = series.show(namespace, name, figures.clone()) {
+            self.clear_phase(namespace, name, &before);
+        }
+        let RolloutFigures { strategy, traffic_router, phase, metric_phase, .. } = figures;
+        inner.info.with_label_values(&[namespace, name, strategy, traffic_router, &phase]).set(1);
+        for phase in METRIC_PHASES {
+            let value = i64::from(phase == metric_phase);
+            inner.phase.with_label_values(&[namespace, name, strategy, phase]).set(value);
+        }
+    }
+
+    /// One pass over a Rollout took so long.
+    pub fn reconciled(&self, namespace: &str, name: &str, took: Duration) {
+        self.series().touch(namespace, name);
+        self.0.reconcile.with_label_values(&[namespace, name]).observe(took.as_secs_f64());
+    }
+
+    /// One pass over a Rollout failed.
+    pub fn reconcile_failed(&self, namespace: &str, name: &str) {
+        self.series().touch(namespace, name);
+        self.0.reconcile_error.with_label_values(&[namespace, name]).inc();
+    }
+
+    /// An Event about a Rollout was made.
+    pub fn event(&self, namespace: &str, name: &str, kind: &str, reason: &str) {
+        self.series().event(namespace, name, kind, reason);
+        self.0.events.with_label_values(&[namespace, name, kind, reason]).inc();
+    }
+
+    /// So many Events were given up.
+    pub fn events_dropped(&self, count: u64) {
+        self.0.events_dropped.inc_by(count);
+    }
+
+    /// One request was answered so, or not at all.
+    pub fn request(&self, plural: &str, namespace: &str, name: &str, verb: &str, code: &str) {
+        let mut labels = [plural, namespace, name, verb, code];
+        if !self.series().request(labels, REQUEST_SERIES_LIMIT) {
+            labels[2] = "N/A";
+        }
+        self.0.requests.with_label_values(&labels).inc();
+    }
+
+    /// A Rollout is held by this guard for so many seconds, or by none.
+    pub fn held(&self, namespace: &str, name: &str, held: Option<(&str, f64)>) {
+        let guard = held.map(|(guard, _)| guard);
+        if let Some(before) = self.series().held(namespace, name, guard) {
+            forget(self.0.held.remove_label_values(&[namespace, name, &before]));
+        }
+        if let Some((guard, seconds)) = held {
+            self.0.held.with_label_values(&[namespace, name, guard]).set(seconds);
+        }
+    }
+
+    /// A Rollout is gone: its gauges vanish at once, its counters a little later.
+    pub fn deleted(&self, namespace: &str, name: &str, now: Timestamp) {
+        let Some(shown) = self.series().hide(namespace, name, now + KEPT_AFTER_DELETE) else {
+            return;
+        };
+        let inner = &self.0;
+        for gauge in [&inner.available, &inner.unavailable, &inner.desired, &inner.updated] {
+            forget(gauge.remove_label_values(&[namespace, name]));
+        }
+        if let Some(figures) = &shown.figures {
+            self.clear_phase(namespace, name, figures);
+        }
+        if let Some(guard) = &shown.guard {
+            forget(inner.held.remove_label_values(&[namespace, name, guard]));
+        }
+    }
+
+    /// All metrics in Prometheus' text format.
+    pub fn text(&self, now: Timestamp) -> String {
+        self.sweep(now);
+        let families = self.0.registry.gather();
+        TextEncoder::new().encode_to_string(&families).unwrap_or_else(|error| {
+            tracing::error!("cannot print the metrics: {error}");
+            String::new()
+        })
+    }
+
+    /// Removes the counters of objects that have been gone for long enough.
+    fn sweep(&self, now: Timestamp) {
+        let inner = &self.0;
+        for gone in self.series().take_expired(now) {
+            let object = &[&*gone.namespace, &*gone.name];
+            forget(inner.reconcile.remove_label_values(object));
+            forget(inner.reconcile_error.remove_label_values(object));
+            for (kind, reason) in &gone.events {
+                forget(inner.events.remove_label_values(&[object[0], object[1], kind, reason]));
+            }
+            for (verb, code) in &gone.requests {
+                let labels = [series::ROLLOUTS, object[0], object[1], verb, code];
+                forget(inner.requests.remove_label_values(&labels));
+            }
+        }
+    }
+
+    fn clear_phase(&self, namespace: &str, name: &str, figures: &RolloutFigures) {
+        let RolloutFigures { strategy, traffic_router, phase, .. } = figures;
+        let labels = [namespace, name, strategy, traffic_router, phase];
+        forget(self.0.info.remove_label_values(&labels));
+        for phase in METRIC_PHASES {
+            forget(self.0.phase.remove_label_values(&[namespace, name, strategy, phase]));
+        }
+    }
+
+    fn series(&self) -> MutexGuard<'_, Series> {
+        self.0.series.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A series that was never set cannot be removed, and need not be.
+fn forget(removed: prometheus::Result<()>) {
+    drop(removed);
+}
+
+fn register<C: prometheus::core::Collector + Clone + 'static>(
+    registry: &Registry,
+    made: prometheus::Result<C>,
+) -> C {
+    let collector = made.expect("names and labels are constants of the right form");
+    let double = "each metric has a name of its own";
+    registry.register(Box::new(collector.clone())).expect(double);
+    collector
+}
+
+/// Which program is this?
+fn announce(registry: &Registry) {
+    let version = env!("CARGO_PKG_VERSION");
+    let info = Opts::new("argo_rollouts_controller_info", "The running controller.");
+    let info = register(registry, IntGaugeVec::new(info, &["version"]));
+    info.with_label_values(&[version]).set(1);
+    // The Go version is a label that dashboards may select by; there is none here.
+    let labels = &["version", "goversion", "goarch", "commit"];
+    let build = Opts::new("build_info", "The running build.");
+    let build = register(registry, IntGaugeVec::new(build, labels));
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let commit = option_env!("GRADUS_COMMIT").unwrap_or_default();
+    build.with_label_values(&[version, "", architecture, commit]).set(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn figures(phase: &str) -> RolloutFigures {
+        RolloutFigures {
+            strategy: "canary",
+            phase: phase.to_owned(),
+            metric_phase: "Paused",
+            desired: 5,
+            replicas: 6,
+            available: 4,
+            updated: 1,
+            ..RolloutFigures::default()
+        }
+    }
+
+    fn lines(metrics: &Metrics, now: Timestamp, part: &str) -> Vec<String> {
+        let text = metrics.text(now);
+        text.lines().filter(|l| !l.starts_with('#') && l.contains(part)).map(Into::into).collect()
+    }
+
+    #[test]
+    fn a_rollout_has_one_phase_and_its_counts() {
+        let metrics = Metrics::new();
+        metrics.rollout("shop", "web", figures("Progressing"));
+        metrics.rollout("shop", "web", figures("Paused"));
+        let labels = r#"name="web",namespace="shop",phase="Paused",strategy="canary""#;
+        assert_eq!(
+            lines(&metrics, at(0), "rollout_info{"),
+            [format!(r#"rollout_info{{{labels},traffic_router=""}} 1"#)]
+        );
+        assert_eq!(
+            lines(&metrics, at(0), "unavailable"),
+            [r#"rollout_info_replicas_unavailable{name="web",namespace="shop"} 2"#]
+        );
+        let phases = lines(&metrics, at(0), "rollout_phase{");
+        assert_eq!(phases.len(), METRIC_PHASES.len());
+        assert_eq!(phases.iter().filter(|line| line.ends_with(" 1")).count(), 1);
+    }
+
+    #[test]
+    fn a_deleted_rollout_leaves_nothing_behind() {
+        let metrics = Metrics::new();
+        metrics.rollout("shop", "web", figures("Paused"));
+        metrics.reconciled("shop", "web", Duration::from_millis(20));
+        metrics.reconcile_failed("shop", "web");
+        metrics.event("shop", "web", "Normal", "RolloutPaused");
+        metrics.request("rollouts", "shop", "web", "Patch", "200");
+        metrics.held("shop", "web", Some(("PauseStep", 300.0)));
+        assert!(lines(&metrics, at(0), r#"name="web""#).len() > 15);
+        metrics.deleted("shop", "web", at(100));
+        let left = lines(&metrics, at(164), r#"name="web""#);
+        assert!(left.iter().all(|l| !l.contains("info") && !l.contains("held")), "{left:?}");
+        assert!(left.iter().any(|l| l.contains("rollout_events_total")), "one more scrape");
+        assert_eq!(lines(&metrics, at(165), r#"name="web""#), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_rollout_made_again_keeps_its_counters() {
+        let metrics = Metrics::new();
+        metrics.reconcile_failed("shop", "web");
+        metrics.deleted("shop", "web", at(100));
+        metrics.rollout("shop", "web", figures("Healthy"));
+        assert_eq!(lines(&metrics, at(900), "reconcile_error").len(), 1);
+    }
+
+    #[test]
+    fn only_the_guard_that_holds_now_is_shown() {
+        let metrics = Metrics::new();
+        metrics.held("shop", "web", Some(("NotAvailable", 10.0)));
+        metrics.held("shop", "web", Some(("PauseStep", 1.5)));
+        assert_eq!(
+            lines(&metrics, at(0), "gradus_held_seconds"),
+            [r#"gradus_held_seconds{guard="PauseStep",name="web",namespace="shop"} 1.5"#]
+        );
+        metrics.held("shop", "web", None);
+        assert_eq!(lines(&metrics, at(0), "gradus_held_seconds"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_program_says_who_it_is() {
+        let metrics = Metrics::new();
+        assert_eq!(lines(&metrics, at(0), "argo_rollouts_controller_info").len(), 1);
+        assert_eq!(lines(&metrics, at(0), "build_info").len(), 1);
+    }
+}

@@ -1,0 +1,135 @@
+//! Which series does an object have, so that they can be removed with it?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::RolloutFigures;
+
+/// The plural under which requests for Rollouts are counted.
+pub(super) const ROLLOUTS: &str = "rollouts";
+
+/// The series of all objects.
+#[derive(Default)]
+pub(super) struct Series {
+    shown: BTreeMap<Key, Shown>,
+    gone: BTreeMap<Key, Timestamp>,
+    requests: BTreeSet<[String; 5]>,
+}
+
+/// Namespace and name of a Rollout.
+type Key = (String, String);
+
+/// What is shown of one Rollout.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// The gauges, if there are any.
+    pub(super) figures: Option<RolloutFigures>,
+    /// The guard that holds it.
+    pub(super) guard: Option<String>,
+    /// Type and reason of its Events.
+    events: BTreeSet<(String, String)>,
+}
+
+/// An object whose counters shall go.
+pub(super) struct Gone {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// Type and reason of its Events.
+    pub(super) events: BTreeSet<(String, String)>,
+    /// Verb and status code of the requests for it.
+    pub(super) requests: Vec<(String, String)>,
+}
+
+impl Series {
+    /// Notes that the object has counters.
+    pub(super) fn touch(&mut self, namespace: &str, name: &str) {
+        self.entry(namespace, name);
+    }
+
+    /// Notes the gauges of a living object; returns those before.
+    pub(super) fn show(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        figures: RolloutFigures,
+    ) -> Option<RolloutFigures> {
+        self.gone.remove(&key(namespace, name));
+        self.entry(namespace, name).figures.replace(figures)
+    }
+
+    /// Notes an Event.
+    pub(super) fn event(&mut self, namespace: &str, name: &str, kind: &str, reason: &str) {
+        let events = &mut self.entry(namespace, name).events;
+        events.insert((kind.to_owned(), reason.to_owned()));
+    }
+
+    /// Notes the guard; returns the one before if it was another.
+    pub(super) fn held(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        guard: Option<&str>,
+    ) -> Option<String> {
+        let held = &mut self.entry(namespace, name).guard;
+        if held.as_deref() == guard {
+            return None;
+        }
+        std::mem::replace(held, guard.map(str::to_owned))
+    }
+
+    /// May a request be counted under these labels? Not when there are too many already.
+    pub(super) fn request(&mut self, labels: [&str; 5], limit: usize) -> bool {
+        let labels = labels.map(str::to_owned);
+        if self.requests.len() < limit {
+            self.requests.insert(labels);
+            return true;
+        }
+        self.requests.contains(&labels)
+    }
+
+    /// Notes that the object is gone; returns what was shown. Its counters stay until then.
+    pub(super) fn hide(&mut self, namespace: &str, name: &str, until: Timestamp) -> Option<Shown> {
+        let shown = self.shown.get_mut(&key(namespace, name))?;
+        self.gone.insert(key(namespace, name), until);
+        Some(Shown {
+            figures: shown.figures.take(),
+            guard: shown.guard.take(),
+            events: BTreeSet::new(),
+        })
+    }
+
+    /// Forgets the objects whose time is over.
+    pub(super) fn take_expired(&mut self, now: Timestamp) -> Vec<Gone> {
+        let expired: Vec<Key> = self
+            .gone
+            .iter()
+            .filter(|(_, until)| **until <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
+        expired.into_iter().map(|key| self.take(key)).collect()
+    }
+
+    fn take(&mut self, key: Key) -> Gone {
+        self.gone.remove(&key);
+        let events = self.shown.remove(&key).unwrap_or_default().events;
+        let (namespace, name) = key;
+        let of_this = |labels: &&[String; 5]| {
+            labels[0] == ROLLOUTS && labels[1] == namespace && labels[2] == name
+        };
+        let mine: Vec<_> = self.requests.iter().filter(of_this).cloned().collect();
+        for labels in &mine {
+            self.requests.remove(labels);
+        }
+        let requests = mine.into_iter().map(|[_, _, _, verb, code]| (verb, code)).collect();
+        Gone { namespace, name, events, requests }
+    }
+
+    fn entry(&mut self, namespace: &str, name: &str) -> &mut Shown {
+        self.shown.entry(key(namespace, name)).or_default()
+    }
+}
+
+fn key(namespace: &str, name: &str) -> Key {
+    (namespace.to_owned(), name.to_owned())
+}

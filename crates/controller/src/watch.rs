@@ -1,0 +1,211 @@
+//! What happens to the objects of one kind? A stream of changes that never ends and never lies.
+
+mod problem;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, Stream, StreamExt};
+use gradus_engine::decision::Kind;
+use gradus_engine::frame::Frame;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::Api;
+use kube::core::DynamicResourceScope;
+use kube::runtime::watcher::{self, Event};
+use kube::{Client, Resource};
+use serde::{Deserialize, Deserializer};
+
+use crate::shell::Seen;
+use crate::tolerant::Tolerant;
+use problem::{Problem, Step};
+
+#[cfg(test)]
+mod tests;
+
+/// Which objects are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Of this kind.
+    pub kind: Kind,
+    /// In this namespace, or in all.
+    pub namespace: Option<String>,
+    /// With these labels, or any.
+    pub label_selector: Option<String>,
+}
+
+/// Why a watch sees nothing at the moment. It goes on trying.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// What the caller makes of it.
+    pub cause: Cause,
+    /// For people: which kind, what is wrong, and what helps.
+    pub message: String,
+}
+
+/// Why a watch sees nothing, sorted by what the caller makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The server does not have the kind: there is no such object.
+    NoSuchKind,
+    /// We may not read it: unknown until somebody permits it.
+    Forbidden,
+    /// The server is away, or does not know us: unknown until it answers.
+    Away,
+}
+
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+
+/// A list that does not move for so long is given up and begun anew.
+const LIST_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long to wait after a failure, at first and at most.
+const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+
+/// Watches the objects of a selection. Failures are logged once per change, recovery once.
+pub fn watch(
+    client: Client,
+    selection: Selection,
+) -> impl Stream<Item = Result<Seen, Failed>> + Send + 'static {
+    let watch = Watch {
+        source: Source { client, selection },
+        events: None,
+        listing: true,
+        wait: TRY_AGAIN.0,
+        pause: None,
+        problem: Problem::default(),
+    };
+    stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) })
+}
+
+struct Source {
+    client: Client,
+    selection: Selection,
+}
+
+impl Source {
+    fn start(&self) -> BoxStream<'static, watcher::Result<Event<Watched>>> {
+        let Selection { kind, namespace, label_selector } = &self.selection;
+        let client = self.client.clone();
+        let api: Api<Watched> = match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, kind),
+            None => Api::all_with(client, kind),
+        };
+        let mut config = watcher::Config::default().page_size(PAGE);
+        config.label_selector.clone_from(label_selector);
+        watcher::watcher(api, config).boxed()
+    }
+}
+
+/// A running watch.
+struct Watch {
+    source: Source,
+    events: Option<BoxStream<'static, watcher::Result<Event<Watched>>>>,
+    /// Between the beginning and the end of a list.
+    listing: bool,
+    /// How long to wait after the next failure.
+    wait: Duration,
+    /// Wait so long before the next try.
+    pause: Option<Duration>,
+    problem: Problem,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<Seen, Failed> {
+        if let Some(pause) = self.pause.take() {
+            tokio::time::sleep(pause).await;
+        }
+        let events = self.events.get_or_insert_with(|| self.source.start());
+        let event = if self.listing {
+            tokio::time::timeout(LIST_LIMIT, events.next()).await.unwrap_or_default()
+        } else {
+            events.next().await
+        };
+        match event {
+            Some(Ok(event)) => Ok(self.seen(event)),
+            Some(Err(error)) => {
+                let (step, failed) = problem::explain(&error, &self.source.selection);
+                Err(self.failed(step, failed))
+            }
+            None => Err(self.failed(Step::Anew, problem::stalled(&self.source.selection))),
+        }
+    }
+
+    fn seen(&mut self, event: Event<Watched>) -> Seen {
+        if !matches!(event, Event::Init) {
+            self.problem.solved(&self.source.selection);
+            self.wait = TRY_AGAIN.0;
+        }
+        match event {
+            Event::Init => {
+                self.listing = true;
+                Seen::Init
+            }
+            Event::InitApply(object) => Seen::InitApply(object.frame),
+            Event::InitDone => {
+                self.listing = false;
+                Seen::InitDone
+            }
+            Event::Apply(object) => Seen::Apply(object.frame),
+            Event::Delete(object) => Seen::Delete(object.frame),
+        }
+    }
+
+    fn failed(&mut self, step: Step, failed: Failed) -> Failed {
+        if step == Step::Anew {
+            self.events = None;
+            self.listing = true;
+        }
+        self.problem.note(&failed);
+        self.pause = Some(self.wait);
+        self.wait = (self.wait * 2).min(TRY_AGAIN.1);
+        failed
+    }
+}
+
+/// The type that kube's watcher decodes. It asks for the version alone.
+#[derive(Clone, Debug)]
+struct Watched {
+    frame: Frame,
+    meta: ObjectMeta,
+}
+
+impl<'de> Deserialize<'de> for Watched {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Tolerant(frame) = Tolerant::deserialize(deserializer)?;
+        let meta = ObjectMeta {
+            resource_version: (frame.meta.version != 0).then(|| frame.meta.version.to_string()),
+            ..ObjectMeta::default()
+        };
+        Ok(Watched { frame, meta })
+    }
+}
+
+impl Resource for Watched {
+    type DynamicType = Kind;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &Kind) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.name)
+    }
+
+    fn group(kind: &Kind) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.group)
+    }
+
+    fn version(kind: &Kind) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.version)
+    }
+
+    fn plural(kind: &Kind) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.plural)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}

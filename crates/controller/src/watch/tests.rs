@@ -1,0 +1,263 @@
+//! Does a watch see everything, through whatever the server does?
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures::{Stream, StreamExt};
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+
+use super::*;
+
+const ROLLOUT: Kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
+
+/// What the server does with one request.
+enum Reply {
+    /// A status and a body, line by line.
+    Answer(u16, Vec<Value>),
+    /// An answer whose end never comes.
+    Open(Vec<Value>),
+    /// No answer.
+    Refuse,
+    /// Nothing at all.
+    Hang,
+}
+
+/// A server that does so with one request after the other, and keeps their lines.
+fn scripted(replies: Vec<Reply>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let replies = Arc::new(Mutex::new(VecDeque::from(replies)));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        seen.lock().unwrap().push(request.uri().to_string());
+        let reply = replies.lock().unwrap().pop_front().unwrap_or(Reply::Hang);
+        async move {
+            match reply {
+                Reply::Hang => std::future::pending().await,
+                Reply::Refuse => Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)),
+                Reply::Answer(code, lines) => Ok(response(code, &lines, false)),
+                Reply::Open(lines) => Ok(response(200, &lines, true)),
+            }
+        }
+    });
+    (Client::new(service, "default"), lines)
+}
+
+fn response(code: u16, lines: &[Value], open: bool) -> Response<axum::body::Body> {
+    let lines: Vec<_> =
+        lines.iter().map(|line| Ok::<_, std::io::Error>(format!("{line}\n"))).collect();
+    let lines = stream::iter(lines);
+    let body = if open {
+        axum::body::Body::from_stream(lines.chain(stream::pending()))
+    } else {
+        axum::body::Body::from_stream(lines)
+    };
+    Response::builder().status(code).body(body).unwrap()
+}
+
+fn object(name: &str, version: u64) -> Value {
+    let version = version.to_string();
+    json!({ "metadata": { "name": name, "namespace": "shop", "resourceVersion": version } })
+}
+
+fn list(items: &[Value], more: Option<&str>) -> Reply {
+    let metadata = json!({ "resourceVersion": "10", "continue": more.unwrap_or_default() });
+    let list = json!({ "kind": "RolloutList", "apiVersion": "argoproj.io/v1alpha1",
+        "metadata": metadata, "items": items });
+    Reply::Answer(200, vec![list])
+}
+
+fn change(kind: &str, name: &str, version: u64) -> Value {
+    json!({ "type": kind, "object": object(name, version) })
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "code": code, "reason": reason, "message": message })
+}
+
+fn refusal(code: u16, reason: &str, message: &str) -> Reply {
+    Reply::Answer(code, vec![status(code, reason, message)])
+}
+
+fn selection() -> Selection {
+    Selection { kind: ROLLOUT, namespace: None, label_selector: None }
+}
+
+/// What was seen, as one word and a name each.
+async fn words(stream: impl Stream<Item = Result<Seen, Failed>>, count: usize) -> Vec<String> {
+    let word = |seen: Result<Seen, Failed>| match seen {
+        Ok(Seen::Init) => "init".to_owned(),
+        Ok(Seen::InitApply(frame)) => format!("has {}", frame.meta.name),
+        Ok(Seen::InitDone) => "done".to_owned(),
+        Ok(Seen::Apply(frame)) => format!("apply {}", frame.meta.name),
+        Ok(Seen::Delete(frame)) => format!("delete {}", frame.meta.name),
+        Err(failed) => failed.message,
+    };
+    stream.take(count).map(word).collect().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_two_pages_is_followed_by_changes() {
+    let (client, lines) = scripted(vec![
+        list(&[object("a", 1)], Some("more")),
+        list(&[object("b", 2)], None),
+        Reply::Open(vec![change("ADDED", "c", 11), change("DELETED", "a", 12)]),
+    ]);
+    let selection = Selection {
+        namespace: Some("shop".into()),
+        label_selector: Some("!argo-rollouts.argoproj.io/controller-instance-id".into()),
+        ..selection()
+    };
+    let seen = words(watch(client, selection), 6).await;
+    assert_eq!(seen, ["init", "has a", "has b", "done", "apply c", "delete a"]);
+    let lines = lines.lock().unwrap();
+    let path = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts?";
+    assert!(lines.iter().all(|line| line.starts_with(path)), "{lines:?}");
+    assert!(lines[0].contains("limit=500"), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("labelSelector=%21argo-rollouts")), "{lines:?}");
+    assert!(lines[2].contains("watch=true") && lines[2].contains("resourceVersion=10"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_odd_shape_does_not_stop_the_others() {
+    let mut odd = change("ADDED", "odd", 11);
+    odd["object"]["metadata"]["labels"] = json!({ "a": 1 });
+    odd["object"]["spec"] = json!("nothing");
+    let (client, _) =
+        scripted(vec![list(&[], None), Reply::Open(vec![odd, change("ADDED", "b", 12)])]);
+    let seen = words(watch(client, selection()), 4).await;
+    assert_eq!(seen, ["init", "done", "apply odd", "apply b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_kind_is_named_and_found_once_it_is_there() {
+    let (client, _) = scripted(vec![
+        Reply::Answer(404, vec![json!("404 page not found")]),
+        list(&[object("a", 1)], None),
+    ]);
+    let seen = words(watch(client, selection()), 5).await;
+    let message = "the cluster has no rollouts.argoproj.io: install the CRD \
+                   (kubectl apply -f manifests/crds/); trying again";
+    assert_eq!(seen, ["init", message, "init", "has a", "done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_permission_is_named_with_verb_and_resource() {
+    let said = r#"rollouts.argoproj.io is forbidden: User "gradus" cannot list resource"#;
+    let (client, _) = scripted(vec![refusal(403, "Forbidden", said)]);
+    let mut stream = Box::pin(watch(client, selection()).skip(1));
+    let failed = stream.next().await.unwrap().unwrap_err();
+    assert_eq!(failed.cause, Cause::Forbidden);
+    let start = "no permission to list rollouts.argoproj.io in all namespaces: ";
+    assert_eq!(failed.message, format!("{start}{said}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_watch_goes_on_where_it_was() {
+    let (client, lines) = scripted(vec![
+        list(&[], None),
+        Reply::Answer(200, vec![change("ADDED", "a", 15)]),
+        Reply::Refuse,
+        Reply::Open(vec![change("ADDED", "b", 16)]),
+    ]);
+    let seen = words(watch(client, selection()), 5).await;
+    assert_eq!(seen[..3], ["init", "done", "apply a"]);
+    assert!(seen[3].starts_with("cannot watch rollouts.argoproj.io: "), "{}", seen[3]);
+    assert_eq!(seen[4], "apply b");
+    assert!(lines.lock().unwrap()[3].contains("resourceVersion=15"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_the_server_does_not_have_costs_a_new_list() {
+    let cases = [
+        ("too old, said at once", refusal(410, "Expired", "too old resource version")),
+        ("too new for a restored store", refusal(504, "Timeout", "Too large resource version")),
+        (
+            "too old, said in the stream",
+            Reply::Answer(
+                200,
+                vec![json!({ "type": "ERROR", "object": status(410, "Expired", "too old") })],
+            ),
+        ),
+    ];
+    for (what, reply) in cases {
+        let (client, _) = scripted(vec![list(&[], None), reply, list(&[object("a", 1)], None)]);
+        let seen = words(watch(client, selection()), 6).await;
+        assert_eq!(seen[3..], ["init", "has a", "done"], "{what}: {seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_hangs_is_begun_anew() {
+    let (client, lines) = scripted(vec![Reply::Hang, list(&[object("a", 1)], None)]);
+    let seen = words(watch(client, selection()), 5).await;
+    let message = "cannot watch rollouts.argoproj.io: the list stopped; trying again";
+    assert_eq!(seen, ["init", message, "init", "has a", "done"]);
+    assert_eq!(lines.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_for_a_minute_is_found_soon_after() {
+    let start = tokio::time::Instant::now();
+    let mut replies: Vec<_> = (0..11).map(|_| Reply::Refuse).collect();
+    replies.push(list(&[], None));
+    let (client, _) = scripted(replies);
+    let seen = words(watch(client, selection()), 11 * 2 + 2).await;
+    assert_eq!(seen.last().unwrap(), "done");
+    let passed = start.elapsed().as_secs();
+    assert!((55..65).contains(&passed), "eleven tries take a minute, not {passed} s");
+}
+
+/// Keeps log lines.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("gradus")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Line(String);
+        impl Visit for Line {
+            fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
+                self.0 = format!("{value:?}");
+            }
+        }
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_logged_once_and_its_end_once() {
+    let log = Log::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    let refused = || refusal(403, "Forbidden", "no");
+    let (client, _) = scripted(vec![refused(), refused(), refused(), list(&[], None)]);
+    words(watch(client, selection()), 8).await;
+    drop(guard);
+    assert_eq!(
+        *log.0.lock().unwrap(),
+        [
+            "no permission to list rollouts.argoproj.io in all namespaces: no",
+            "watching rollouts.argoproj.io again",
+        ]
+    );
+}
