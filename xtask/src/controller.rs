@@ -9,6 +9,7 @@ use std::{
 
 use http::Request;
 use kube::{Client, Config};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
@@ -25,8 +26,10 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 /// Why there is no controller.
 #[derive(Debug, Error)]
 pub enum ControllerError {
-    #[error("cargo build of gradus failed: expected it to succeed")]
-    Build,
+    #[error("building gradus failed:\n{0}")]
+    Build(String),
+    #[error("building gradus made no program: expected cargo to name one")]
+    NoProgram,
     #[error("controller: {0}")]
     Start(#[from] io::Error),
     #[error("controller ended while starting; the end of its log:\n{0}")]
@@ -56,14 +59,15 @@ pub struct Controller {
 
 /// Builds the program as a newcomer does, and says where it is.
 pub fn build() -> Result<PathBuf, ControllerError> {
-    let status = Command::new(env!("CARGO"))
+    let output = Command::new(env!("CARGO"))
         .current_dir(repository())
-        .args(["build", "--release", "--quiet", "--package", "gradus"])
-        .status()?;
-    if !status.success() {
-        return Err(ControllerError::Build);
+        .args(["build", "--release", "--package", "gradus", "--message-format=json"])
+        .output()?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(ControllerError::Build(message));
     }
-    Ok(target_folder().join("release/gradus"))
+    executable(&String::from_utf8_lossy(&output.stdout)).ok_or(ControllerError::NoProgram)
 }
 
 impl Controller {
@@ -117,6 +121,19 @@ impl Controller {
     }
 }
 
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
+/// The program among cargo's messages, one JSON object in each line.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let programs = parsed.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    programs.last()
+}
+
+#[test]
+fn the_program_is_where_cargo_says() {
+    let messages = r#"
+{"reason":"compiler-artifact","executable":null}
+{"reason":"compiler-artifact","executable":"/target/release/gradus"}
+{"reason":"build-finished","success":true}
+"#;
+    assert_eq!(executable(messages), Some(PathBuf::from("/target/release/gradus")));
 }

@@ -12,8 +12,8 @@ use std::time::Instant;
 use thiserror::Error;
 
 use crate::{
-    Failure, interrupt::or_interrupted, plane::User, proxy::Fault, repository, servers::Servers,
-    stage::Stage, summary::Summary,
+    Failure, audit::Audit, interrupt::or_interrupted, plane::User, proxy::Fault, repository,
+    servers::Servers, stage::Stage, summary::Summary,
 };
 use story::Story;
 
@@ -110,8 +110,10 @@ fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError
 /// The ground the scenarios stand on, then all of them at once, then silence.
 async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
+    let audit = Audit::from_now(stage.plane.audit_log())?;
     let mut controller = stage.controller("controller", None).await?;
-    summary += together::play(stage, stories).await?;
+    summary += together::play(stage, stories).await;
+    summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
     controller.kill()?;
     let restart = quiet::a_restart_writes_nothing(stage);

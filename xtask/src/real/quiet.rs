@@ -43,6 +43,11 @@ pub async fn a_restart_writes_nothing(stage: &Stage) -> Result<(), Failure> {
     none(&audit, "no write after a restart", Request::is_write)
 }
 
+/// The rights we ship are all it needs.
+pub fn nothing_was_forbidden(audit: &Audit) -> Result<(), Failure> {
+    none(audit, "no request beyond the rights of manifests/rbac.yaml", |one| one.code == 403)
+}
+
 fn none(
     audit: &Audit,
     expected: &'static str,
