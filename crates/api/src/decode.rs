@@ -21,8 +21,12 @@ pub struct FieldError {
 /// Reads `value` as `T`. A field of the wrong type counts as missing and is reported; null
 /// counts as missing and is not, as in Go.
 ///
-/// An object without mistakes is read in place; only one with mistakes is copied.
+/// An object without mistakes is read in place, at the price of a plain `from_value`; only one
+/// with mistakes is searched and copied.
 pub fn decode<T: DeserializeOwned + Default>(value: &Value) -> (T, Vec<FieldError>) {
+    if let Ok(decoded) = T::deserialize(value) {
+        return (decoded, Vec::new());
+    }
     let (mut path, mut message) = match attempt(value) {
         Ok(decoded) => return (decoded, Vec::new()),
         Err(failure) => failure,

@@ -65,7 +65,7 @@ impl CanaryStrategy {
 
     /// What the whole traffic counts as.
     pub fn max_weight(&self) -> i32 {
-        self.traffic_routing.as_ref().map_or(MAX_TRAFFIC_WEIGHT, TrafficRouting::max_weight)
+        self.traffic_routing.as_ref().map_or(MAX_TRAFFIC_WEIGHT, |it| it.max_weight())
     }
 
     /// Seconds an old ReplicaSet stays: none where no router needs time to follow.

@@ -15,27 +15,27 @@ view! {
     /// Who measures; exactly one.
     pub struct MetricProvider {
         /// A query to Prometheus.
-        prometheus: Option<PrometheusMetric>,
+        prometheus: Option<Box<PrometheusMetric>>,
         /// A judgement by Kayenta.
-        kayenta: Option<KayentaMetric>,
+        kayenta: Option<Box<KayentaMetric>>,
         /// Any HTTP endpoint.
-        web: Option<WebMetric>,
+        web: Option<Box<WebMetric>>,
         /// A query to Datadog.
-        datadog: Option<DatadogMetric>,
+        datadog: Option<Box<DatadogMetric>>,
         /// A query to Wavefront.
-        wavefront: Option<WavefrontMetric>,
+        wavefront: Option<Box<WavefrontMetric>>,
         /// A query to New Relic.
-        new_relic: Option<NewRelicMetric>,
+        new_relic: Option<Box<NewRelicMetric>>,
         /// A Job whose end is the verdict.
-        job: Option<JobMetric>,
+        job: Option<Box<JobMetric>>,
         /// A query to CloudWatch.
-        cloud_watch: Option<CloudWatchMetric>,
+        cloud_watch: Option<Box<CloudWatchMetric>>,
         /// A query to Graphite.
-        graphite: Option<GraphiteMetric>,
+        graphite: Option<Box<GraphiteMetric>>,
         /// A query to InfluxDB.
-        influxdb: Option<InfluxdbMetric>,
+        influxdb: Option<Box<InfluxdbMetric>>,
         /// A query to SkyWalking.
-        skywalking: Option<SkyWalkingMetric>,
+        skywalking: Option<Box<SkyWalkingMetric>>,
         /// A plugin by its name, with its own configuration.
         plugin: BTreeMap<String, Arc<Value>> => free_form_object(),
     }

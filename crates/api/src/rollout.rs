@@ -70,9 +70,9 @@ view! {
     /// Exactly one of the two.
     pub struct Strategy {
         /// Two full sets of pods and a switch.
-        blue_green: Option<BlueGreenStrategy>,
+        blue_green: Option<Box<BlueGreenStrategy>>,
         /// Step by step.
-        canary: Option<CanaryStrategy>,
+        canary: Option<Box<CanaryStrategy>>,
     }
 
     /// How many finished runs and experiments to keep.

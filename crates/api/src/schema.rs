@@ -122,6 +122,12 @@ impl<T: Schema> Schema for Option<T> {
     }
 }
 
+impl<T: Schema> Schema for Box<T> {
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
 impl<T: Schema> Schema for Vec<T> {
     fn schema() -> Value {
         json!({ "type": "array", "items": T::schema() })

@@ -16,7 +16,8 @@ use serde::{Deserializer, forward_to_deserialize_any};
 /// `=> expression` replaces the schema that follows from the type.
 ///
 /// Fields stand in the order in which Go writes them: hashes are made of the JSON text.
-/// Nothing is required when reading, and unknown fields are ignored.
+/// Nothing is required when reading, and unknown fields are ignored. Rare large members are
+/// boxed: thousands of rollouts are kept in memory, and most of them lack most members.
 macro_rules! view {
     ($($(#[$about:meta])* pub struct $name:ident { $($fields:tt)* })+) => {
         $(view!(@field [$(#[$about])*] $name {} {} $($fields)*);)+

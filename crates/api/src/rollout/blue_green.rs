@@ -24,11 +24,11 @@ view! {
         /// How many old ReplicaSets may stay that long; missing means all.
         scale_down_delay_revision_limit: Option<i32>,
         /// Analysis before the switch.
-        pre_promotion_analysis: Option<RolloutAnalysis>,
+        pre_promotion_analysis: Option<Box<RolloutAnalysis>>,
         /// Keeps new pods away from active ones.
         anti_affinity: Option<AntiAffinity>,
         /// Analysis after the switch.
-        post_promotion_analysis: Option<RolloutAnalysis>,
+        post_promotion_analysis: Option<Box<RolloutAnalysis>>,
         /// Metadata of the new revision's pods before the switch.
         preview_metadata: Option<Metadata>,
         /// Metadata of the active pods.

@@ -25,13 +25,13 @@ view! {
         /// The steps, in order.
         steps: Vec<CanaryStep>,
         /// Who splits the traffic; missing means the number of pods does.
-        traffic_routing: Option<TrafficRouting>,
+        traffic_routing: Option<Box<TrafficRouting>>,
         /// Pods that may be missing during the update; missing means 25 %.
         max_unavailable: Option<IntOrPercent>,
         /// Pods that may be too many during the update; missing means 25 %.
         max_surge: Option<IntOrPercent>,
         /// Analysis during the whole update.
-        analysis: Option<BackgroundAnalysis>,
+        analysis: Option<Box<BackgroundAnalysis>>,
         /// Keeps new pods away from stable ones.
         anti_affinity: Option<AntiAffinity>,
         /// Metadata of the new revision's pods during the update.
@@ -93,17 +93,17 @@ view! {
         /// Waits for time or a person.
         pause: Option<PauseStep>,
         /// Runs an Experiment and waits for its end.
-        experiment: Option<ExperimentStep>,
+        experiment: Option<Box<ExperimentStep>>,
         /// Runs an analysis and waits for its end.
-        analysis: Option<RolloutAnalysis>,
+        analysis: Option<Box<RolloutAnalysis>>,
         /// Sizes the new revision regardless of its traffic.
         set_canary_scale: Option<SetCanaryScale>,
         /// Sends requests with certain headers to the new revision.
-        set_header_route: Option<SetHeaderRoute>,
+        set_header_route: Option<Box<SetHeaderRoute>>,
         /// Sends copies of requests to the new revision.
-        set_mirror_route: Option<SetMirrorRoute>,
+        set_mirror_route: Option<Box<SetMirrorRoute>>,
         /// Lets a plugin do something.
-        plugin: Option<PluginStep>,
+        plugin: Option<Box<PluginStep>>,
     }
 
     /// Waits for time or a person.

@@ -60,7 +60,7 @@ view! {
         /// The generation of the referenced workload this status is about, as text.
         workload_observed_generation: String,
         /// The load balancer behind the one ALB Ingress.
-        alb: Option<AlbStatus>,
+        alb: Option<Box<AlbStatus>>,
         /// The load balancers behind several ALB Ingresses.
         albs: Vec<AlbStatus>,
         /// How long the update takes and took.
@@ -100,7 +100,7 @@ view! {
         /// Name of the Experiment of the current step.
         current_experiment: String,
         /// How the traffic is split.
-        weights: Option<TrafficWeights>,
+        weights: Option<Box<TrafficWeights>>,
         /// Which of the two Services is stable: `ping` or `pong`.
         stable_ping_pong: String,
         /// What the step plugins said.

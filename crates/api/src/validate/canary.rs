@@ -12,7 +12,7 @@ pub(super) fn validate(strategy: &CanaryStrategy) -> Vec<FieldError> {
         surge(strategy),
         equal_services(strategy),
         strategy.ping_pong.as_ref().map_or_else(Vec::new, |ping_pong| {
-            validate_ping_pong(ping_pong, strategy.traffic_routing.as_ref())
+            validate_ping_pong(ping_pong, strategy.traffic_routing.as_deref())
         }),
         required_services(strategy),
         routing(strategy),

@@ -2,7 +2,7 @@
 
 use crate::decode::FieldError;
 use crate::rollout::canary::{
-    CanaryStrategy, ExperimentStep, SetHeaderRoute, SetMirrorRoute, StringMatch,
+    CanaryStrategy, ExperimentStep, HeaderMatch, SetHeaderRoute, SetMirrorRoute, StringMatch,
 };
 use crate::rollout::{CanaryStep, RolloutArgument};
 use crate::traffic::TrafficRouting;
@@ -22,9 +22,9 @@ pub(super) fn validate(strategy: &CanaryStrategy) -> Vec<FieldError> {
 }
 
 fn validate_step(strategy: &CanaryStrategy, step: &CanaryStep, path: &str) -> Vec<FieldError> {
-    let routing = strategy.traffic_routing.as_ref();
-    let header = step.set_header_route.as_ref();
-    let mirror = step.set_mirror_route.as_ref();
+    let routing = strategy.traffic_routing.as_deref();
+    let header = step.set_header_route.as_deref();
+    let mirror = step.set_mirror_route.as_deref();
     [
         kinds(step, path),
         values(strategy, step, path),
@@ -93,7 +93,7 @@ fn header_route(
         let detail = "SetHeaderRoute requires TrafficRouting, supports Istio and ALB and Apisix";
         return vec![field::invalid(&path, route, detail)];
     };
-    let errors = |(index, header): (usize, &crate::rollout::canary::HeaderMatch)| {
+    let errors = |(index, header): (usize, &HeaderMatch)| {
         let path = format!("{path}.match[{index}]");
         let value = header.header_value.as_ref();
         if routing.alb.is_some() { alb_match(value, &path) } else { one_match(value, &path) }
