@@ -11,6 +11,7 @@ pub mod one_line;
 pub mod queue;
 pub mod rate;
 pub mod rollouts;
+pub mod run;
 pub mod shell;
 pub mod telemetry;
 pub mod tolerant;

@@ -11,7 +11,9 @@ use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{Known, ReplicaSetView, RolloutView, World};
+use jiff::Timestamp;
 
+use crate::telemetry::{Metrics, RolloutFigures};
 use crate::watched::{Key, Watch, Watched};
 
 /// Slim views of Rollouts and of the ReplicaSets they control.
@@ -153,6 +155,13 @@ impl Watched for Rollouts {
         world.rollout.status.abort
     }
 
+    fn publish(index: &RolloutIndex, key: &Key, metrics: &Metrics, now: Timestamp) {
+        match index.rollout(key) {
+            Some(rollout) => metrics.rollout(&key.namespace, &key.name, figures(rollout)),
+            None => metrics.deleted(&key.namespace, &key.name, now),
+        }
+    }
+
     fn farewell(object: &ObjectRef) -> Option<Event> {
         Some(Event {
             about: object.clone(),
@@ -161,5 +170,40 @@ impl Watched for Rollouts {
             message: format!("Rollout {}/{} is deleted.", object.name, object.namespace),
             after: After::Status,
         })
+    }
+}
+
+fn figures(rollout: &RolloutView) -> RolloutFigures {
+    let (spec, status) = (&rollout.spec.fields, &rollout.status);
+    let strategy = match (&spec.strategy.canary, &spec.strategy.blue_green) {
+        (Some(_), _) => "canary",
+        (None, Some(_)) => "blueGreen",
+        (None, None) => "none",
+    };
+    RolloutFigures {
+        strategy,
+        traffic_router: "",
+        phase: status.phase.clone(),
+        metric_phase: metric_phase(status),
+        desired: spec.replicas_or_default(),
+        replicas: status.replicas,
+        available: status.available_replicas,
+        updated: status.updated_replicas,
+    }
+}
+
+/// The older phase: from the reason of the Progressing condition, unless the spec is refused.
+fn metric_phase(status: &gradus_api::rollout::RolloutStatus) -> &'static str {
+    use names::{condition, reason};
+    if status.condition(condition::INVALID_SPEC).is_some() {
+        return "InvalidSpec";
+    }
+    match status.condition(condition::PROGRESSING).map(|known| known.reason.as_str()) {
+        Some(reason::NEW_REPLICA_SET_AVAILABLE) => "Completed",
+        Some(reason::ROLLOUT_PAUSED) => "Paused",
+        Some(reason::REPLICA_SET_CREATE_ERROR) => "Error",
+        Some(reason::PROGRESS_DEADLINE_EXCEEDED) => "Timeout",
+        Some(reason::ROLLOUT_ABORTED) => "Abort",
+        _ => "Progressing",
     }
 }

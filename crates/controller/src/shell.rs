@@ -368,13 +368,7 @@ impl<W: Watched> Shell<W> {
     pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
         let Acted { job, written, failures, events, pruned } = acted;
         let Job { key, head, memo, wake_at, status, .. } = *job;
-        if let Some(busy) = self.busy.get_mut(&key.namespace) {
-            *busy = busy.saturating_sub(1);
-        }
-        self.busy.retain(|_, busy| *busy > 0);
-        for parked in std::mem::take(&mut self.parked) {
-            self.queue.add(parked, now);
-        }
+        self.release(&key, now);
         let has_failed = !failures.is_empty();
         let due = if has_failed {
             self.queue.failed(key.clone(), now)
@@ -419,6 +413,36 @@ impl<W: Watched> Shell<W> {
         }
         if let Some(wake_at) = wake_at {
             self.queue.add(key, wake_at);
+        }
+    }
+
+    /// A job was not carried out on purpose: the key rests until its World changes.
+    pub fn decline(&mut self, key: &Key, now: Timestamp) {
+        self.release(key, now);
+        let state = self.keys.entry(key.clone()).or_default();
+        let world = W::gather(&self.index, key, &state.answers, &state.recall);
+        state.settled =
+            world.map(|world| Settled { fingerprint: W::fingerprint(&world), wake_at: None });
+        self.queue.finish(key);
+    }
+
+    /// Carrying a job out panicked: what was done is not known, so the key is read and retried.
+    pub fn abandon(&mut self, key: &Key, now: Timestamp) {
+        self.release(key, now);
+        let object = ObjectRef::new(W::KIND, &key.namespace, &key.name);
+        self.notes.read_first(key, object, now);
+        self.queue.failed(key.clone(), now);
+        self.queue.finish(key);
+    }
+
+    /// A job of this key has ended: its place is free.
+    fn release(&mut self, key: &Key, now: Timestamp) {
+        if let Some(busy) = self.busy.get_mut(&key.namespace) {
+            *busy = busy.saturating_sub(1);
+        }
+        self.busy.retain(|_, busy| *busy > 0);
+        for parked in std::mem::take(&mut self.parked) {
+            self.queue.add(parked, now);
         }
     }
 

@@ -7,6 +7,9 @@ use gradus_engine::Engine;
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{Event, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
+use jiff::Timestamp;
+
+use crate::telemetry::Metrics;
 
 /// Which object of an engine's kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +72,9 @@ pub trait Watched: Engine {
 
     /// Must this World be acted on before others? (An abort.)
     fn is_urgent(world: &Self::World) -> bool;
+
+    /// Shows an object of the engine's kind, or its end, in the metrics.
+    fn publish(_index: &Self::Index, _key: &Key, _metrics: &Metrics, _now: Timestamp) {}
 
     /// The Event that tells of an object's end.
     fn farewell(object: &ObjectRef) -> Option<Event>;

@@ -6,6 +6,7 @@
 
 pub mod ask;
 pub mod decision;
+pub mod explain;
 pub mod frame;
 pub mod kinds;
 pub mod patch;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
+use gradus_api::validate::{Source, validate};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,11 +112,12 @@ impl RolloutView {
 impl Spec {
     fn read(raw: &Value) -> Self {
         let (mut fields, field_errors) = decode::<RolloutSpec>(raw);
+        let invalid = validate(&fields, Source::Written);
         fields.template = Arc::new(Value::Null);
         let steps = &raw["strategy"]["canary"]["steps"];
         let is_canary = fields.strategy.canary.is_some();
         let malformed = field_errors.into_iter().map(|error| format!("spec.{error}"));
-        let errors = malformed.collect();
+        let errors = malformed.chain(invalid.iter().map(ToString::to_string)).collect();
         Spec {
             template: raw["template"].to_string().into(),
             template_digest: template::normalized_digest(&raw["template"], None, Side::Desired),

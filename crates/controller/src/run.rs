@@ -1,0 +1,287 @@
+//! What runs when? The production loop: one select over a closed list of events.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use futures::stream::{FuturesUnordered, SelectAll, StreamExt};
+use gradus_engine::decision::{Frees, Kind};
+use gradus_engine::frame::Frame;
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::mpsc;
+
+use crate::act::{Acted, Job, act};
+use crate::clock::Clock;
+use crate::cluster::{Cluster, WriteError};
+use crate::health::{Health, WorldRequest};
+use crate::shell::{Alarm, Outgoing, Read, Seen, Shell, Work};
+use crate::telemetry::Metrics;
+use crate::watch::{Failed, Selection, watch};
+use crate::watched::{Key, Watched};
+
+/// How often held objects are looked at, for the metric and the one log line.
+const HELD_INTERVAL: Duration = Duration::from_secs(15);
+
+/// How a controller is to run.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Only this namespace, or all.
+    pub namespace: Option<String>,
+    /// Only objects of this instance; empty for those of none.
+    pub instance_id: String,
+    /// Decide and say, never write.
+    pub dry_run: bool,
+}
+
+/// Everything the loop needs of the outside.
+pub struct Outside<C> {
+    /// For watches.
+    pub client: Client,
+    /// For writes and reads: the one door.
+    pub cluster: C,
+    /// The only clock.
+    pub clock: Clock,
+    /// Figures.
+    pub metrics: Metrics,
+    /// Says when the caches are synced.
+    pub health: Health,
+    /// Questions of the health port.
+    pub worlds: mpsc::Receiver<WorldRequest>,
+    /// Where Events go.
+    pub events: mpsc::UnboundedSender<Outgoing>,
+}
+
+/// Everything that can wake the loop.
+enum Happening<W: Watched> {
+    Watched(Kind, Result<Seen, Failed>),
+    Acted(Box<Acted<W>>),
+    Read(Read, Result<Option<Frame>, WriteError>),
+    Panicked(Key),
+    Asked(WorldRequest),
+    Due,
+    LookAtHeld,
+    Stop,
+}
+
+/// Runs an engine until `stop` is ready. Work under way is finished first.
+pub async fn run<W: Watched, C: Cluster>(
+    outside: Outside<C>,
+    settings: Settings,
+    stop: impl Future<Output = ()>,
+) {
+    let mut watches = start_watches::<W>(&outside.client, &settings);
+    let Outside { cluster, clock, metrics, health, mut worlds, events, .. } = outside;
+    let mut loop_state = Loop::<W> { shell: Shell::default(), settings, clock, metrics, health };
+    let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happening<W>>> = FuturesUnordered::new();
+    let mut stop = std::pin::pin!(stop);
+    let mut held = tokio::time::interval(HELD_INTERVAL);
+    loop {
+        loop_state.start_work(&cluster, &mut under_way);
+        for outgoing in loop_state.shell.take_events() {
+            loop_state.count_event(&outgoing);
+            if events.send(outgoing).is_err() {
+                tracing::error!("the Event poster has ended; Events are lost");
+            }
+        }
+        loop_state.say_alarms();
+        let due = loop_state.shell.next_due().unwrap_or(Timestamp::MAX);
+        let happening = tokio::select! {
+            biased;
+            () = &mut stop => Happening::Stop,
+            Some((kind, seen)) = watches.next() => Happening::Watched(kind, seen),
+            Some(done) = under_way.next() => done,
+            Some(request) = worlds.recv() => Happening::Asked(request),
+            () = tokio::time::sleep_until(loop_state.clock.instant(due)) => Happening::Due,
+            _ = held.tick() => Happening::LookAtHeld,
+        };
+        if matches!(happening, Happening::Stop) {
+            break;
+        }
+        loop_state.take_in(happening);
+    }
+    while let Some(done) = under_way.next().await {
+        loop_state.take_in(done);
+    }
+    for outgoing in loop_state.shell.take_events() {
+        if events.send(outgoing).is_err() {
+            tracing::error!("the Event poster has ended; Events are lost");
+        }
+    }
+}
+
+type Watches = SelectAll<futures::stream::BoxStream<'static, (Kind, Result<Seen, Failed>)>>;
+
+fn start_watches<W: Watched>(client: &Client, settings: &Settings) -> Watches {
+    let mut all = SelectAll::new();
+    for wanted in W::watches(&settings.instance_id) {
+        let selection = Selection {
+            kind: wanted.kind.clone(),
+            namespace: settings.namespace.clone(),
+            label_selector: wanted.labels,
+        };
+        let stream = watch(client.clone(), selection);
+        all.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
+    }
+    all
+}
+
+struct Loop<W: Watched> {
+    shell: Shell<W>,
+    settings: Settings,
+    clock: Clock,
+    metrics: Metrics,
+    health: Health,
+}
+
+impl<W: Watched> Loop<W> {
+    /// Everything due now is decided and put under way.
+    fn start_work<'c, C: Cluster>(
+        &mut self,
+        cluster: &'c C,
+        under_way: &mut FuturesUnordered<LocalBoxFuture<'c, Happening<W>>>,
+    ) {
+        let now = self.clock.now();
+        while let Some(work) = self.shell.next_work(now) {
+            match work {
+                Work::Act(job) if self.settings.dry_run => {
+                    say_job(&job);
+                    self.shell.decline(&job.key, now);
+                }
+                Work::Act(job) => {
+                    let key = job.key.clone();
+                    let acting = AssertUnwindSafe(act(cluster, job)).catch_unwind();
+                    under_way.push(Box::pin(async move {
+                        match acting.await {
+                            Ok(acted) => Happening::Acted(Box::new(acted)),
+                            Err(_) => Happening::Panicked(key),
+                        }
+                    }));
+                }
+                Work::Read(read) => under_way.push(Box::pin(async move {
+                    let reply = cluster.read(&read.target).await;
+                    Happening::Read(read, reply)
+                })),
+            }
+        }
+    }
+
+    fn take_in(&mut self, happening: Happening<W>) {
+        let now = self.clock.now();
+        match happening {
+            Happening::Watched(kind, Ok(seen)) => self.observe(&kind, seen, now),
+            Happening::Watched(_, Err(_)) => {} // The watch has logged it, and goes on trying.
+            Happening::Acted(acted) => {
+                let (key, took) = (acted.job.key.clone(), now.duration_since(acted.job.decided_at));
+                self.metrics.reconciled(&key.namespace, &key.name, took.unsigned_abs());
+                if !acted.failures.is_empty() {
+                    self.metrics.reconcile_failed(&key.namespace, &key.name);
+                }
+                self.shell.learn(*acted, now);
+            }
+            Happening::Read(read, reply) => self.shell.learn_read(read, reply, now),
+            Happening::Panicked(key) => {
+                tracing::error!(%key, "a pass panicked while writing; it is tried again");
+                self.shell.abandon(&key, now);
+            }
+            Happening::Asked(WorldRequest { key: (namespace, name), reply }) => {
+                let key = Key { namespace: namespace.into(), name: name.into() };
+                // Nobody waits any more if this fails; then nobody misses it.
+                drop(reply.send(self.shell.inspect(&key, now)));
+            }
+            Happening::LookAtHeld => self.look_at_held(now),
+            Happening::Due | Happening::Stop => {}
+        }
+    }
+
+    fn observe(&mut self, kind: &Kind, seen: Seen, now: Timestamp) {
+        let key = match &seen {
+            Seen::Apply(frame) | Seen::InitApply(frame) | Seen::Delete(frame)
+                if *kind == W::KIND =>
+            {
+                Some(Key::new(&frame.meta.namespace, &frame.meta.name))
+            }
+            _ => None,
+        };
+        let is_done = matches!(seen, Seen::InitDone);
+        self.shell.observe(kind, seen, now);
+        if let Some(key) = key {
+            W::publish(self.shell.index(), &key, &self.metrics, now);
+        }
+        if is_done {
+            self.health.set_ready(self.shell.is_synced(&self.settings.instance_id));
+        }
+    }
+
+    fn look_at_held(&mut self, now: Timestamp) {
+        for (key, held) in self.shell.held(now) {
+            let figures = Some((held.guard.as_str(), held.seconds as f64));
+            self.metrics.held(&key.namespace, &key.name, figures);
+            if held.is_news {
+                let why = gradus_engine::explain::sentence(&held.why);
+                let frees = match &held.frees {
+                    Frees::Command(command) => {
+                        format!("; to go on: {}", command_line(command, &key))
+                    }
+                    _ => String::new(),
+                };
+                tracing::warn!(
+                    namespace = %key.namespace, name = %key.name, guard = held.guard,
+                    seconds = held.seconds, "held for {} min: {why}{frees}", held.seconds / 60,
+                );
+            }
+        }
+    }
+
+    fn count_event(&self, outgoing: &Outgoing) {
+        let event = &outgoing.event;
+        let kind = crate::events::kind_name(event.kind);
+        self.metrics.event(&event.about.namespace, &event.about.name, kind, &event.reason);
+    }
+
+    fn say_alarms(&mut self) {
+        for alarm in self.shell.take_alarms() {
+            match alarm {
+                Alarm::Panicked { key, message } => {
+                    tracing::error!(%key, "deciding panicked: {message}; it is tried again");
+                }
+                Alarm::Refused { key, change, class, message, times } => {
+                    // The first refusals are ordinary; a refusal that stays is news.
+                    if times.is_power_of_two() && times > 1 {
+                        tracing::warn!(%key, %change, ?class, times, "refused: {message}");
+                    } else {
+                        tracing::debug!(%key, %change, ?class, times, "refused: {message}");
+                    }
+                }
+                Alarm::Pruned { key, fields } => {
+                    let fields = fields.join(", ");
+                    tracing::warn!(%key, "the CRD on this server is older and drops status fields: {fields}");
+                }
+            }
+        }
+    }
+}
+
+/// The command that frees a held object, ready to be pasted.
+fn command_line(command: &str, key: &Key) -> String {
+    format!("kubectl argo rollouts {command} {} -n {}", key.name, key.namespace)
+}
+
+fn say_job<W: Watched>(job: &Job<W>) {
+    let mut would: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for change in &job.changes {
+        would.entry("write").or_default().push(change.id.0.to_string());
+    }
+    if let Some(status) = &job.status {
+        would.entry("status").or_default().push(status.patch.to_string());
+    }
+    for event in &job.events {
+        would.entry("event").or_default().push(format!("{}: {}", event.reason, event.message));
+    }
+    for (what, each) in would {
+        for one in each {
+            tracing::info!(key = %job.key, "dry run: would {what} {one}");
+        }
+    }
+}

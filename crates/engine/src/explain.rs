@@ -1,0 +1,43 @@
+//! How is a guard told to a person? The only place that words a `Why`.
+
+use crate::decision::{Frees, Guard, Why};
+
+/// One sentence: what holds it, where, and what would free it.
+pub fn sentence(why: &Why) -> String {
+    let Why { object, field, .. } = why;
+    let held = match &why.guard {
+        Guard::PauseStep { index, count } => {
+            format!("step {}/{count} is a pause of {object}", index + 1)
+        }
+        Guard::SpecPaused => format!("{object} is paused by hand ({field})"),
+        Guard::Aborted { message } => format!("{object} was aborted ({message})"),
+        Guard::NotAvailable { available, wanted } => {
+            format!("{object} has {available} of {wanted} pods available ({field})")
+        }
+        Guard::NotScaled { replicas, wanted } => {
+            format!("{object} has {replicas} pods and should have {wanted} ({field})")
+        }
+        Guard::NotObserved => {
+            format!("the ReplicaSet controller has not seen the last change of {object} ({field})")
+        }
+        Guard::OldReplicas { available } => {
+            format!("older ReplicaSets still have {available} pods, first {object}")
+        }
+        Guard::NoRoom { surge, unavailable } => format!(
+            "maxSurge {surge} and maxUnavailable {unavailable} leave no room to resize {object}"
+        ),
+        Guard::InvalidSpec { message } => message.clone(),
+        Guard::Refused { message, times } => {
+            format!("the API server refused a write of {object} {times} times: {message}")
+        }
+        Guard::Unreadable { message } => format!("{object} cannot be read: {message}"),
+        Guard::Unanswered { question } => format!("no answer yet to: {question}"),
+    };
+    let freed = match &why.frees {
+        Frees::At(moment) => format!("it goes on at {moment}"),
+        Frees::Command(command) => format!("a person can free it with `{command}`"),
+        Frees::Edit => "an edit of that field frees it".to_owned(),
+        Frees::Cluster => "it goes on when the cluster gets there".to_owned(),
+    };
+    format!("{held}; {freed}")
+}

@@ -1,0 +1,243 @@
+//! A rollout told step by step: decisions are applied to plain JSON objects, pods follow on request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::ask::{Class, Failure, Recall};
+use crate::decision::{Change, ChangeId, Op};
+use crate::frame::Frame;
+use crate::rollout::{Memo, decide};
+use crate::world::{Known, ReplicaSetView, RolloutView, World};
+
+/// A Rollout and its ReplicaSets, as a cluster would hold them.
+pub struct Story {
+    rollout: Value,
+    sets: Vec<Value>,
+    recall: Recall<Memo>,
+    events: Vec<String>,
+    version: u64,
+}
+
+impl Story {
+    /// A canary named `web` with image v1, maxSurge 1 and maxUnavailable 0, not yet seen.
+    pub fn canary(replicas: i32, steps: Value) -> Self {
+        let rollout = json!({
+            "metadata": {
+                "name": "web", "namespace": "default", "generation": 1, "resourceVersion": "1",
+                "uid": "00000000-0000-4000-8000-000000000001",
+            },
+            "spec": {
+                "replicas": replicas,
+                "selector": { "matchLabels": { "app": "web" } },
+                "template": {
+                    "metadata": { "labels": { "app": "web" } },
+                    "spec": { "containers": [{ "name": "web", "image": "web:v1" }] },
+                },
+                "strategy": {
+                    "canary": { "maxSurge": 1, "maxUnavailable": 0, "steps": steps },
+                },
+            },
+        });
+        Story {
+            rollout,
+            sets: Vec::new(),
+            recall: Recall::default(),
+            events: Vec::new(),
+            version: 1,
+        }
+    }
+
+    /// The World as it is now.
+    pub fn world(&self) -> World {
+        let frame = |value: &Value| -> Frame { serde_json::from_value(value.clone()).unwrap() };
+        let sets = self.sets.iter().map(|set| Arc::new(ReplicaSetView::read(&frame(set), None)));
+        World {
+            rollout: Arc::new(RolloutView::read(&frame(&self.rollout), None)),
+            replica_sets: Known::Present(sets.collect()),
+            answers: BTreeMap::new(),
+            recall: self.recall.clone(),
+        }
+    }
+
+    /// Decides once and applies what is decided; says what was written. A status that may wait is
+    /// written too when nothing else is.
+    pub fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
+        let world = self.world();
+        let decision = decide(&world, now);
+        let mut writes: Vec<String> =
+            decision.changes.iter().map(|change| self.apply(change, now)).collect();
+        let may_wait = decision.urgency == crate::decision::Urgency::Within1s;
+        if let Some(status) = decision.status.filter(|_| !may_wait || writes.is_empty()) {
+            self.rollout["status"] = serde_json::to_value(status).unwrap();
+            self.recall.memo = decision.memo;
+            self.touch_rollout();
+            writes.push("status".to_owned());
+        }
+        self.recall.failed.retain(|_, failure| now < failure.retry_at);
+        self.events.extend(decision.events.into_iter().map(|event| event.reason.into_owned()));
+        writes
+    }
+
+    /// Reconciles and lets pods come and go until nothing happens any more.
+    pub fn settle(&mut self, now: Timestamp) {
+        self.run(now, Story::pods_follow);
+    }
+
+    /// The same, but the newest ReplicaSet's pods never become ready.
+    pub fn settle_without_new_pods(&mut self, now: Timestamp) {
+        self.run(now, |story| {
+            story.pods_follow();
+            let newest = story.sets.last_mut().unwrap();
+            newest["status"]["readyReplicas"] = json!(0);
+            newest["status"]["availableReplicas"] = json!(0);
+        });
+    }
+
+    fn run(&mut self, now: Timestamp, pods: fn(&mut Story)) {
+        for _ in 0..60 {
+            let writes = self.reconcile(now);
+            let before = self.sets.clone();
+            pods(self);
+            if writes.is_empty() && before == self.sets {
+                return;
+            }
+        }
+        panic!("it does not come to rest: {}", self.status());
+    }
+
+    fn apply(&mut self, change: &Change, now: Timestamp) -> String {
+        self.version += 1;
+        match &change.op {
+            Op::Create(body) => {
+                let mut set = (**body).clone();
+                set["metadata"]["generation"] = json!(1);
+                set["metadata"]["creationTimestamp"] = json!(now);
+                set["metadata"]["uid"] = json!(format!("set-{}", self.sets.len()));
+                set["metadata"]["resourceVersion"] = json!(self.version.to_string());
+                self.sets.push(set);
+                format!("create {} size {}", self.sets.len(), body["spec"]["replicas"])
+            }
+            Op::Merge(patch) if *change.target.kind.name == *"Rollout" => {
+                merge(&mut self.rollout, patch);
+                self.touch_rollout();
+                let revision = &patch["metadata"]["annotations"]["rollout.argoproj.io/revision"];
+                format!("revision {}", revision.as_str().unwrap())
+            }
+            Op::Merge(patch) => {
+                let named = |set: &Value| set["metadata"]["name"] == *change.target.name;
+                let at = self.sets.iter().position(named).unwrap();
+                let set = &mut self.sets[at];
+                merge(set, patch);
+                set["metadata"]["resourceVersion"] = json!(self.version.to_string());
+                if let Some(size) = patch["spec"]["replicas"].as_i64() {
+                    bump(set);
+                    return format!("resize {} to {size}", at + 1);
+                }
+                format!("annotate {}", at + 1)
+            }
+            Op::Delete => panic!("nothing is deleted in these stories"),
+        }
+    }
+
+    /// Every ReplicaSet has exactly the pods it should have, all available.
+    pub fn pods_follow(&mut self) {
+        for set in &mut self.sets {
+            let (size, generation) = (&set["spec"]["replicas"], &set["metadata"]["generation"]);
+            set["status"] = json!({
+                "replicas": size, "readyReplicas": size, "availableReplicas": size,
+                "observedGeneration": generation,
+            });
+        }
+    }
+
+    /// A user sets another image.
+    pub fn set_image(&mut self, tag: &str) {
+        let image = format!("web:{tag}");
+        self.rollout["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        bump(&mut self.rollout);
+        self.touch_rollout();
+    }
+
+    /// A user edits the spec.
+    pub fn patch_spec(&mut self, patch: Value) {
+        merge(&mut self.rollout["spec"], &patch);
+        bump(&mut self.rollout);
+        self.touch_rollout();
+    }
+
+    /// A user's command arrives in the status.
+    pub fn patch_status(&mut self, patch: Value) {
+        merge(&mut self.rollout["status"], &patch);
+        self.touch_rollout();
+    }
+
+    /// A user promotes.
+    pub fn promote(&mut self) {
+        self.patch_status(json!({ "pauseConditions": null }));
+    }
+
+    /// The server refuses the next create, with these words, until that time.
+    pub fn refuse(&mut self, words: &str, retry_at: Timestamp) {
+        let target = super::super::replica_sets::create_target(&self.world().rollout);
+        let failure =
+            Failure { class: Class::Denied, message: words.to_owned(), times: 1, retry_at };
+        self.recall.failed.insert(ChangeId::of("create", &target), failure);
+    }
+
+    /// The status as stored.
+    pub fn status(&self) -> Value {
+        self.rollout["status"].clone()
+    }
+
+    /// A condition of the status.
+    pub fn condition(&self, r#type: &str) -> Value {
+        let status = self.status();
+        let conditions = status["conditions"].as_array().unwrap();
+        conditions.iter().find(|known| known["type"] == r#type).unwrap().clone()
+    }
+
+    /// Sizes of the ReplicaSets, oldest first.
+    pub fn sizes(&self) -> Vec<i64> {
+        self.sets.iter().map(|set| set["spec"]["replicas"].as_i64().unwrap()).collect()
+    }
+
+    /// Reasons of all Events so far.
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+
+    /// Reasons of the Events since the last call.
+    pub fn take_events(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn touch_rollout(&mut self) {
+        self.version += 1;
+        self.rollout["metadata"]["resourceVersion"] = json!(self.version.to_string());
+    }
+}
+
+fn bump(object: &mut Value) {
+    let generation = object["metadata"]["generation"].as_i64().unwrap();
+    object["metadata"]["generation"] = json!(generation + 1);
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            into.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut into[key], value);
+        }
+    }
+}
