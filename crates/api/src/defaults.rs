@@ -22,6 +22,27 @@ pub const RUN_HISTORY_LIMIT: i32 = 5;
 /// What the whole traffic counts as.
 pub const MAX_TRAFFIC_WEIGHT: i32 = 100;
 
+/// How long the new revision stays after an abort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbortDelay {
+    /// It is scaled down without delay.
+    AtOnce,
+    /// It is scaled down after these seconds.
+    Seconds(i32),
+    /// It stays until somebody decides.
+    Forever,
+}
+
+impl AbortDelay {
+    /// What the field says: missing means 30 seconds, 0 means for ever.
+    fn of(seconds: Option<i32>) -> Self {
+        match seconds.unwrap_or(SCALE_DOWN_DELAY_SECONDS) {
+            0 => Self::Forever,
+            seconds => Self::Seconds(seconds),
+        }
+    }
+}
+
 impl RolloutSpec {
     /// Desired pods.
     pub fn replicas_or_default(&self) -> i32 {
@@ -81,12 +102,13 @@ impl CanaryStrategy {
         self.scale_down_delay_revision_limit.unwrap_or(i32::MAX)
     }
 
-    /// Seconds the new revision stays after an abort. `None`: it goes with its traffic
-    /// (no routing), or stays for ever (0, with routing).
-    pub fn abort_scale_down_delay(&self) -> Option<i32> {
-        self.traffic_routing.as_ref()?;
-        let seconds = self.abort_scale_down_delay_seconds.unwrap_or(SCALE_DOWN_DELAY_SECONDS);
-        (seconds != 0).then_some(seconds)
+    /// How long the new revision stays after an abort. Without a router its pods are the
+    /// traffic, so they go at once.
+    pub fn abort_delay(&self) -> AbortDelay {
+        match &self.traffic_routing {
+            Some(_) => AbortDelay::of(self.abort_scale_down_delay_seconds),
+            None => AbortDelay::AtOnce,
+        }
     }
 
     /// How complete a revision must be.
@@ -126,10 +148,9 @@ impl BlueGreenStrategy {
         self.scale_down_delay_revision_limit.unwrap_or(i32::MAX)
     }
 
-    /// Seconds the new revision stays after an abort; `None` for ever.
-    pub fn abort_scale_down_delay(&self) -> Option<i32> {
-        let seconds = self.abort_scale_down_delay_seconds.unwrap_or(SCALE_DOWN_DELAY_SECONDS);
-        (seconds != 0).then_some(seconds)
+    /// How long the new revision stays after an abort.
+    pub fn abort_delay(&self) -> AbortDelay {
+        AbortDelay::of(self.abort_scale_down_delay_seconds)
     }
 }
 
@@ -149,5 +170,67 @@ impl ExperimentTemplate {
     /// Desired pods.
     pub fn replicas_or_default(&self) -> i32 {
         self.replicas.unwrap_or(REPLICAS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::decode::decode;
+
+    fn canary(value: Value) -> CanaryStrategy {
+        decode(&value).0
+    }
+
+    #[test]
+    fn a_missing_field_means_what_the_contract_says() {
+        let spec = RolloutSpec::default();
+        assert_eq!(spec.replicas_or_default(), 1);
+        assert_eq!(spec.revision_history_limit_or_default(), 10);
+        assert_eq!(spec.progress_deadline_seconds_or_default(), 600);
+        assert_eq!(spec.successful_run_history_limit(), 5);
+        assert_eq!(spec.unsuccessful_run_history_limit(), 5);
+        let blue_green = BlueGreenStrategy::default();
+        assert!(blue_green.auto_promotion_enabled_or_default());
+        assert_eq!(blue_green.scale_down_delay_seconds_or_default(), 30);
+        assert_eq!(blue_green.max_unavailable_or_default(), IntOrPercent::from("25%"));
+        assert_eq!(canary(json!({})).max_surge_or_default(), IntOrPercent::from("25%"));
+        assert_eq!(canary(json!({})).max_weight(), 100);
+        assert_eq!(ExperimentSpec::default().scale_down_delay_seconds_or_default(), 30);
+    }
+
+    #[test]
+    fn zero_is_not_missing() {
+        let spec: RolloutSpec = decode(&json!({ "replicas": 0, "revisionHistoryLimit": 0 })).0;
+        assert_eq!(spec.replicas_or_default(), 0);
+        assert_eq!(spec.revision_history_limit_or_default(), 0);
+    }
+
+    #[test]
+    fn delays_of_a_canary_need_a_router() {
+        let cases = [
+            ("no router", json!({}), 0, AbortDelay::AtOnce),
+            ("a router", json!({ "trafficRouting": {} }), 30, AbortDelay::Seconds(30)),
+            (
+                "its own delays",
+                json!({ "trafficRouting": {}, "scaleDownDelaySeconds": 0,
+                    "abortScaleDownDelaySeconds": 7 }),
+                0,
+                AbortDelay::Seconds(7),
+            ),
+            (
+                "never after an abort",
+                json!({ "trafficRouting": {}, "abortScaleDownDelaySeconds": 0 }),
+                30,
+                AbortDelay::Forever,
+            ),
+        ];
+        for (what, value, delay, abort) in cases {
+            let strategy = canary(value);
+            assert_eq!(strategy.scale_down_delay_seconds_or_default(), delay, "{what}");
+            assert_eq!(strategy.abort_delay(), abort, "{what}");
+        }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn key_errors(key: &str) -> Vec<String> {
         _ => {
             let example = "with an optional DNS subdomain prefix and '/' (e.g. \
                 'example.com/MyName')";
-            return vec![format!("a qualified name {rule} {example}")];
+            return vec![format!("a valid label key {rule} {example}")];
         }
     };
     if name.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn key_errors(key: &str) -> Vec<String> {
 pub(super) fn dns_label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {
-        errors.push("must be no more than 63 bytes".to_owned());
+        errors.push("must be no more than 63 characters".to_owned());
     }
     if !is_dns_label(name) {
         errors.push(if name.split('.').all(is_dns_label) {

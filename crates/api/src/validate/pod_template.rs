@@ -228,7 +228,7 @@ fn name_errors(name: &str, path: &str) -> Vec<FieldError> {
 fn port_name_errors(name: &str) -> Vec<&'static str> {
     let is_letter = |c: char| c.is_ascii_lowercase();
     let rules = [
-        (name.len() <= 15, "must be no more than 15 bytes"),
+        (name.len() <= 15, "must be no more than 15 characters"),
         (
             name.chars().all(|c| is_letter(c) || c.is_ascii_digit() || c == '-'),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
