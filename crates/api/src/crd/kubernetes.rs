@@ -1,7 +1,8 @@
 //! Schemas of Kubernetes' own types, as far as our kinds embed them: pod templates, Jobs.
 //!
 //! `kubernetes.json` holds what the API server of Kubernetes 1.35 publishes at `/openapi/v3`,
-//! without descriptions, defaults and enumerations, one definition per line. Left out are
+//! without descriptions, defaults and enumerations, one definition per line, as
+//! `examples/kubernetes_schema.rs` takes it out of the published documents. Left out are
 //! `volumes` (kept as they are) and `workloadRef` of a pod's spec, which is newer than the
 //! pod-template hash and would change a template without changing its hash.
 

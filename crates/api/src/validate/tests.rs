@@ -6,6 +6,7 @@ use super::*;
 use crate::decode::decode;
 
 /// Rows of: what it is about, what is merged into a sound spec (null removes), the first error.
+/// Those about labels and pods are what a Kubernetes 1.35 API server says of a ReplicaSet.
 const CASES: &str = include_str!("cases.json");
 
 #[test]
