@@ -164,16 +164,21 @@ impl Store {
         }
     }
 
-    /// Stores a new object or a new state of one.
-    pub(crate) fn put(&mut self, mut object: Object, verb: Verb, user: &Arc<str>) -> Arc<Object> {
+    /// Stores a new object or a new state of one. Returns what it replaced, and the new state.
+    pub(crate) fn put(
+        &mut self,
+        mut object: Object,
+        verb: Verb,
+        user: &Arc<str>,
+    ) -> (Option<Arc<Object>>, Arc<Object>) {
         self.version += 1;
         object.version = self.version;
         let object = Arc::new(object);
         let before = self.shelf_mut(object.kind).objects.insert(object.key(), object.clone());
         self.index_owners(before.as_ref(), Some(&object));
         let change = if before.is_some() { Change::Modified } else { Change::Added };
-        self.record(change, verb, user, before, object.clone());
-        object
+        self.record(change, verb, user, before.clone(), object.clone());
+        (before, object)
     }
 
     /// Takes an object out.
