@@ -149,8 +149,7 @@ impl SimCluster {
 
     /// Stores a new object, or a new state of one, and tells the workers.
     fn put(&mut self, object: Object, verb: Verb, user: &Arc<str>) -> Arc<Object> {
-        let before = self.store.get(object.kind, &object.key()).cloned();
-        let after = self.store.put(object, verb, user);
+        let (before, after) = self.store.put(object, verb, user);
         self.notice(before.as_ref(), Some(&after));
         after
     }
