@@ -1,1 +1,207 @@
-//! What the shell promises.
+//! What the shell promises, shown with the smallest engine: a lamp that is switched as asked.
+
+mod lamp;
+
+use gradus_engine::ask::Class;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::*;
+use crate::act::Acknowledged;
+use lamp::{LAMP, Lamps, frame};
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millisecond(1_700_000_000_000 + millis).unwrap()
+}
+
+fn key() -> Key {
+    Key { namespace: "home".into(), name: "desk".into() }
+}
+
+/// A shell that has listed one lamp.
+fn shell(version: u64, spec: Value, status: Value) -> Shell<Lamps> {
+    let mut shell = Shell::default();
+    shell.observe(&LAMP, Seen::Init, at(0));
+    shell.observe(&LAMP, Seen::InitApply(frame("desk", version, spec, status)), at(0));
+    shell.observe(&LAMP, Seen::InitDone, at(0));
+    shell
+}
+
+fn job(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Box<Job<Lamps>>> {
+    match shell.next_work(now)? {
+        Work::Act(job) => Some(job),
+        Work::Read(read) => panic!("unexpected read of {}", read.target),
+    }
+}
+
+fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Read> {
+    match shell.next_work(now)? {
+        Work::Act(job) => panic!("unexpected job of {}", job.key),
+        Work::Read(read) => Some(read),
+    }
+}
+
+fn done(job: Box<Job<Lamps>>, version: u64) -> Acted<Lamps> {
+    let object = job.head.object.clone();
+    let written = vec![Acknowledged { id: None, object, version: Some(version) }];
+    Acted { job, written, failures: Vec::new(), events: Vec::new(), pruned: Vec::new() }
+}
+
+fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
+    let object = job.head.object.clone();
+    let error = WriteError { class, message: "no".into(), retry_after_secs: None };
+    let failures = vec![Refusal { id: None, object, error }];
+    Acted { job, written: Vec::new(), failures, events: Vec::new(), pruned: Vec::new() }
+}
+
+#[test]
+fn nothing_is_decided_before_the_list_is_complete() {
+    let mut shell = Shell::<Lamps>::default();
+    shell.observe(&LAMP, Seen::Init, at(0));
+    shell.observe(&LAMP, Seen::InitApply(frame("desk", 5, json!({ "on": true }), json!({}))), at(0));
+    assert!(shell.next_work(at(0)).is_none());
+    shell.observe(&LAMP, Seen::InitDone, at(0));
+    assert!(shell.next_work(at(0)).is_some());
+}
+
+#[test]
+fn a_settled_object_asks_for_nothing() {
+    let mut shell = shell(5, json!({ "on": true }), json!({ "on": true }));
+    assert!(shell.next_work(at(0)).is_none());
+    assert_eq!(shell.next_due(), None);
+}
+
+#[test]
+fn only_the_difference_is_written_with_the_version_that_was_seen() {
+    let mut shell = shell(5, json!({ "on": true }), json!({ "on": false, "watts": 3 }));
+    let job = job(&mut shell, at(0)).unwrap();
+    assert_eq!(job.head.version, 5);
+    assert_eq!(job.status.unwrap().patch, json!({ "on": true }));
+}
+
+#[test]
+fn a_key_is_not_decided_before_its_own_write_is_seen() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let first = job(&mut shell, at(0)).unwrap();
+    shell.learn(done(first, 9), at(10));
+    assert!(shell.next_work(at(20)).is_none(), "the index still shows version 5");
+    let old = frame("desk", 7, json!({ "on": true }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(old), at(30));
+    assert!(shell.next_work(at(30)).is_none(), "an event in between is not enough");
+    let own = frame("desk", 9, json!({ "on": true }), json!({ "on": true }));
+    shell.observe(&LAMP, Seen::Apply(own), at(40));
+    assert!(shell.next_work(at(40)).is_none(), "seen, and nothing is left to do");
+}
+
+#[test]
+fn a_write_the_watch_does_not_show_within_a_second_is_read() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let first = job(&mut shell, at(0)).unwrap();
+    shell.learn(done(first, 9), at(0));
+    assert!(shell.next_work(at(999)).is_none());
+    assert_eq!(shell.next_due(), Some(at(1_000)));
+    let read = read(&mut shell, at(1_000)).expect("it is read");
+    let own = frame("desk", 9, json!({ "on": true }), json!({ "on": true }));
+    shell.learn_read(read, Ok(Some(own)), at(1_001));
+    assert!(shell.next_work(at(1_001)).is_none());
+    assert_eq!(shell.next_due(), None);
+}
+
+#[test]
+fn a_write_that_may_have_been_done_is_read_before_anything_else() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let first = job(&mut shell, at(0)).unwrap();
+    shell.learn(refused(first, Class::Unknown), at(0));
+    let seen = read(&mut shell, at(10)).expect("it is read first");
+    shell.learn_read(seen, Ok(Some(frame("desk", 9, json!({ "on": true }), json!({ "on": true })))), at(11));
+    assert!(shell.next_work(at(11)).is_none(), "it had been done");
+}
+
+#[test]
+fn a_conflict_is_tried_again_with_back_off_even_if_no_newer_object_comes() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let mut now = at(0);
+    let mut delays = Vec::new();
+    for _ in 0..5 {
+        let next = job(&mut shell, now).expect("tried again");
+        shell.learn(refused(next, Class::Stale), now);
+        let due = shell.next_due().unwrap();
+        delays.push(due.duration_since(now).as_millis());
+        now = due;
+    }
+    assert_eq!(delays, [1, 2, 4, 8, 16]);
+    let last = job(&mut shell, now).unwrap();
+    shell.learn(done(last, 6), now);
+    shell.observe(&LAMP, Seen::Apply(frame("desk", 6, json!({ "on": true }), json!({ "on": true }))), now);
+    assert!(shell.next_work(now).is_none());
+}
+
+#[test]
+fn counts_alone_wait_a_second_and_ride_along_before_that() {
+    let mut shell = shell(5, json!({ "watts": 3 }), json!({}));
+    assert!(shell.next_work(at(0)).is_none(), "not yet");
+    assert_eq!(shell.next_due(), Some(at(1_000)));
+    let more = frame("desk", 6, json!({ "watts": 4 }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(more), at(600));
+    assert!(shell.next_work(at(600)).is_none(), "a newer count does not start the second anew");
+    let job = job(&mut shell, at(1_000)).expect("a second old");
+    assert_eq!(job.status.unwrap().patch, json!({ "watts": 4 }));
+
+    let mut shell = self::shell(5, json!({ "watts": 3 }), json!({}));
+    assert!(shell.next_work(at(0)).is_none());
+    let lit = frame("desk", 6, json!({ "watts": 3, "on": true }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(lit), at(10));
+    let job = self::job(&mut shell, at(10)).expect("urgent");
+    assert_eq!(job.status.unwrap().patch, json!({ "watts": 3, "on": true }));
+}
+
+#[test]
+fn what_a_list_does_not_show_is_gone_and_an_old_event_does_not_bring_it_back() {
+    let mut shell = shell(5, json!({ "on": true }), json!({ "on": true }));
+    shell.observe(&LAMP, Seen::Init, at(1));
+    shell.observe(&LAMP, Seen::InitDone, at(1));
+    assert!(shell.inspect(&key(), at(1)).is_none());
+
+    let mut shell = self::shell(5, json!({ "on": true }), json!({ "on": true }));
+    let end = frame("desk", 8, json!({ "on": true }), json!({ "on": true }));
+    shell.observe(&LAMP, Seen::Delete(end), at(2));
+    let late = frame("desk", 6, json!({ "on": false }), json!({ "on": true }));
+    shell.observe(&LAMP, Seen::Apply(late), at(3));
+    assert!(shell.inspect(&key(), at(3)).is_none());
+    let anew = frame("desk", 9, json!({ "on": true }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(anew), at(4));
+    assert!(shell.next_work(at(4)).is_some(), "a new one of that name counts");
+}
+
+#[test]
+fn a_panic_is_contained_to_its_object() {
+    let mut shell = shell(5, json!({ "broken": true }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(frame("floor", 6, json!({ "on": true }), json!({}))), at(0));
+    let job = job(&mut shell, at(0)).expect("the other lamp is switched");
+    assert_eq!(&*job.key.name, "floor");
+    let alarms = shell.take_alarms();
+    assert!(matches!(&alarms[..], [Alarm::Panicked { key, .. }] if *key.name == *"desk"));
+    let due = shell.next_due().unwrap();
+    assert!(due.duration_since(at(0)) <= SignedDuration::from_secs(10), "it is tried again");
+}
+
+#[test]
+fn a_guard_that_holds_for_five_minutes_is_news_once() {
+    let mut shell = shell(5, json!({ "held": true }), json!({}));
+    assert!(shell.next_work(at(0)).is_none());
+    let news = |shell: &mut Shell<Lamps>, seconds: i64| shell.held(at(seconds * 1_000))[0].1.is_news;
+    assert!(!news(&mut shell, 299));
+    assert!(news(&mut shell, 300));
+    assert!(!news(&mut shell, 900));
+}
+
+#[test]
+fn a_job_that_is_declined_is_not_offered_again_until_something_changes() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let job = job(&mut shell, at(0)).unwrap();
+    shell.decline(&job.key, at(0));
+    assert!(shell.next_work(at(60_000)).is_none());
+    let changed = frame("desk", 6, json!({ "on": true, "watts": 9 }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(changed), at(60_001));
+    assert!(shell.next_work(at(60_001)).is_some());
+}

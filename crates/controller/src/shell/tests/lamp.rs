@@ -1,0 +1,130 @@
+//! A lamp whose status shall say what its spec asks for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_engine::ask::{Answer, AskId, Recall};
+use gradus_engine::decision::{Decision, Event, Frees, Guard, Kind, ObjectRef, Urgency, Why};
+use gradus_engine::frame::Frame;
+use gradus_engine::{Engine, Head, StatusPlace};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::watched::{Key, Watch, Watched};
+
+pub const LAMP: Kind = Kind::new("example.dev", "v1", "Lamp", "lamps");
+
+pub struct Lamps;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lamp {
+    name: Arc<str>,
+    version: u64,
+    spec: Value,
+    status: Value,
+}
+
+pub fn frame(name: &str, version: u64, spec: Value, status: Value) -> Frame {
+    let meta = json!({ "name": name, "namespace": "home", "resourceVersion": version.to_string() });
+    serde_json::from_value(json!({ "metadata": meta, "spec": spec, "status": status })).unwrap()
+}
+
+impl Engine for Lamps {
+    type World = Lamp;
+    type Status = Value;
+    type Memo = ();
+
+    const KIND: Kind = LAMP;
+    const STATUS: StatusPlace = StatusPlace::Main;
+
+    fn head(lamp: &Lamp) -> Head {
+        let object = ObjectRef::new(LAMP, &"home".into(), &lamp.name);
+        Head { object, uid: gradus_engine::uid::Uid::default(), version: lamp.version }
+    }
+
+    fn decide(lamp: &Lamp, _now: Timestamp) -> Decision<Value, ()> {
+        assert!(lamp.spec["broken"].is_null(), "a broken lamp");
+        if !lamp.spec["held"].is_null() {
+            let why = Why {
+                guard: Guard::SpecPaused,
+                object: Lamps::head(lamp).object,
+                field: "spec.held".into(),
+                since: None,
+                frees: Frees::Edit,
+            };
+            return Decision { why: vec![why], ..Decision::default() };
+        }
+        let mut status = lamp.status.clone();
+        for field in ["on", "watts"].into_iter().filter(|field| !lamp.spec[field].is_null()) {
+            status[field] = lamp.spec[field].clone();
+        }
+        let is_switched = lamp.status["on"] != status["on"];
+        let urgency = if is_switched { Urgency::Now } else { Urgency::Within1s };
+        Decision { status: Some(status), urgency, ..Decision::default() }
+    }
+
+    fn stored_status(lamp: &Lamp) -> &Value {
+        &lamp.status
+    }
+
+    fn fingerprint(lamp: &Lamp) -> u64 {
+        lamp.version
+    }
+
+    fn recall(_: &Lamp) -> &Recall<()> {
+        const NOTHING: &Recall<()> = &Recall { failed: BTreeMap::new(), memo: () };
+        NOTHING
+    }
+}
+
+impl Watched for Lamps {
+    type Index = BTreeMap<Key, Lamp>;
+
+    fn watches(_: &str) -> Vec<Watch> {
+        vec![Watch { kind: LAMP, labels: None }]
+    }
+
+    fn apply(index: &mut Self::Index, _: &Kind, frame: &Frame) -> Vec<Key> {
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let lamp = Lamp {
+            name: Arc::clone(&frame.meta.name),
+            version: frame.meta.version,
+            spec: (*frame.spec).clone(),
+            status: (*frame.status).clone(),
+        };
+        index.insert(key.clone(), lamp);
+        vec![key]
+    }
+
+    fn remove(index: &mut Self::Index, object: &ObjectRef) -> Vec<Key> {
+        let key = Key::new(&object.namespace, &object.name);
+        index.remove(&key).map(|_| key).into_iter().collect()
+    }
+
+    fn version(index: &Self::Index, object: &ObjectRef) -> Option<u64> {
+        index.get(&Key::new(&object.namespace, &object.name)).map(|lamp| lamp.version)
+    }
+
+    fn objects(index: &Self::Index, kind: &Kind) -> Vec<ObjectRef> {
+        let keys = index.keys();
+        keys.map(|key| ObjectRef::new(kind.clone(), &key.namespace, &key.name)).collect()
+    }
+
+    fn gather(
+        index: &Self::Index,
+        key: &Key,
+        _: &BTreeMap<AskId, Answer>,
+        _: &Recall<()>,
+    ) -> Option<Lamp> {
+        index.get(key).cloned()
+    }
+
+    fn is_urgent(_: &Lamp) -> bool {
+        false
+    }
+
+    fn farewell(_: &ObjectRef) -> Option<Event> {
+        None
+    }
+}
