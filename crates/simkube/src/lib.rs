@@ -11,10 +11,16 @@ pub mod pod_status;
 pub mod request;
 pub mod schema;
 pub mod selector;
+pub mod server;
+pub mod service;
 
 mod admit;
 mod collect;
+mod discovery;
+mod openapi;
+mod path;
 mod store;
+mod table;
 mod verbs;
 mod workers;
 

@@ -8,6 +8,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+pub(crate) use json::go_kind;
 pub use json::json;
 pub use keys::{Keys, Strategy};
 pub use strategic::strategic;

@@ -212,7 +212,8 @@ fn does_not_apply(message: String) -> PatchError {
     PatchError::DoesNotApply(message)
 }
 
-fn go_kind(value: &Value) -> &'static str {
+/// What Go's JSON decoder calls the kind of a value in its messages.
+pub(crate) fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -1,0 +1,202 @@
+//! The cluster as a running server: one owner of the cluster and its clock, in process and on a port.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tower::Service as _;
+
+use crate::SimCluster;
+use crate::service::{Hook, Service};
+
+/// Tells the server what time it is; in a simulation that is virtual time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A cluster that answers HTTP. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// What all requests of one server share.
+pub(crate) struct Shared {
+    cluster: Mutex<SimCluster>,
+    clock: Clock,
+    version: watch::Sender<u64>,
+    hook: Mutex<Option<Arc<Hook>>>,
+}
+
+impl Server {
+    /// A server for this cluster.
+    pub fn new(cluster: SimCluster, clock: Clock) -> Self {
+        let (version, _) = watch::channel(cluster.version());
+        let shared =
+            Shared { cluster: Mutex::new(cluster), clock, version, hook: Mutex::new(None) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The server as a tower service, for `kube::Client::new` in the same process.
+    pub fn service(&self) -> Service {
+        Service::new(self.shared.clone())
+    }
+
+    /// Lets `work` do something with the cluster now, then wakes everybody who watches.
+    pub fn with<R>(&self, work: impl FnOnce(&mut SimCluster, Timestamp) -> R) -> R {
+        self.shared.with(work)
+    }
+
+    /// Asks `hook` about every request before it is carried out; replaces an earlier hook.
+    pub fn set_hook(
+        &self,
+        hook: impl Fn(&crate::service::Seen<'_>) -> crate::service::Verdict + Send + Sync + 'static,
+    ) {
+        *lock(&self.shared.hook) = Some(Arc::new(hook));
+    }
+
+    /// No request is asked about any more.
+    pub fn remove_hook(&self) {
+        *lock(&self.shared.hook) = None;
+    }
+
+    /// Runs the cluster's own controllers and kubelet for ever: at once when something was written,
+    /// and whenever a pod is due to change by itself.
+    pub async fn run_workers(&self) {
+        let mut version = self.shared.version.subscribe();
+        loop {
+            let due = self.with(|cluster, now| {
+                cluster.settle(now);
+                cluster.next_due()
+            });
+            version.borrow_and_update();
+            tokio::select! {
+                changed = version.changed() => {
+                    changed.expect("the sender lives as long as the server");
+                }
+                () = self.until(due) => {}
+            }
+        }
+    }
+
+    /// Answers on a loopback port until the result is dropped. Port 0 takes a free one.
+    pub async fn listen(&self, address: SocketAddr) -> io::Result<Listening> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let task = tokio::spawn(accept(listener, self.service()));
+        Ok(Listening { address, task })
+    }
+
+    async fn until(&self, due: Option<Timestamp>) {
+        let Some(due) = due else {
+            return std::future::pending().await;
+        };
+        let wait = due.duration_since((self.shared.clock)());
+        tokio::time::sleep(Duration::try_from(wait).unwrap_or_default()).await;
+    }
+}
+
+impl Shared {
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut SimCluster, Timestamp) -> R) -> R {
+        let now = (self.clock)();
+        let mut cluster = lock(&self.cluster);
+        let before = cluster.version();
+        let result = work(&mut cluster, now);
+        let after = cluster.version();
+        drop(cluster);
+        if after != before {
+            self.version.send_replace(after);
+        }
+        result
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    pub(crate) fn hook(&self) -> Option<Arc<Hook>> {
+        lock(&self.hook).clone()
+    }
+}
+
+/// A server on a port; ends when dropped.
+#[derive(Debug)]
+pub struct Listening {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Listening {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it listens, as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A kubeconfig for it.
+    pub fn kubeconfig(&self) -> String {
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "simkube",
+            "clusters": [{"name": "simkube", "cluster": {"server": self.url()}}],
+            "users": [{"name": "person", "user": {"token": "person"}}],
+            "contexts": [{"name": "simkube", "context": {
+                "cluster": "simkube", "user": "person", "namespace": "default",
+            }}],
+        });
+        format!("{config:#}\n")
+    }
+
+    /// Writes the kubeconfig to a file.
+    pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
+        std::fs::write(path, self.kubeconfig())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, service: Service) {
+    // The connections are owned here, so that they end with the listener.
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                // A connection that fails before it begins concerns its client alone.
+                if let Ok((stream, _)) = accepted {
+                    connections.spawn(serve(stream, service.clone()));
+                }
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, service: Service) {
+    let answer = service_fn(move |request| {
+        let mut service = service.clone();
+        async move { service.call(request).await }
+    });
+    // An error here is a client that went away, or one a hook cut off.
+    http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await.ok();
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

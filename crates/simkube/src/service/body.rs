@@ -1,0 +1,161 @@
+//! From the bytes of a request to the document the cluster is called with.
+
+use http::header;
+use http::request::Parts;
+use serde_json::Value;
+
+use super::{header_text, options};
+use crate::error::ApiError;
+use crate::kinds::{Kind, Kinds};
+use crate::openapi;
+use crate::patch::go_kind;
+use crate::request::{FieldValidation, PatchKind, Request, Subresource, Verb};
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+const UNKNOWN_FORMAT: &str =
+    "the body of the request was in an unknown format - accepted media types include";
+
+/// Decodes the body for the call's verb and puts it into the call.
+pub fn read(call: &mut Request, kinds: &Kinds, parts: &Parts, body: &[u8]) -> Result<(), ApiError> {
+    let kind = kinds.get(call.kind);
+    match call.verb {
+        Verb::Get | Verb::List => {}
+        Verb::Delete | Verb::DeleteCollection => {
+            if !body.is_empty() {
+                let document = object(parts, body, None)?;
+                options::read_deletion(&mut call.options, &document)?;
+            }
+        }
+        Verb::Create | Verb::Update => {
+            call.body = object(parts, body, Some(kind))?;
+            check_fields(call, kind)?;
+        }
+        Verb::Patch(language) => {
+            call.body = patch(language, body)?;
+            if language != PatchKind::Json {
+                check_fields(call, kind)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which patch language the content type names, if the kind speaks it.
+pub fn patch_kind(parts: &Parts, kind: &Kind) -> Result<PatchKind, ApiError> {
+    match media_type(parts) {
+        "application/merge-patch+json" => Ok(PatchKind::Merge),
+        "application/json-patch+json" => Ok(PatchKind::Json),
+        "application/strategic-merge-patch+json" if !kind.custom => Ok(PatchKind::Strategic),
+        _ => {
+            let strategic = match kind.custom {
+                true => "",
+                false => ", application/strategic-merge-patch+json",
+            };
+            Err(ApiError::unsupported_media_type(format!(
+                "{UNKNOWN_FORMAT}: application/json-patch+json, application/merge-patch+json\
+                 {strategic}, application/apply-patch+yaml"
+            )))
+        }
+    }
+}
+
+/// Decodes an object; `kind` is what the path says it is.
+pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, ApiError> {
+    let mut document = match media_type(parts) {
+        "" | JSON => serde_json::from_slice(body).map_err(|error| unreadable(kind, &error)),
+        YAML | "application/x-yaml" | "text/yaml" => {
+            serde_saphyr::from_slice(body).map_err(|error| unreadable(kind, &error))
+        }
+        _ => {
+            let protobuf = match kind {
+                Some(kind) if kind.custom => "",
+                _ => ", application/vnd.kubernetes.protobuf",
+            };
+            let message = format!("{UNKNOWN_FORMAT}: {JSON}, {YAML}{protobuf}");
+            return Err(ApiError::unsupported_media_type(message));
+        }
+    }?;
+    if !matches!(document, Value::Object(_)) {
+        return Err(unreadable(kind, &"expected an object"));
+    }
+    whole_numbers(&mut document);
+    Ok(document)
+}
+
+fn patch(language: PatchKind, body: &[u8]) -> Result<Value, ApiError> {
+    // kubectl sends patches it read from YAML files as they are.
+    let mut document: Value = serde_json::from_slice(body)
+        .or_else(|error| serde_saphyr::from_slice(body).map_err(|_| error))
+        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    let expected = match (language, &document) {
+        (PatchKind::Json, Value::Array(_)) => None,
+        (PatchKind::Json, _) => Some("[]handlers.jsonPatchOp"),
+        (PatchKind::Merge | PatchKind::Strategic, Value::Object(_)) => None,
+        (PatchKind::Merge | PatchKind::Strategic, _) => Some("map[string]interface {}"),
+    };
+    if let Some(expected) = expected {
+        return Err(ApiError::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type {expected}",
+            go_kind(&document)
+        )));
+    }
+    whole_numbers(&mut document);
+    Ok(document)
+}
+
+/// Built-in kinds are decoded into types by a real server: what the types do not have is dropped,
+/// and refused or warned about on request. Custom kinds have schemas for that.
+fn check_fields(call: &mut Request, kind: &Kind) -> Result<(), ApiError> {
+    let is_whole = matches!(call.subresource, Subresource::None | Subresource::Status);
+    if kind.custom || !is_whole {
+        return Ok(());
+    }
+    let is_patch = matches!(call.verb, Verb::Patch(_));
+    let unknown = openapi::typed(kind, &mut call.body, is_patch).map_err(|problem| {
+        ApiError::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {problem}",
+            kind.kind, kind.version, kind.kind
+        ))
+    })?;
+    if unknown.is_empty() || call.options.field_validation != FieldValidation::Strict {
+        return Ok(());
+    }
+    let unknown: Vec<String> =
+        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    Err(ApiError::bad_request(format!(
+        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+        kind.kind,
+        kind.version,
+        kind.kind,
+        unknown.join(", ")
+    )))
+}
+
+/// `1.0` is the integer 1, as Go prints it.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
+            if let Some(float) = whole.filter(|float| float.abs() < 9e15) {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+fn unreadable(kind: Option<&Kind>, error: &dyn std::fmt::Display) -> ApiError {
+    let name = kind.map_or("DeleteOptions", |kind| &*kind.kind);
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {name}): couldn't get version/kind; \
+         json parse error: {error}"
+    ))
+}
+
+fn media_type(parts: &Parts) -> &str {
+    let text = header_text(parts, header::CONTENT_TYPE);
+    text.split(';').next().unwrap_or_default().trim()
+}

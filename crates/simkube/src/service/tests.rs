@@ -1,0 +1,212 @@
+//! The HTTP side in process: plain requests, hooks, watches, and a real kube client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tower::Service as _;
+
+use super::{NoAnswer, Verdict};
+use crate::SimCluster;
+use crate::behave::Behaviours;
+use crate::error::ApiError;
+use crate::server::{Clock, Server};
+
+/// A server whose clock is tokio's, so that paused time moves it.
+fn server() -> Server {
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let began = tokio::time::Instant::now();
+    let clock: Clock =
+        Arc::new(move || start + jiff::SignedDuration::try_from(began.elapsed()).unwrap());
+    Server::new(SimCluster::new(Behaviours::default(), start), clock)
+}
+
+async fn send(
+    server: &Server,
+    method: Method,
+    path: &str,
+    body: Value,
+) -> Result<(StatusCode, Value), NoAnswer> {
+    let content_type = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", content_type)
+        .header("authorization", "Bearer tester")
+        .body(Full::new(body))
+        .unwrap();
+    let response = server.service().call(request).await?;
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    Ok((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)))
+}
+
+fn config_map(name: &str, labels: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_made_read_changed_and_deleted() {
+    let server = server();
+    let (status, _) = send(&server, Method::POST, MAPS, config_map("a", json!({}))).await.unwrap();
+    assert_eq!(status, StatusCode::CREATED);
+    let patch = json!({"data": {"x": "1"}});
+    let one = format!("{MAPS}/a");
+    let (_, map) = send(&server, Method::PATCH, &one, patch).await.unwrap();
+    assert_eq!(map["data"], json!({"x": "1"}));
+    let (_, list) = send(&server, Method::GET, MAPS, Value::Null).await.unwrap();
+    assert_eq!(list["kind"], "ConfigMapList");
+    let (status, _) = send(&server, Method::DELETE, &one, Value::Null).await.unwrap();
+    assert_eq!(status, StatusCode::OK);
+    let (status, gone) = send(&server, Method::GET, &one, Value::Null).await.unwrap();
+    assert_eq!((status, &gone["reason"]), (StatusCode::NOT_FOUND, &json!("NotFound")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_can_refuse_lose_and_delay() {
+    let server = server();
+    let verdicts = [
+        Verdict::Refuse(ApiError::too_many_requests("slow down")),
+        Verdict::LoseAnswer,
+        Verdict::Drop,
+        Verdict::Delay(Duration::from_secs(5)),
+    ];
+    for (at, verdict) in verdicts.into_iter().enumerate() {
+        let chosen = verdict.clone();
+        server.set_hook(move |seen| {
+            assert_eq!(seen.authorization, "Bearer tester");
+            if seen.method == Method::POST { chosen.clone() } else { Verdict::Pass }
+        });
+        let name = format!("m{at}");
+        let before = tokio::time::Instant::now();
+        let answer = send(&server, Method::POST, MAPS, config_map(&name, json!({}))).await;
+        let (found, _) =
+            send(&server, Method::GET, &format!("{MAPS}/{name}"), Value::Null).await.unwrap();
+        match verdict {
+            Verdict::Refuse(_) => {
+                assert_eq!(answer.unwrap().0, StatusCode::TOO_MANY_REQUESTS);
+                assert_eq!(found, StatusCode::NOT_FOUND);
+            }
+            Verdict::LoseAnswer => {
+                assert_eq!(answer, Err(NoAnswer));
+                assert_eq!(found, StatusCode::OK, "it was done all the same");
+            }
+            Verdict::Drop => {
+                assert_eq!(answer, Err(NoAnswer));
+                assert_eq!(found, StatusCode::NOT_FOUND);
+            }
+            Verdict::Delay(wait) => {
+                assert_eq!(answer.unwrap().0, StatusCode::CREATED);
+                assert_eq!(before.elapsed(), wait);
+            }
+            Verdict::Pass => {}
+        }
+    }
+}
+
+/// The events of a watch until it ends: type, name, and version of a bookmark as "bookmark".
+async fn watched(server: &Server, query: &str) -> Vec<String> {
+    let request = Request::builder()
+        .uri(format!("{MAPS}?watch=true&timeoutSeconds=10&{query}"))
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    let response = server.service().call(request).await.unwrap();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    text.lines()
+        .map(|line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let object = &event["object"];
+            let name = object["metadata"]["name"].as_str().or(object["reason"].as_str());
+            format!("{} {}", event["type"].as_str().unwrap(), name.unwrap_or("-"))
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_follows_objects_in_and_out_of_its_selector() {
+    let server = server();
+    let blue = json!({"color": "blue"});
+    for (name, labels) in [("a", blue.clone()), ("b", json!({}))] {
+        send(&server, Method::POST, MAPS, config_map(name, labels)).await.unwrap();
+    }
+    let (_, list) = send(&server, Method::GET, MAPS, Value::Null).await.unwrap();
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let selector = "labelSelector=color%3Dblue";
+    let (from_now, query) = (server.clone(), selector.to_owned());
+    let live = tokio::spawn(async move { watched(&from_now, &query).await });
+    tokio::task::yield_now().await;
+    let label = |value: Value| json!({"metadata": {"labels": {"color": value}}});
+    for (name, patch) in [("b", label(json!("blue"))), ("a", label(json!(null)))] {
+        send(&server, Method::PATCH, &format!("{MAPS}/{name}"), patch).await.unwrap();
+    }
+    send(&server, Method::PATCH, &format!("{MAPS}/b"), json!({"data": {"x": "1"}})).await.unwrap();
+    send(&server, Method::DELETE, &format!("{MAPS}/b"), Value::Null).await.unwrap();
+    let then = ["ADDED b", "DELETED a", "MODIFIED b", "DELETED b"];
+    assert_eq!(live.await.unwrap(), [&["ADDED a"], &then[..]].concat());
+    let replayed = watched(&server, &format!("{selector}&resourceVersion={version}")).await;
+    assert_eq!(replayed, then, "a replay tells the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_ends_with_a_marked_bookmark() {
+    let server = server();
+    send(&server, Method::POST, MAPS, config_map("a", json!({}))).await.unwrap();
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    assert_eq!(watched(&server, query).await, ["ADDED a", "BOOKMARK -", "BOOKMARK -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_a_forgotten_version_is_told_so() {
+    let server = server();
+    send(&server, Method::POST, MAPS, config_map("a", json!({}))).await.unwrap();
+    server.with(|cluster, _| cluster.compact());
+    assert_eq!(watched(&server, "resourceVersion=1").await, ["ERROR Expired"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kube_client_works_without_a_socket() {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+    let server = server();
+    let client = kube::Client::new(server.service(), "default");
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let map = serde_json::from_value(config_map("a", json!({}))).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let patch = Patch::Merge(json!({"data": {"x": "1"}}));
+    maps.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    let list = maps.list(&ListParams::default()).await.unwrap();
+    assert_eq!(list.items[0].data.as_ref().unwrap()["x"], "1");
+    let missing = maps.get("b").await.unwrap_err();
+    assert!(matches!(missing, kube::Error::Api(status) if status.code == 404));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_start_by_themselves_in_virtual_time() {
+    let server = server();
+    let workers = server.clone();
+    let running = tokio::spawn(async move { workers.run_workers().await });
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+        }},
+    });
+    let path = "/apis/apps/v1/namespaces/default/replicasets";
+    send(&server, Method::POST, path, set).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (_, set) = send(&server, Method::GET, &format!("{path}/web"), Value::Null).await.unwrap();
+    assert_eq!(set["status"]["readyReplicas"], 2);
+    running.abort();
+}

@@ -1,0 +1,183 @@
+//! Rows and columns: what `kubectl get` prints.
+
+mod age;
+mod built_in;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::kinds::{Column, Kind, KindId, Kinds};
+use crate::object::Object;
+use crate::path::JsonPath;
+
+/// How much of each object goes along with its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    /// Nothing.
+    None,
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// A `Table` of these objects.
+pub fn table<'a>(
+    kinds: &Kinds,
+    id: KindId,
+    objects: impl IntoIterator<Item = &'a Object>,
+    metadata: Value,
+    include: Include,
+    now: Timestamp,
+) -> Value {
+    let kind = kinds.get(id);
+    let columns = columns(id, kind);
+    let rows: Vec<Value> = objects
+        .into_iter()
+        .map(|object| {
+            let document = object.to_json(kinds);
+            let cells: Vec<Value> =
+                columns.iter().map(|column| column.cell.of(&document, now)).collect();
+            let included = match include {
+                Include::None => Value::Null,
+                Include::Object => document,
+                Include::Metadata => json!({
+                    "kind": "PartialObjectMetadata",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": object.meta.to_json(object.version),
+                }),
+            };
+            json!({"cells": cells, "object": included})
+        })
+        .collect();
+    let definitions: Vec<Value> = columns.iter().map(Printed::definition).collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": definitions,
+        "rows": rows,
+    })
+}
+
+/// A column, and how its cells are found.
+struct Printed {
+    name: String,
+    column_type: String,
+    format: String,
+    description: String,
+    priority: i64,
+    cell: Cell,
+}
+
+enum Cell {
+    /// Computed from the whole object.
+    Computed(fn(&Value, Timestamp) -> Value),
+    /// Found at a path, shown as this type.
+    At(Option<JsonPath>, String),
+}
+
+impl Printed {
+    fn definition(&self) -> Value {
+        json!({
+            "name": self.name, "type": self.column_type, "format": self.format,
+            "description": self.description, "priority": self.priority,
+        })
+    }
+}
+
+impl Cell {
+    fn of(&self, document: &Value, now: Timestamp) -> Value {
+        match self {
+            Self::Computed(compute) => compute(document, now),
+            Self::At(path, column_type) => {
+                let found = path.as_ref().and_then(|path| path.first(document));
+                found.map_or(Value::Null, |value| shown(value, column_type, now))
+            }
+        }
+    }
+}
+
+fn columns(id: KindId, kind: &Kind) -> Vec<Printed> {
+    if !kind.custom {
+        return built_in::columns(id).into_iter().map(built_in_column).collect();
+    }
+    let mut columns = vec![built_in_column(built_in::NAME)];
+    columns.extend(kind.columns.iter().map(custom_column));
+    if kind.columns.is_empty() {
+        let age = Column {
+            name: "Age".into(),
+            column_type: "date".into(),
+            json_path: ".metadata.creationTimestamp".into(),
+            ..Column::default()
+        };
+        columns.push(custom_column(&age));
+    }
+    columns
+}
+
+fn built_in_column(column: built_in::BuiltIn) -> Printed {
+    let (name, column_type, priority, compute) = column;
+    Printed {
+        name: name.into(),
+        column_type: column_type.into(),
+        format: if name == "Name" { "name".into() } else { String::new() },
+        description: String::new(),
+        priority,
+        cell: Cell::Computed(compute),
+    }
+}
+
+fn custom_column(column: &Column) -> Printed {
+    Printed {
+        name: column.name.clone(),
+        column_type: column.column_type.clone(),
+        format: column.format.clone(),
+        description: column.description.clone(),
+        priority: column.priority,
+        // A path that cannot be read was refused when the definition was made; show nothing.
+        cell: Cell::At(JsonPath::parse(&column.json_path).ok(), column.column_type.clone()),
+    }
+}
+
+/// A value as a column of this type shows it; nothing if it does not fit.
+fn shown(value: &Value, column_type: &str, now: Timestamp) -> Value {
+    match (column_type, value) {
+        ("integer", Value::Number(number)) => match number.as_i64() {
+            Some(_) => value.clone(),
+            None => json!(number.as_f64().unwrap_or_default() as i64),
+        },
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(text)) => match text.parse::<Timestamp>() {
+            Ok(moment) => json!(age::since(moment, now)),
+            Err(_) => json!("<invalid>"),
+        },
+        ("string", Value::String(_)) => value.clone(),
+        ("string", other) if !other.is_null() => json!(other.to_string()),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn custom_cells_are_shown_by_their_type() {
+        let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+        let cases = [
+            ("integer", json!(3), json!(3)),
+            ("integer", json!(3.7), json!(3)),
+            ("integer", json!("3"), json!(null)),
+            ("string", json!("a"), json!("a")),
+            ("string", json!({"a": 1}), json!("{\"a\":1}")),
+            ("boolean", json!(true), json!(true)),
+            ("date", json!("2026-01-01T00:00:00Z"), json!("10m")),
+            ("date", json!("noon"), json!("<invalid>")),
+            ("number", json!(1.5), json!(1.5)),
+        ];
+        for (column_type, value, expected) in cases {
+            assert_eq!(shown(&value, column_type, now), expected, "{column_type} {value}");
+        }
+    }
+}
