@@ -1,1 +1,17 @@
-//! The controller against a cluster: simulated, or a real control plane.
+//! The controller against a cluster: simulated in virtual time, or live over HTTP.
+//!
+//! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
+//! ([`simulate`], [`faults`], [`trace`]) and how it is judged ([`checks`], [`ends`]).
+
+pub mod checks;
+mod door;
+pub mod ends;
+pub mod faults;
+pub mod person;
+pub mod scenario;
+pub mod sight;
+pub mod simulate;
+pub mod trace;
+
+pub use scenario::{Scenario, load, load_all};
+pub use simulate::{Outcome, Prepared, simulate};

@@ -1,0 +1,156 @@
+//! What must never be wrong with a write of ours? I-1, I-2, I-7 and the user's commands, judged
+//! write by write from running sums; the ends of runs are judged in `ends.rs`.
+
+mod commands;
+mod sizes;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::{Key, Object};
+use gradus_simkube::{Change, Write};
+use jiff::Timestamp;
+
+use sizes::Sizes;
+
+/// The name under which the controller writes.
+pub const CONTROLLER: &str = "gradus";
+
+/// Something that must never happen has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which invariant, as measures name it.
+    pub invariant: &'static str,
+    /// The write at fault: its number among ours and the version it made.
+    pub write: String,
+    /// The object at fault.
+    pub object: String,
+    /// What was found and what was expected.
+    pub numbers: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { invariant, write, object, numbers } = self;
+        write!(f, "{invariant} violated by {write} of {object}: {numbers}")
+    }
+}
+
+/// How often each object was created and deleted by us.
+pub type Counts = BTreeMap<String, (u32, u32)>;
+
+/// Judges every write of ours.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    rollout: KindId,
+    sizes: Sizes,
+    writes: usize,
+    counts: Counts,
+    violations: Vec<Violation>,
+}
+
+impl Checker {
+    /// A checker for a cluster in which Rollouts are of this kind.
+    pub fn new(rollout: KindId) -> Self {
+        Checker {
+            rollout,
+            sizes: Sizes::default(),
+            writes: 0,
+            counts: Counts::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// Takes in one write, whoever made it, and judges it if it is ours.
+    pub fn judge(&mut self, write: &Write, now: Timestamp) {
+        let is_ours = &*write.user == CONTROLLER;
+        if is_ours {
+            self.writes += 1;
+            self.count(write);
+        }
+        let found = match write.after.kind {
+            KindId::REPLICA_SET => self.sizes.replica_set(write, is_ours),
+            kind if kind == self.rollout => {
+                self.sizes.rollout(write);
+                if is_ours { self.rollout_write(write, now) } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        };
+        for (invariant, numbers) in found {
+            self.blame(invariant, write, numbers);
+        }
+    }
+
+    /// The watch has shown this object to the controller.
+    pub fn shown(&mut self, object: &Object) {
+        if object.kind == KindId::REPLICA_SET || object.kind == self.rollout {
+            self.sizes.shown(object);
+        }
+    }
+
+    /// The controller has decided on what it was shown so far.
+    pub fn decided(&mut self) {
+        self.sizes.decided();
+    }
+
+    /// The controller is another one, which was shown nothing.
+    pub fn restarted(&mut self) {
+        self.sizes.restarted();
+    }
+
+    /// How many writes of ours were done.
+    pub fn writes(&self) -> usize {
+        self.writes
+    }
+
+    /// How often we created and deleted each object.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What was found so far.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    fn rollout_write(&mut self, write: &Write, now: Timestamp) -> Vec<(&'static str, String)> {
+        let Some(before) = &write.before else {
+            return vec![("ownership", "a Rollout is never made by the controller".to_owned())];
+        };
+        if write.change == Change::Deleted {
+            return vec![("ownership", "a Rollout is never deleted by the controller".to_owned())];
+        }
+        if Arc::ptr_eq(&before.status, &write.after.status) {
+            return Vec::new();
+        }
+        let steps = steps::judge(before, &write.after, now).map(|numbers| ("I-7", numbers));
+        let command = commands::judge(before, &write.after).map(|numbers| ("commands", numbers));
+        steps.into_iter().chain(command).collect()
+    }
+
+    fn count(&mut self, write: &Write) {
+        let made = match write.change {
+            Change::Added => (1, 0),
+            Change::Deleted => (0, 1),
+            Change::Modified => return,
+        };
+        let count = self.counts.entry(name_of(&write.after)).or_default();
+        *count = (count.0 + made.0, count.1 + made.1);
+    }
+
+    fn blame(&mut self, invariant: &'static str, write: &Write, numbers: String) {
+        let place = format!("our write {} (version {})", self.writes, write.version);
+        let object = name_of(&write.after);
+        self.violations.push(Violation { invariant, write: place, object, numbers });
+    }
+}
+
+fn name_of(object: &Object) -> String {
+    let Key { namespace, name } = object.key();
+    format!("{namespace}/{name}")
+}

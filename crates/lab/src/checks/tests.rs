@@ -1,0 +1,229 @@
+//! Every checker must bite: good writes pass, each kind of bad write is named.
+
+use std::sync::Arc;
+
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use gradus_simkube::request::{PatchKind, Verb};
+use gradus_simkube::{Change, Write};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::sizes::Limits;
+use super::{CONTROLLER, Checker};
+
+/// Any kind that is not a ReplicaSet stands for the Rollout here.
+const ROLLOUT: KindId = KindId::CONFIG_MAP;
+
+fn object(kind: KindId, name: &str, spec: Value, status: Value) -> Arc<Object> {
+    let owner = json!([{"apiVersion": "a/v1", "kind": "Rollout", "name": "web", "uid": "web",
+        "controller": true}]);
+    let wire = json!({
+        "metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": owner},
+        "spec": spec, "status": status,
+    });
+    Arc::new(Object::from_json(kind, wire).unwrap())
+}
+
+fn write(user: &str, before: Option<&Arc<Object>>, after: &Arc<Object>) -> Write {
+    Write {
+        version: 7,
+        verb: Verb::Patch(PatchKind::Merge),
+        user: user.into(),
+        change: if before.is_some() { Change::Modified } else { Change::Added },
+        before: before.cloned(),
+        after: after.clone(),
+    }
+}
+
+fn set(name: &str, size: i64, available: i64) -> Arc<Object> {
+    object(
+        KindId::REPLICA_SET,
+        name,
+        json!({ "replicas": size }),
+        json!({ "availableReplicas": available }),
+    )
+}
+
+fn canary(replicas: i64, steps: Value) -> Value {
+    json!({"replicas": replicas,
+        "strategy": {"canary": {"maxSurge": 1, "maxUnavailable": 0, "steps": steps}}})
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// The invariants that our write from one state to the other violates.
+fn found(
+    checker: &mut Checker,
+    before: Option<&Arc<Object>>,
+    after: &Arc<Object>,
+) -> Vec<&'static str> {
+    let earlier = checker.violations().len();
+    checker.judge(&write(CONTROLLER, before, after), at(1_000));
+    checker.violations()[earlier..].iter().map(|violation| violation.invariant).collect()
+}
+
+/// A checker that has seen a rollout of 5 with 4 old and 1 new pod, so many of them available.
+fn checker(old: i64, new: i64) -> Checker {
+    let mut checker = Checker::new(ROLLOUT);
+    let rollout = object(ROLLOUT, "web", canary(5, json!([])), Value::Null);
+    for one in [&rollout, &set("old", 4, old), &set("new", 1, new)] {
+        checker.judge(&write("somebody", None, one), at(0));
+        checker.shown(one);
+    }
+    checker.decided();
+    checker
+}
+
+#[test]
+fn a_resize_below_the_floor_or_above_the_ceiling_is_named() {
+    let cases = [
+        // what, available old and new, name, size, next, expected
+        ("one more is the surge", (4, 1), ("new", 1, 2), vec![]),
+        ("two more are too many", (4, 1), ("new", 1, 3), vec!["I-2"]),
+        ("the last available pods stay", (4, 1), ("old", 4, 3), vec!["I-1"]),
+        ("what is not available may go", (3, 1), ("old", 4, 3), vec![]),
+        ("but not what is", (3, 1), ("old", 4, 2), vec!["I-1"]),
+        ("a failed canary may go", (4, 0), ("new", 1, 0), vec![]),
+    ];
+    for (what, (old, new), (name, size, next), expected) in cases {
+        let available = if name == "old" { old } else { new };
+        let (before, after) = (set(name, size, available), set(name, next, available));
+        assert_eq!(found(&mut checker(old, new), Some(&before), &after), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_pod_that_fails_after_the_decision_is_not_our_fault() {
+    let mut checker = checker(4, 2);
+    let failed = set("new", 2, 0);
+    checker.judge(&write("kubelet", Some(&set("new", 2, 2)), &failed), at(0));
+    let resized = (set("old", 4, 4), set("old", 3, 4));
+    assert!(found(&mut checker, Some(&resized.0), &resized.1).is_empty(), "it was decided before");
+    checker.shown(&failed);
+    checker.decided();
+    let resized = (set("old", 3, 3), set("old", 2, 3));
+    assert_eq!(found(&mut checker, Some(&resized.0), &resized.1), ["I-1"], "now it was known");
+}
+
+#[test]
+fn limits_are_numbers_or_percentages() {
+    let of = |surge: Value, unavailable: Value| {
+        let canary = json!({"maxSurge": surge, "maxUnavailable": unavailable});
+        let limits = Limits::of(&json!({"replicas": 10, "strategy": {"canary": canary}})).unwrap();
+        (limits.floor, limits.ceiling)
+    };
+    assert_eq!(of(json!(1), json!(0)), (10, 11));
+    assert_eq!(of(json!("25%"), json!("25%")), (8, 13), "surge rounds up, unavailable down");
+    assert_eq!(of(Value::Null, Value::Null), (8, 13), "25 % is the default");
+    assert_eq!(of(json!(0), json!(0)), (9, 10), "one of them must be possible");
+    assert_eq!(Limits::of(&json!({"strategy": {"blueGreen": {}}})), None);
+}
+
+#[test]
+fn a_step_that_goes_back_or_passes_a_closed_gate_is_named() {
+    let steps =
+        json!([{"setWeight": 20}, {"pause": {"duration": 60}}, {"setWeight": 60}, {"pause": {}}]);
+    let began =
+        |second: i64| json!([{"reason": "CanaryPauseStep", "startTime": at(second).to_string()}]);
+    let epoch = |index: i64| {
+        json!({"currentPodHash": "b", "currentStepHash": "s", "stableRS": "a",
+        "currentStepIndex": index})
+    };
+    let with = |index: i64, more: Value| {
+        let mut status = epoch(index);
+        status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        status
+    };
+    let cases = [
+        ("a step further", epoch(0), epoch(1), vec![]),
+        ("back", epoch(2), epoch(1), vec!["I-7"]),
+        ("back by abort", with(2, json!({"abort": true})), with(0, json!({"abort": true})), vec![]),
+        ("past a pause that has not begun", epoch(1), epoch(2), vec!["I-7"]),
+        (
+            "past a pause that is over",
+            with(1, json!({"pauseConditions": began(940)})),
+            epoch(2),
+            vec![],
+        ),
+        (
+            "past a pause that is not over",
+            with(1, json!({"pauseConditions": began(941)})),
+            epoch(2),
+            vec!["I-7"],
+        ),
+        (
+            "past a pause a person ended",
+            with(3, json!({"controllerPause": true})),
+            epoch(4),
+            vec![],
+        ),
+        (
+            "past a pause nobody ended",
+            with(3, json!({"pauseConditions": began(0), "controllerPause": true})),
+            epoch(4),
+            vec!["I-7"],
+        ),
+        (
+            "past everything in full",
+            with(0, json!({"promoteFull": true})),
+            with(4, json!({"stableRS": "b"})),
+            vec![],
+        ),
+        ("a new epoch begins at 0", epoch(3), with(0, json!({"currentPodHash": "c"})), vec![]),
+        ("and nowhere else", epoch(3), with(2, json!({"currentPodHash": "c"})), vec!["I-7"]),
+        ("the first deploy skips", json!({}), epoch(4), vec![]),
+    ];
+    for (what, old, new, expected) in cases {
+        let before = object(ROLLOUT, "web", canary(5, steps.clone()), old);
+        let after = object(ROLLOUT, "web", canary(5, steps.clone()), new);
+        let mut checker = Checker::new(ROLLOUT);
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_lost_command_is_named() {
+    let status = |more: Value| {
+        let mut status = json!({"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1});
+        status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        status
+    };
+    let paused = json!([{"reason": "CanaryPauseStep", "startTime": at(999).to_string()}]);
+    let cases = [
+        ("an abort stays", json!({"abort": true}), json!({"abort": true, "message": "x"}), vec![]),
+        ("an abort is lost", json!({"abort": true}), json!({}), vec!["commands"]),
+        (
+            "an abort of what is over",
+            json!({"abort": true, "stableRS": "b"}),
+            json!({"stableRS": "b"}),
+            vec![],
+        ),
+        ("a full promote is lost", json!({"promoteFull": true}), json!({}), vec!["commands"]),
+        (
+            "a promote is lost",
+            json!({"controllerPause": true}),
+            json!({"controllerPause": true, "pauseConditions": paused}),
+            vec!["commands"],
+        ),
+    ];
+    for (what, old, new, expected) in cases {
+        let before = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(old));
+        let after = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(new));
+        let mut checker = Checker::new(ROLLOUT);
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_violation_names_invariant_write_object_and_numbers() {
+    let mut checker = checker(4, 1);
+    let (before, after) = (set("new", 1, 1), set("new", 3, 1));
+    found(&mut checker, Some(&before), &after);
+    assert_eq!(
+        checker.violations()[0].to_string(),
+        "I-2 violated by our write 1 (version 7) of default/new: 1 → 3 makes 7 pods, ceiling 6"
+    );
+}

@@ -1,0 +1,394 @@
+//! How does the controller reach the simulated cluster? Straight into the store, one request per
+//! turn, through a door at which faults and interruptions wait.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use gradus_controller::cluster::{Cluster, Part, PostedEvent, Write, WriteError, Written};
+use gradus_engine::ask::Class;
+use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
+use gradus_engine::frame::{Frame, Meta, Owner};
+use gradus_engine::kinds;
+use gradus_engine::uid::Uid;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use gradus_simkube::request::Verb;
+use gradus_simkube::{
+    ApiError, Content, Options, PatchKind, Propagation, Request, SimCluster, Subresource,
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::checks::{CONTROLLER, Checker};
+use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
+use crate::person::{Action, Deed, PersonalWrite};
+use crate::sight::Sight;
+use crate::trace::{Record, Trace};
+
+/// The namespace stories happen in.
+pub const NAMESPACE: &str = "default";
+
+/// The cluster of one run, with those who watch and disturb it.
+pub(crate) struct Bench {
+    pub(crate) cluster: SimCluster,
+    pub(crate) now: Timestamp,
+    pub(crate) checker: Checker,
+    pub(crate) trace: Trace,
+    /// The kind Rollouts are stored under.
+    pub(crate) rollout: KindId,
+    /// The Rollout the story is about.
+    pub(crate) name: Arc<str>,
+    /// Requests of ours so far.
+    pub(crate) requests: usize,
+    /// The controller must be replaced by a new one.
+    pub(crate) has_crashed: bool,
+    /// When we, or a person, last wrote.
+    pub(crate) last_write: Timestamp,
+    /// What an interruption met: was an update under way?
+    pub(crate) interrupted_update: Option<bool>,
+    judged: u64,
+    attempts: usize,
+    planned: Vec<Planned>,
+    interruption: Option<Interruption>,
+    write_percent: u64,
+    drawn: u32,
+    chance: Chance,
+    controller: Arc<str>,
+}
+
+impl Bench {
+    pub(crate) fn new(
+        cluster: SimCluster,
+        rollout: KindId,
+        name: Arc<str>,
+        now: Timestamp,
+        faults: &Faults,
+        trace: Trace,
+    ) -> Self {
+        Bench {
+            judged: cluster.version(),
+            cluster,
+            now,
+            checker: Checker::new(rollout),
+            trace,
+            rollout,
+            name,
+            requests: 0,
+            has_crashed: false,
+            last_write: now,
+            interrupted_update: None,
+            attempts: 0,
+            planned: faults.planned.clone(),
+            interruption: faults.interruption.clone(),
+            write_percent: faults.write_percent,
+            drawn: 0,
+            chance: Chance::new(faults.seed.unwrap_or(0) ^ 0x5eed),
+            controller: CONTROLLER.into(),
+        }
+    }
+
+    /// The Rollout as it is stored.
+    pub(crate) fn rollout(&self) -> Option<&Arc<Object>> {
+        self.cluster.get(self.rollout, NAMESPACE, &self.name)
+    }
+
+    /// Does what a person does. A refusal is an error of the story.
+    pub(crate) fn perform(&mut self, action: &Action) -> Result<(), ApiError> {
+        self.trace.note(self.now, Record::Acted(format!("{action:?}")));
+        match action {
+            Action::Behave(behaviours) => self.cluster.set_behaviours(behaviours.clone()),
+            Action::RestartController => self.has_crashed = true,
+            _ => {}
+        }
+        let found = self.rollout().cloned();
+        let none = Value::Null;
+        let sight = match &found {
+            Some(object) => sight(object),
+            None => Sight { generation: 0, revision: None, spec: &none, status: &none },
+        };
+        let name = Arc::clone(&self.name);
+        for write in action.writes(&name, &sight) {
+            self.write_personally(&write)?;
+        }
+        self.last_write = self.now;
+        Ok(())
+    }
+
+    fn write_personally(&mut self, write: &PersonalWrite) -> Result<(), ApiError> {
+        let kind = self.cluster.kinds().by_name(&write.api_version, &write.kind);
+        let kind = kind.ok_or_else(|| {
+            ApiError::bad_request(&format!("no kind {} {}", write.api_version, write.kind))
+        })?;
+        let namespace = if self.cluster.kinds().get(kind).namespaced { NAMESPACE } else { "" };
+        let merge = |body: &Value| Request::merge(kind, namespace, &write.name, body.clone());
+        let mut request = match &write.deed {
+            Deed::Apply(object) => match self.cluster.get(kind, namespace, &write.name) {
+                Some(_) => merge(object),
+                None => Request::create(kind, namespace, object.clone()),
+            },
+            Deed::Merge(patch) => merge(patch),
+            Deed::MergeStatus(patch) => merge(patch).on(Subresource::Status),
+            Deed::Delete => Request::new(Verb::Delete, kind, namespace, &write.name),
+        };
+        request.options.user = "person".into();
+        self.cluster.call(&request, self.now)?;
+        self.judge();
+        Ok(())
+    }
+
+    /// Shows the checker every write it has not seen.
+    pub(crate) fn judge(&mut self) {
+        for write in self.cluster.writes_after(self.judged) {
+            self.checker.judge(write, self.now);
+        }
+        self.judged = self.cluster.version();
+    }
+
+    /// One write of ours; `None` if the controller does not live to hear the answer.
+    fn write(&mut self, write: &Write) -> Option<Result<Written, WriteError>> {
+        self.interrupt();
+        self.attempts += 1;
+        let fault = self.fault();
+        if let Some(fault) = fault {
+            self.trace.note(self.now, Record::Struck(fault));
+        }
+        let done = match fault {
+            Some(fault) if !fault.is_applied() => None,
+            _ => Some(self.apply(write)),
+        };
+        match fault {
+            None => done,
+            Some(fault) => match fault.class() {
+                Some(class) => Some(Err(WriteError {
+                    class,
+                    message: format!("{}: an injected {fault:?}", write.target),
+                    retry_after_secs: None,
+                })),
+                None => {
+                    self.has_crashed = true;
+                    None
+                }
+            },
+        }
+    }
+
+    fn apply(&mut self, write: &Write) -> Result<Written, WriteError> {
+        let verb = verb_name(write);
+        let name = Arc::clone(&write.target.name);
+        let answer = self.cluster.call(&self.request(write), self.now);
+        self.judge();
+        match answer {
+            Ok(reply) => {
+                self.last_write = self.now;
+                let frame = match &reply.content {
+                    Content::Object(object) => frame(object),
+                    _ => Frame::default(),
+                };
+                self.trace.note(self.now, Record::Wrote(verb, name, frame.meta.version));
+                Ok(Written { frame })
+            }
+            Err(error) => {
+                let error = refusal(&error);
+                self.trace.note(self.now, Record::Refused(verb, name, error.message.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    fn request(&self, write: &Write) -> Request {
+        let kind = self.kind(&write.target.kind);
+        let mut options = Options { user: Arc::clone(&self.controller), ..Options::default() };
+        let (verb, mut body) = match &write.op {
+            Op::Create(body) => (Verb::Create, Value::clone(body)),
+            Op::Merge(body) => (Verb::Patch(PatchKind::Merge), Value::clone(body)),
+            Op::Delete => {
+                options.propagation = Some(Propagation::Background);
+                (Verb::Delete, Value::Null)
+            }
+        };
+        match &write.expect {
+            Expect::Nothing => {}
+            Expect::Version(version) if write.op == Op::Delete => {
+                options.expect_version = Some(*version);
+            }
+            Expect::Version(version) => {
+                body["metadata"]["resourceVersion"] = json!(version.to_string());
+            }
+            Expect::Uid(uid) => options.expect_uid = Some(uid.to_string().into()),
+        }
+        Request {
+            verb,
+            kind,
+            namespace: Arc::clone(&write.target.namespace),
+            name: Arc::clone(&write.target.name),
+            subresource: match write.part {
+                Part::Main => Subresource::None,
+                Part::Status => Subresource::Status,
+            },
+            body,
+            options,
+        }
+    }
+
+    fn read(&mut self, target: &ObjectRef) -> Option<Frame> {
+        self.interrupt();
+        self.trace.note(self.now, Record::Read(Arc::clone(&target.name)));
+        let kind = self.kind(&target.kind);
+        let found = self.cluster.get(kind, &target.namespace, &target.name).cloned()?;
+        self.checker.shown(&found);
+        Some(frame(&found))
+    }
+
+    /// Counts a request, and lets somebody act before it if it is time.
+    fn interrupt(&mut self) {
+        self.requests += 1;
+        if self.interruption.as_ref().is_none_or(|one| one.request != self.requests) {
+            return;
+        }
+        let Some(Interruption { action, .. }) = self.interruption.take() else { return };
+        self.interrupted_update = Some(self.rollout().is_some_and(|rollout| is_updating(rollout)));
+        if let Err(error) = self.perform(&action) {
+            self.trace.note(self.now, Record::Alarm(format!("the interruption failed: {error}")));
+        }
+    }
+
+    fn fault(&mut self) -> Option<Fault> {
+        let planned = self.planned.iter().find(|one| one.write == self.attempts);
+        if let Some(planned) = planned {
+            return Some(planned.fault);
+        }
+        if self.drawn < MOST_DRAWN && self.chance.percent(self.write_percent) {
+            self.drawn += 1;
+            return self.chance.pick(&Fault::ALL);
+        }
+        None
+    }
+
+    fn kind(&self, kind: &Kind) -> KindId {
+        if *kind == kinds::ROLLOUT {
+            self.rollout
+        } else if *kind == kinds::REPLICA_SET {
+            KindId::REPLICA_SET
+        } else {
+            let found = self.cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
+            found.expect("the controller writes only kinds that every cluster of a story has")
+        }
+    }
+}
+
+/// The door: the controller's cluster in a simulated run.
+#[derive(Clone)]
+pub(crate) struct SimDoor(pub(crate) Rc<RefCell<Bench>>);
+
+impl Cluster for SimDoor {
+    async fn write(&self, write: &Write) -> Result<Written, WriteError> {
+        Turn::default().await;
+        let answer = self.0.borrow_mut().write(write);
+        let Some(answer) = answer else { return std::future::pending().await };
+        Turn::default().await;
+        answer
+    }
+
+    async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
+        Turn::default().await;
+        let found = self.0.borrow_mut().read(target);
+        Turn::default().await;
+        Ok(found)
+    }
+
+    async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
+        Turn::default().await;
+        let mut bench = self.0.borrow_mut();
+        let now = bench.now;
+        bench.trace.note(now, Record::Told(event.reason.clone(), event.message.clone()));
+        Ok(())
+    }
+}
+
+/// Gives the turn to somebody else, once.
+#[derive(Default)]
+struct Turn {
+    is_given: bool,
+}
+
+impl Future for Turn {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.is_given {
+            return Poll::Ready(());
+        }
+        self.is_given = true;
+        Poll::Pending
+    }
+}
+
+/// A stored object as the controller's watches see it; nothing is made text on the way.
+pub(crate) fn frame(object: &Object) -> Frame {
+    let meta = &object.meta;
+    let owner = |one: &gradus_simkube::object::OwnerReference| Owner {
+        kind: one.kind.to_string(),
+        name: one.name.to_string(),
+        uid: Uid::parse(&one.uid),
+        controller: one.controller == Some(true),
+    };
+    Frame {
+        meta: Meta {
+            namespace: Arc::clone(&meta.namespace),
+            name: Arc::clone(&meta.name),
+            uid: Uid::parse(&meta.uid),
+            version: object.version,
+            generation: meta.generation,
+            created: Some(meta.created),
+            deleting: meta.deleting,
+            labels: meta.labels.clone(),
+            annotations: meta.annotations.clone(),
+            owners: meta.owners.iter().map(owner).collect(),
+        },
+        spec: Arc::clone(&object.spec),
+        status: Arc::clone(&object.status),
+    }
+}
+
+/// A stored Rollout as a person sees it.
+pub(crate) fn sight(object: &Object) -> Sight<'_> {
+    let revision = object.meta.annotations.get(gradus_api::names::annotation::REVISION);
+    Sight {
+        generation: object.meta.generation,
+        revision: revision.and_then(|text| text.parse().ok()),
+        spec: &object.spec,
+        status: &object.status,
+    }
+}
+
+fn is_updating(rollout: &Object) -> bool {
+    let status = &rollout.status;
+    let has_stable = status["stableRS"].as_str().is_some_and(|hash| !hash.is_empty());
+    sight(rollout).is_observed() && has_stable && status["stableRS"] != status["currentPodHash"]
+}
+
+fn verb_name(write: &Write) -> &'static str {
+    match (&write.op, write.part) {
+        (Op::Create(_), _) => "creates",
+        (Op::Merge(_), Part::Main) => "patches",
+        (Op::Merge(_), Part::Status) => "patches the status of",
+        (Op::Delete, _) => "deletes",
+    }
+}
+
+/// A refusal of the API server in the controller's classes, as its HTTP door sorts them.
+fn refusal(error: &ApiError) -> WriteError {
+    let class = match error.code {
+        409 if error.reason == "AlreadyExists" => Class::Exists,
+        409 => Class::Stale,
+        404 | 410 => Class::Gone,
+        429 => Class::Throttled,
+        500.. => Class::Unknown,
+        _ => Class::Denied,
+    };
+    WriteError { class, message: error.message.clone(), retry_after_secs: None }
+}

@@ -1,0 +1,152 @@
+//! How did a run end, and may it end so? I-12 and I-13 on the end itself, I-14 by comparing two.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_api::names::{self, phase};
+use gradus_simkube::SimCluster;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use serde_json::Value;
+
+use crate::checks::{Counts, Violation};
+use crate::door::NAMESPACE;
+use crate::sight::{Revisions, project};
+
+/// How a run ended: what two runs of one story must agree on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ending {
+    /// The projected status.
+    pub status: Value,
+    /// The ReplicaSets, by revision.
+    pub sets: BTreeMap<i64, SetEnding>,
+    /// How often we created and deleted each object.
+    pub counts: Counts,
+}
+
+/// How a ReplicaSet ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetEnding {
+    /// Wanted pods.
+    pub size: i64,
+    /// Pods.
+    pub replicas: i64,
+    /// Available pods.
+    pub available: i64,
+}
+
+impl Ending {
+    /// How things stand for the rollout of a cluster.
+    pub fn of(cluster: &SimCluster, rollout: Option<&Arc<Object>>, counts: &Counts) -> Self {
+        let sets = sets(cluster);
+        let status =
+            rollout.map_or(Value::Null, |rollout| project(&rollout.status, &revisions(&sets)));
+        let ending = |set: &&Arc<Object>| {
+            let count = |part: &Value, field: &str| part[field].as_i64().unwrap_or(0);
+            let ending = SetEnding {
+                size: count(&set.spec, "replicas"),
+                replicas: count(&set.status, "replicas"),
+                available: count(&set.status, "availableReplicas"),
+            };
+            (revision(set).unwrap_or(0), ending)
+        };
+        Ending { status, sets: sets.iter().map(ending).collect(), counts: counts.clone() }
+    }
+
+    /// I-14: does this end like the undisturbed run?
+    pub fn same_as(&self, undisturbed: &Ending) -> Result<(), Violation> {
+        let differs = |what: &str, numbers: String| Violation {
+            invariant: "I-14",
+            write: "the whole run".to_owned(),
+            object: what.to_owned(),
+            numbers,
+        };
+        let (ours, theirs) = (&self.status, &undisturbed.status);
+        if ours != theirs {
+            return Err(differs("status", format!("{ours} instead of {theirs}")));
+        }
+        if self.sets != undisturbed.sets {
+            let text = format!("{:?} instead of {:?}", self.sets, undisturbed.sets);
+            return Err(differs("ReplicaSets", text));
+        }
+        if self.counts != undisturbed.counts {
+            let text = format!("{:?} instead of {:?}", self.counts, undisturbed.counts);
+            return Err(differs("creates and deletes", text));
+        }
+        Ok(())
+    }
+}
+
+/// Revision numbers by hash, from a cluster's ReplicaSets.
+pub(crate) fn revisions(sets: &[&Arc<Object>]) -> Revisions {
+    let pairs = sets.iter().filter_map(|set| {
+        let hash = set.meta.labels.get(names::label::POD_TEMPLATE_HASH)?;
+        Some((hash.clone(), revision(set)?))
+    });
+    pairs.collect()
+}
+
+/// The ReplicaSets of the story's namespace.
+pub(crate) fn sets(cluster: &SimCluster) -> Vec<&Arc<Object>> {
+    cluster.list(KindId::REPLICA_SET, NAMESPACE).collect()
+}
+
+/// I-12 and I-13: what is wrong with this end.
+pub(crate) fn judge(
+    cluster: &SimCluster,
+    rollout: Option<&Arc<Object>>,
+    counts: &Counts,
+) -> Vec<Violation> {
+    let at_end = |invariant, object: &Object, numbers: String| Violation {
+        invariant,
+        write: "the end".to_owned(),
+        object: object.meta.name.to_string(),
+        numbers,
+    };
+    let mut found = Vec::new();
+    if let Some(rollout) = rollout {
+        let status = &rollout.status;
+        let is_at_rest = match status["phase"].as_str() {
+            Some(phase::HEALTHY | phase::PAUSED) => true,
+            Some(phase::DEGRADED) => status["abort"] == true,
+            _ => false,
+        };
+        if !is_at_rest {
+            let text = format!("ends {} ({})", status["phase"], status["message"]);
+            found.push(at_end("I-12", rollout, text));
+        }
+    }
+    let live = |hash: &String| {
+        rollout.is_some_and(|rollout| {
+            let is = |field: &str| rollout.status[field] == hash.as_str();
+            is("currentPodHash") || is("stableRS")
+        })
+    };
+    let mut old = 0;
+    for set in sets(cluster) {
+        let owner = set.controller().and_then(|owner| cluster.by_uid(&owner.uid));
+        let is_ours = counts.contains_key(&format!("{NAMESPACE}/{}", set.meta.name));
+        if owner.is_none() && is_ours {
+            found.push(at_end("I-13", set, "an orphan is left behind".to_owned()));
+        }
+        let is_live = set.meta.labels.get(names::label::POD_TEMPLATE_HASH).is_some_and(live);
+        let size = set.spec["replicas"].as_i64().unwrap_or(0);
+        if !is_live {
+            old += 1;
+            if size != 0 {
+                found.push(at_end("I-13", set, format!("an old ReplicaSet is left at {size}")));
+            }
+        }
+    }
+    if let Some(rollout) = rollout {
+        let limit = rollout.spec["revisionHistoryLimit"].as_i64().unwrap_or(10);
+        if old > limit {
+            found.push(at_end("I-13", rollout, format!("{old} old ReplicaSets, limit {limit}")));
+        }
+    }
+    found
+}
+
+fn revision(set: &Object) -> Option<i64> {
+    set.meta.annotations.get(names::annotation::REVISION)?.parse().ok()
+}

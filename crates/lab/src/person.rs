@@ -1,0 +1,179 @@
+//! What does a person do, and which writes is that? The same writes as the `kubectl` plugin makes.
+
+use gradus_api::names;
+use gradus_simkube::behave::Behaviours;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::sight::Sight;
+
+/// Something a person does.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Goes on from a pause, or skips the current step.
+    Promote,
+    /// Skips all that is left.
+    PromoteFull,
+    /// Gives the update up.
+    Abort,
+    /// Tries an aborted update again.
+    Retry,
+    /// Sets `spec.paused`.
+    Pause,
+    /// Clears `spec.paused`.
+    Resume,
+    /// Gives every container this image.
+    SetImage(String),
+    /// Sets `spec.replicas`.
+    Scale(u32),
+    /// Creates an object, or lays it over the one that is there.
+    Apply(Value),
+    /// Lays a merge patch over an object named by its `kind` and `metadata.name`.
+    Patch(Value),
+    /// Deletes an object named by its `kind` and `metadata.name`.
+    Delete(Value),
+    /// Changes how images behave, for pods that start from now on.
+    Behave(Behaviours),
+    /// Ends the controller and starts another.
+    RestartController,
+}
+
+/// One write of a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PersonalWrite {
+    /// `apiVersion` of the object.
+    pub api_version: String,
+    /// `kind` of the object.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// What is done to it.
+    pub deed: Deed,
+}
+
+/// What a write does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deed {
+    /// Creates it, or lays it over the one that is there.
+    Apply(Value),
+    /// Lays a merge patch over it.
+    Merge(Value),
+    /// Lays a merge patch over its status.
+    MergeStatus(Value),
+    /// Deletes it.
+    Delete,
+}
+
+impl Action {
+    /// The writes that are this action, on the Rollout as it stands. What is no write of the
+    /// cluster (`Behave`, `RestartController`) has none.
+    pub fn writes(&self, rollout: &str, sight: &Sight<'_>) -> Vec<PersonalWrite> {
+        let on_rollout = |deed: Deed| PersonalWrite {
+            api_version: names::API_VERSION.to_owned(),
+            kind: names::kind::ROLLOUT.to_owned(),
+            name: rollout.to_owned(),
+            deed,
+        };
+        let spec = |spec: Value| on_rollout(Deed::Merge(json!({ "spec": spec })));
+        let status = |status: Value| on_rollout(Deed::MergeStatus(json!({ "status": status })));
+        match self {
+            Action::Promote => {
+                let unpaused =
+                    (sight.spec["paused"] == true).then(|| spec(json!({"paused": false})));
+                promoted(sight).map(status).into_iter().chain(unpaused).collect()
+            }
+            Action::PromoteFull => {
+                let is_updating = sight.status["currentPodHash"] != sight.status["stableRS"];
+                let promoted = is_updating.then(|| status(json!({"promoteFull": true})));
+                let unpaused =
+                    (sight.spec["paused"] == true).then(|| spec(json!({"paused": false})));
+                promoted.into_iter().chain(unpaused).collect()
+            }
+            Action::Abort => vec![status(json!({"abort": true}))],
+            Action::Retry => vec![status(json!({"abort": false}))],
+            Action::Pause => vec![spec(json!({"paused": true}))],
+            Action::Resume => vec![spec(json!({"paused": false}))],
+            Action::SetImage(image) => vec![spec(with_image(sight.spec, image))],
+            Action::Scale(replicas) => vec![spec(json!({ "replicas": replicas }))],
+            Action::Apply(object) => vec![named(object, Deed::Apply(object.clone()))],
+            Action::Patch(object) => vec![named(object, Deed::Merge(object.clone()))],
+            Action::Delete(object) => vec![named(object, Deed::Delete)],
+            Action::Behave(_) | Action::RestartController => Vec::new(),
+        }
+    }
+}
+
+/// The status a promote writes, if any.
+fn promoted(sight: &Sight<'_>) -> Option<Value> {
+    let is_paused = sight.status["pauseConditions"].as_array().is_some_and(|list| !list.is_empty());
+    if is_paused {
+        return Some(json!({"pauseConditions": null}));
+    }
+    let count = sight.steps().len();
+    if count == 0 {
+        return None;
+    }
+    let index = sight.status["currentStepIndex"].as_u64().unwrap_or(0);
+    let next = if index < count as u64 { index + 1 } else { index };
+    Some(json!({"pauseConditions": null, "currentStepIndex": next}))
+}
+
+fn with_image(spec: &Value, image: &str) -> Value {
+    let mut containers = spec["template"]["spec"]["containers"].clone();
+    for container in containers.as_array_mut().into_iter().flatten() {
+        container["image"] = json!(image);
+    }
+    json!({ "template": { "spec": { "containers": containers } } })
+}
+
+fn named(object: &Value, deed: Deed) -> PersonalWrite {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    PersonalWrite {
+        api_version: text(&object["apiVersion"]),
+        kind: text(&object["kind"]),
+        name: text(&object["metadata"]["name"]),
+        deed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promote_ends_the_pause_or_skips_the_step() {
+        let steps = json!([{"setWeight": 20}, {"pause": {}}]);
+        let paused = json!([{"reason": "CanaryPauseStep"}]);
+        let clear = json!({"pauseConditions": null});
+        let cases = [
+            ("paused", json!({"pauseConditions": paused, "currentStepIndex": 1}), Some(clear)),
+            (
+                "not paused",
+                json!({"currentStepIndex": 0}),
+                Some(json!({"pauseConditions": null, "currentStepIndex": 1})),
+            ),
+            (
+                "past the end",
+                json!({"currentStepIndex": 2}),
+                Some(json!({"pauseConditions": null, "currentStepIndex": 2})),
+            ),
+        ];
+        for (what, status, expected) in cases {
+            let spec = json!({"strategy": {"canary": {"steps": steps}}});
+            let sight = Sight { generation: 1, revision: None, spec: &spec, status: &status };
+            assert_eq!(promoted(&sight), expected, "{what}");
+        }
+        let sight = Sight { generation: 1, revision: None, spec: &json!({}), status: &json!({}) };
+        assert_eq!(promoted(&sight), None, "nothing to skip without steps");
+    }
+
+    #[test]
+    fn a_promote_of_a_paused_spec_clears_that_too() {
+        let (spec, status) = (json!({"paused": true}), json!({}));
+        let sight = Sight { generation: 1, revision: None, spec: &spec, status: &status };
+        let writes = Action::Promote.writes("web", &sight);
+        assert_eq!(writes.len(), 1);
+        assert_eq!(writes[0].deed, Deed::Merge(json!({"spec": {"paused": false}})));
+    }
+}

@@ -1,0 +1,226 @@
+//! How is a story told? The YAML of `scenarios/`: objects, how images behave, what people do, and
+//! what must be seen.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gradus_api::values::DurationText;
+use gradus_simkube::behave::Behaviours;
+use jiff::SignedDuration;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::faults::Planned;
+use crate::person::Action;
+use crate::sight::When;
+
+/// One story, read from one file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name: the file's name without ending.
+    pub name: String,
+    /// What it tells, in a sentence.
+    pub about: String,
+    /// On a real control plane every pause and time is divided by this.
+    #[serde(default = "one")]
+    pub time_scale: u32,
+    /// What is applied at the beginning, in this order. `file: x.yaml` stands for the documents of
+    /// `examples/rollouts/x.yaml`.
+    pub objects: Vec<Value>,
+    /// How the images behave that are special.
+    #[serde(default)]
+    pub images: Behaviours,
+    /// What happens, one after the other.
+    pub steps: Vec<Step>,
+    /// Faults the undisturbed run meets too.
+    #[serde(default)]
+    pub faults: Vec<Planned>,
+    /// How it must end.
+    pub end: End,
+}
+
+/// One step: wait, look, act. Every part may be left out.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Step {
+    /// Not before so long after the beginning.
+    pub at: Option<SignedDuration>,
+    /// Not before the rollout stands like this.
+    pub when: Option<When>,
+    /// The whole projected status that must be seen then.
+    pub expect: Option<Value>,
+    /// What is done then.
+    pub r#do: Option<Action>,
+}
+
+/// How a story ends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct End {
+    /// The whole projected status.
+    pub expect: Value,
+    /// Wanted pods of each ReplicaSet, by revision.
+    pub sizes: BTreeMap<i64, i64>,
+}
+
+/// Why a scenario cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A file or folder cannot be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {message}", path.display())]
+    Malformed {
+        /// Which.
+        path: PathBuf,
+        /// What was expected.
+        message: String,
+    },
+}
+
+/// All scenarios of a folder, by name. Files they refer to are in `examples/rollouts` beside it.
+pub fn load_all(folder: &Path) -> Result<Vec<Scenario>, ScenarioError> {
+    let unreadable = |source| ScenarioError::Unreadable { path: folder.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "yaml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths.iter().map(|path| load(path)).collect()
+}
+
+/// The scenario of one file.
+pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
+    let mut scenario: Scenario = parse(path, &text_of(path)?)?;
+    let malformed = |message: String| ScenarioError::Malformed { path: path.to_owned(), message };
+    if path.file_stem().is_none_or(|stem| stem != scenario.name.as_str()) {
+        return Err(malformed(format!("name {:?}: expected the file's own name", scenario.name)));
+    }
+    let examples = path.ancestors().nth(2).unwrap_or(Path::new("")).join("examples/rollouts");
+    let mut objects = Vec::new();
+    for object in scenario.objects {
+        match object["file"].as_str() {
+            None => objects.push(object),
+            Some(file) => {
+                let path = examples.join(file);
+                let text = text_of(&path)?;
+                let documents = serde_saphyr::from_multiple::<Value>(&text);
+                objects.extend(documents.map_err(|error| ScenarioError::Malformed {
+                    path,
+                    message: error.to_string(),
+                })?);
+            }
+        }
+    }
+    scenario.objects = objects;
+    if scenario.rollouts().count() != 1 {
+        return Err(malformed("objects: expected exactly one Rollout".to_owned()));
+    }
+    Ok(scenario)
+}
+
+impl Scenario {
+    /// The Rollout it is about, as it is first applied.
+    pub fn rollout(&self) -> &Value {
+        self.rollouts().next().unwrap_or(&Value::Null)
+    }
+
+    /// Name of the Rollout it is about.
+    pub fn rollout_name(&self) -> &str {
+        self.rollout()["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// The same story with every pause and time divided by `scale`.
+    pub fn hastened(&self, scale: u32) -> Scenario {
+        let mut scenario = self.clone();
+        let divisor = i32::try_from(scale).unwrap_or(i32::MAX).max(1);
+        for object in &mut scenario.objects {
+            hasten(object, divisor);
+        }
+        for step in &mut scenario.steps {
+            step.at = step.at.map(|at| at / divisor);
+            if let Some(Action::Apply(object) | Action::Patch(object)) = &mut step.r#do {
+                hasten(object, divisor);
+            }
+        }
+        scenario
+    }
+
+    fn rollouts(&self) -> impl Iterator<Item = &Value> {
+        self.objects.iter().filter(|object| object["kind"] == gradus_api::names::kind::ROLLOUT)
+    }
+}
+
+/// Divides the pauses of a canary; each stays at least a second.
+fn hasten(object: &mut Value, divisor: i32) {
+    let steps = object.pointer_mut("/spec/strategy/canary/steps").and_then(Value::as_array_mut);
+    for duration in steps.into_iter().flatten().filter_map(|s| s.pointer_mut("/pause/duration")) {
+        let text: Option<DurationText> = serde_json::from_value(duration.clone()).ok();
+        if let Some(seconds) = text.and_then(|text| text.seconds()) {
+            *duration = json!((seconds / divisor).max(1));
+        }
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| ScenarioError::Unreadable { path: path.to_owned(), source })
+}
+
+fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
+    serde_saphyr::from_str(text).map_err(|error| ScenarioError::Malformed {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenarios() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+    }
+
+    #[test]
+    fn a_hastened_story_pauses_for_seconds() {
+        let scenario = load(&scenarios().join("canary_pause_promote.yaml")).unwrap();
+        let pause = |scenario: &Scenario| {
+            scenario.rollout()["spec"]["strategy"]["canary"]["steps"][1]["pause"]["duration"]
+                .clone()
+        };
+        assert_eq!(pause(&scenario), "30m");
+        assert_eq!(pause(&scenario.hastened(scenario.time_scale)), 3);
+        assert_eq!(pause(&scenario.hastened(1_000_000)), 1, "never none");
+    }
+
+    #[test]
+    fn a_mistake_in_a_story_is_told_with_its_file() {
+        let cases = [
+            ("an unknown field", "name: a\nabout: b\nobject: []\n"),
+            ("an unknown action", "name: a\nabout: b\nobjects: []\nsteps: [{do: dance}]\n"),
+            (
+                "an unknown condition",
+                "name: a\nabout: b\nobjects: []\nsteps: [{when: {fase: x}}]\n",
+            ),
+        ];
+        for (what, text) in cases {
+            let error = parse(Path::new("a.yaml"), text).unwrap_err();
+            assert!(error.to_string().starts_with("a.yaml: "), "{what}: {error}");
+        }
+    }
+}

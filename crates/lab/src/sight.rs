@@ -1,0 +1,223 @@
+//! Where does a rollout stand? One projection of its status, and conditions on it, the same in
+//! `simulate()`, in the live lab and on a real control plane.
+
+use std::collections::BTreeMap;
+
+use gradus_api::names;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Revision numbers by pod template hash, read from the ReplicaSets.
+pub type Revisions = BTreeMap<String, i64>;
+
+/// A Rollout as a person sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// The revision annotation.
+    pub revision: Option<i64>,
+    /// `spec`.
+    pub spec: &'a Value,
+    /// `status`.
+    pub status: &'a Value,
+}
+
+/// Where a rollout must stand. All that is named must hold, and the spec must be observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct When {
+    /// `status.phase`.
+    pub phase: Option<String>,
+    /// The weight that the current step asks for.
+    pub weight: Option<i64>,
+    /// `status.currentStepIndex`.
+    pub step: Option<i64>,
+    /// The revision that is rolled out.
+    pub revision: Option<i64>,
+    /// `status.abort`.
+    pub aborted: Option<bool>,
+    /// `status.updatedReplicas`.
+    pub updated: Option<i64>,
+    /// `status.availableReplicas`.
+    pub available: Option<i64>,
+}
+
+impl When {
+    /// Does the rollout stand like this?
+    pub fn holds(&self, sight: &Sight<'_>) -> bool {
+        let status = sight.status;
+        let number = |field: &str| status[field].as_i64().unwrap_or(0);
+        let fits =
+            |wanted: Option<i64>, found: Option<i64>| wanted.is_none_or(|n| found == Some(n));
+        sight.is_observed()
+            && self.phase.as_ref().is_none_or(|phase| status["phase"] == phase.as_str())
+            && fits(self.weight, Some(sight.weight()))
+            && fits(self.step, status["currentStepIndex"].as_i64())
+            && fits(self.revision, sight.revision)
+            && self
+                .aborted
+                .is_none_or(|aborted| status["abort"].as_bool().unwrap_or(false) == aborted)
+            && fits(self.updated, Some(number("updatedReplicas")))
+            && fits(self.available, Some(number("availableReplicas")))
+    }
+}
+
+impl<'a> Sight<'a> {
+    /// The sight of an object as HTTP sends it.
+    pub fn of(object: &'a Value) -> Self {
+        let metadata = &object["metadata"];
+        let revision = metadata["annotations"][names::annotation::REVISION].as_str();
+        Sight {
+            generation: metadata["generation"].as_i64().unwrap_or(0),
+            revision: revision.and_then(|text| text.parse().ok()),
+            spec: &object["spec"],
+            status: &object["status"],
+        }
+    }
+
+    /// Does the status speak about the spec as it is?
+    pub fn is_observed(&self) -> bool {
+        let observed = self.status["observedGeneration"].as_str();
+        observed.and_then(|text| text.parse().ok()) == Some(self.generation)
+    }
+
+    /// The weight that the current step asks for, as `kubectl argo rollouts get` shows it.
+    pub fn weight(&self) -> i64 {
+        if self.status["abort"] == true {
+            return 0;
+        }
+        let steps = self.steps();
+        let index = self.status["currentStepIndex"].as_u64().unwrap_or(0);
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let Some(passed) = steps.get(..=index) else {
+            return 100;
+        };
+        passed.iter().rev().find_map(|step| step["setWeight"].as_i64()).unwrap_or(0)
+    }
+
+    /// The steps of the canary.
+    pub fn steps(&self) -> &'a [Value] {
+        let steps = self.spec["strategy"]["canary"]["steps"].as_array();
+        steps.map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// What two runs of one story must agree on: hashes become revision numbers; the step hash,
+/// generations and times are left out; a condition is its type, status and reason.
+pub fn project(status: &Value, revisions: &Revisions) -> Value {
+    let mut seen = Map::new();
+    for (field, value) in status.as_object().into_iter().flatten() {
+        let value = match field.as_str() {
+            "currentStepHash"
+            | "observedGeneration"
+            | "workloadObservedGeneration"
+            | "duration" => {
+                continue;
+            }
+            "conditions" => conditions(value),
+            "pauseConditions" => reasons(value),
+            _ => plain(value, revisions),
+        };
+        if !is_empty(&value) {
+            seen.insert(field.clone(), value);
+        }
+    }
+    Value::Object(seen)
+}
+
+fn conditions(list: &Value) -> Value {
+    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or("").to_owned();
+    let entries = list.as_array().into_iter().flatten().map(|condition| {
+        let summary = format!("{} {}", text(condition, "status"), text(condition, "reason"));
+        (text(condition, "type"), json!(summary))
+    });
+    Value::Object(entries.collect())
+}
+
+fn reasons(list: &Value) -> Value {
+    list.as_array().into_iter().flatten().map(|pause| pause["reason"].clone()).collect()
+}
+
+/// The value without times and with revision numbers for hashes.
+fn plain(value: &Value, revisions: &Revisions) -> Value {
+    match value {
+        Value::String(text) => match revisions.get(text) {
+            Some(revision) => json!(format!("revision {revision}")),
+            None if text.parse::<Timestamp>().is_ok() => Value::Null,
+            None => value.clone(),
+        },
+        Value::Array(list) => list.iter().map(|item| plain(item, revisions)).collect(),
+        Value::Object(map) => {
+            let fields = map.iter().map(|(field, value)| (field.clone(), plain(value, revisions)));
+            Value::Object(fields.filter(|(_, value)| !is_empty(value)).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paused() -> Value {
+        json!({
+            "observedGeneration": "2", "phase": "Paused", "message": "CanaryPauseStep",
+            "currentPodHash": "bbb", "stableRS": "aaa", "currentStepHash": "ccc",
+            "currentStepIndex": 1, "updatedReplicas": 1, "controllerPause": true,
+            "abortedAt": "2026-01-01T00:00:00Z", "blueGreen": {}, "canary": {},
+            "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:00:00Z"}],
+            "conditions": [{"type": "Paused", "status": "True", "reason": "RolloutPaused",
+                "message": "x", "lastUpdateTime": "2026-01-01T00:00:00Z"}],
+        })
+    }
+
+    #[test]
+    fn hashes_become_revisions_and_times_are_left_out() {
+        let revisions = Revisions::from([("aaa".to_owned(), 1), ("bbb".to_owned(), 2)]);
+        let expected = json!({
+            "phase": "Paused", "message": "CanaryPauseStep", "currentPodHash": "revision 2",
+            "stableRS": "revision 1", "currentStepIndex": 1, "updatedReplicas": 1,
+            "controllerPause": true, "pauseConditions": ["CanaryPauseStep"],
+            "conditions": {"Paused": "True RolloutPaused"},
+        });
+        assert_eq!(project(&paused(), &revisions), expected);
+    }
+
+    #[test]
+    fn a_condition_holds_when_all_that_it_names_holds() {
+        let spec = json!({"strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}]}}});
+        let status = paused();
+        let sight = Sight { generation: 2, revision: Some(2), spec: &spec, status: &status };
+        let phase = |text: &str| Some(text.to_owned());
+        let cases = [
+            ("nothing named", When::default(), true),
+            (
+                "paused at 20",
+                When { phase: phase("Paused"), weight: Some(20), ..When::default() },
+                true,
+            ),
+            ("another weight", When { weight: Some(60), ..When::default() }, false),
+            ("another phase", When { phase: phase("Healthy"), ..When::default() }, false),
+            ("its step", When { step: Some(1), ..When::default() }, true),
+            ("its revision", When { revision: Some(2), ..When::default() }, true),
+            ("not aborted", When { aborted: Some(false), ..When::default() }, true),
+            ("other counts", When { updated: Some(2), ..When::default() }, false),
+        ];
+        for (what, when, expected) in cases {
+            assert_eq!(when.holds(&sight), expected, "{what}");
+        }
+        let unobserved = Sight { generation: 3, ..sight };
+        assert!(!When::default().holds(&unobserved), "an old status says nothing about a new spec");
+    }
+}

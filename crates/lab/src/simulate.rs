@@ -1,0 +1,427 @@
+//! Who takes the next step, and when does time move? A seeded executor of index, queue, engine and
+//! act against a cluster in memory.
+//!
+//! Actors are the reconciles, each worker of the cluster, each watch, and the person. At each turn
+//! one of them takes one step. Time moves only when nobody can.
+
+mod story;
+mod watches;
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use gradus_controller::act::{Acted, act};
+use gradus_controller::cluster::{Cluster, WriteError};
+use gradus_controller::shell::{Read, Shell, Work};
+use gradus_engine::frame::Frame;
+use gradus_engine::rollout::Rollouts;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::request::Request;
+use gradus_simkube::{Actor, ApiError, SimCluster};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::checks::Violation;
+use crate::door::{Bench, NAMESPACE, SimDoor};
+use crate::ends::{self, Ending};
+use crate::faults::{Chance, Faults};
+use crate::scenario::Scenario;
+use crate::trace::{Record, Trace};
+use story::Story;
+use watches::Feed;
+
+/// When every story begins.
+const BEGINNING: &str = "2026-01-01T00:00:00Z";
+/// How long an end must last to be one.
+const LASTING: SignedDuration = SignedDuration::from_hours(2);
+/// No story takes longer in virtual time.
+const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// No story takes more turns: who needs more is running in circles.
+const MOST_TURNS: usize = 200_000;
+
+/// A story on a cluster that is ready for it: made once, run many times.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    scenario: Arc<Scenario>,
+    cluster: SimCluster,
+    rollout: KindId,
+    name: Arc<str>,
+    start: Timestamp,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Everything that was wrong, the story's own expectations included.
+    pub violations: Vec<Violation>,
+    /// How it ended.
+    pub ending: Ending,
+    /// What happened.
+    pub trace: Trace,
+    /// Requests of ours, reads included.
+    pub requests: usize,
+    /// Writes of ours that were done.
+    pub writes: usize,
+    /// How long the story took in virtual time, up to the last write.
+    pub lasted: SignedDuration,
+    /// Where the run was interrupted: was an update under way?
+    pub interrupted_update: Option<bool>,
+}
+
+/// Why a story cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[error("scenario {scenario}: {object} is refused: {source}")]
+pub struct Unprepared {
+    scenario: String,
+    object: String,
+    source: ApiError,
+}
+
+impl Prepared {
+    /// Installs the CRDs and checks that the story's objects are accepted.
+    pub fn new(scenario: Scenario) -> Result<Self, Unprepared> {
+        let start: Timestamp = BEGINNING.parse().expect("the beginning is a time");
+        let mut cluster = SimCluster::new(scenario.images.clone(), start);
+        let refused = |object: &str, source: ApiError| Unprepared {
+            scenario: scenario.name.clone(),
+            object: object.to_owned(),
+            source,
+        };
+        for (name, crd) in gradus_api::crd::crds() {
+            let request = Request::create(KindId::CUSTOM_RESOURCE_DEFINITION, "", crd);
+            cluster.call(&request, start).map_err(|error| refused(name, error))?;
+        }
+        cluster.settle(start);
+        let rollout = cluster
+            .kinds()
+            .by_group(gradus_api::names::GROUP, gradus_api::names::kind::ROLLOUT)
+            .expect("the CRD of Rollouts was just installed");
+        for object in &scenario.objects {
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+            let id = cluster.kinds().by_name(&version, &kind);
+            let id = id.ok_or_else(|| refused(&kind, ApiError::bad_request("no such kind")))?;
+            let namespace = if cluster.kinds().get(id).namespaced { NAMESPACE } else { "" };
+            let mut request = Request::create(id, namespace, object.clone());
+            request.options.user = "person".into();
+            cluster.call(&request, start).map_err(|error| refused(&kind, error))?;
+        }
+        let name = scenario.rollout_name().into();
+        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, name, start })
+    }
+
+    /// The story.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+}
+
+/// Runs a story. The same story and faults always give the same outcome.
+pub fn simulate(prepared: &Prepared, faults: &Faults) -> Outcome {
+    Run::new(prepared, faults, Trace::hashed()).finish()
+}
+
+/// Runs a story and keeps everything that happened for printing.
+pub fn narrate(prepared: &Prepared, faults: &Faults) -> Outcome {
+    Run::new(prepared, faults, Trace::printable()).finish()
+}
+
+/// One run in progress.
+struct Run<'p> {
+    prepared: &'p Prepared,
+    bench: Rc<RefCell<Bench>>,
+    now: Timestamp,
+    shell: Shell<Rollouts>,
+    flights: Vec<Flight>,
+    feeds: Vec<Feed>,
+    story: Story,
+    /// Something has happened since the shell last had nothing to do.
+    is_stirred: bool,
+    chance: Option<Chance>,
+    faults: Faults,
+    turns: Vec<Turn>,
+    violations: Vec<Violation>,
+}
+
+/// Work on its way.
+enum Flight {
+    Act(Pin<Box<dyn Future<Output = Acted<Rollouts>>>>),
+    Read(Pin<Box<dyn Future<Output = Reading>>>),
+}
+
+type Reading = (Read, Result<Option<Frame>, WriteError>);
+
+/// Who may take the next step.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Worker(Actor),
+    Watch(usize),
+    Decide,
+    Flight(usize),
+    Person,
+}
+
+impl<'p> Run<'p> {
+    fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
+        let Prepared { scenario, cluster, rollout, name, start } = prepared;
+        let mut faults = faults.clone();
+        faults.planned.extend(&scenario.faults);
+        let (cluster, name) = (cluster.clone(), Arc::clone(name));
+        let bench = Bench::new(cluster, *rollout, name, *start, &faults, trace);
+        Run {
+            prepared,
+            bench: Rc::new(RefCell::new(bench)),
+            now: *start,
+            shell: Shell::default(),
+            flights: Vec::new(),
+            feeds: watches::feeds(*rollout),
+            story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
+            is_stirred: true,
+            chance: faults.seed.map(Chance::new),
+            faults,
+            turns: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        if let Err(stuck) = self.run() {
+            self.violations.push(stuck);
+        } else {
+            self.end();
+        }
+        let bench = self.bench.borrow();
+        self.violations.extend_from_slice(bench.checker.violations());
+        let counts = bench.checker.counts();
+        Outcome {
+            violations: self.violations,
+            ending: Ending::of(&bench.cluster, bench.rollout(), counts),
+            trace: bench.trace.clone(),
+            requests: bench.requests,
+            writes: bench.checker.writes(),
+            lasted: bench.last_write.duration_since(self.prepared.start),
+            interrupted_update: bench.interrupted_update,
+        }
+    }
+
+    /// Until the story is told and nothing happens any more.
+    fn run(&mut self) -> Result<(), Violation> {
+        for _ in 0..MOST_TURNS {
+            if self.take_turn()? {
+                continue;
+            }
+            let next = self.next_moment();
+            let last = self.bench.borrow().last_write;
+            let is_over = self.story.is_told() && next.is_none_or(|next| last + LASTING < next);
+            match next {
+                _ if is_over => return Ok(()),
+                // An interrupted story need not come to its end: the interruption has changed it.
+                None if self.faults.interruption.is_some() => return Ok(()),
+                None => return Err(self.stuck("nothing is left to happen")),
+                Some(next) if self.prepared.start + LONGEST < next => {
+                    return Err(self.stuck("it has taken a week"));
+                }
+                Some(next) => self.move_to(next),
+            }
+        }
+        Err(self.stuck("it runs in circles"))
+    }
+
+    /// Judges the end: its expectations, its lasting, and that nobody touches it any more.
+    fn end(&mut self) {
+        {
+            let bench = self.bench.borrow();
+            let rollout = bench.rollout();
+            self.violations.extend(ends::judge(&bench.cluster, rollout, bench.checker.counts()));
+            if self.faults == Faults::default() {
+                self.violations.extend(self.story.judge_end(&bench));
+            }
+        }
+        let writes = self.bench.borrow().checker.writes();
+        for attempt in ["decided again", "started again", "started once more"] {
+            if attempt == "decided again" {
+                self.shell.wake_all(self.now);
+                self.is_stirred = true;
+            } else {
+                self.restart();
+            }
+            while matches!(self.take_turn(), Ok(true)) {}
+            let more = self.bench.borrow().checker.writes() - writes;
+            if more > 0 {
+                let numbers = format!("{more} writes when {attempt}, expected none");
+                self.violations.push(self.at_end("I-10", numbers));
+                return;
+            }
+        }
+    }
+
+    /// One step of one actor. False if nobody can take one now.
+    fn take_turn(&mut self) -> Result<bool, Violation> {
+        let turn = match &self.chance {
+            None => self.first_turn(),
+            Some(_) => self.drawn_turn(),
+        };
+        match turn {
+            None => return Ok(false),
+            Some(Turn::Worker(actor)) => {
+                let mut bench = self.bench.borrow_mut();
+                bench.cluster.step(actor, self.now);
+                bench.judge();
+                bench.trace.note(self.now, Record::Worked(worker_name(actor)));
+            }
+            Some(Turn::Watch(at)) => self.show(at),
+            Some(Turn::Decide) => self.decide(),
+            Some(Turn::Flight(at)) => self.fly(at),
+            Some(Turn::Person) => self.story.act(&self.bench)?,
+        }
+        if self.bench.borrow().has_crashed {
+            self.restart();
+        }
+        Ok(true)
+    }
+
+    /// The fixed order: workers, watches, reconciles; the person when all are at rest.
+    fn first_turn(&mut self) -> Option<Turn> {
+        if let Some(actor) = self.bench.borrow().cluster.runnable(self.now).next() {
+            return Some(Turn::Worker(actor));
+        }
+        if let Some(at) = self.ready_feeds().next() {
+            return Some(Turn::Watch(at));
+        }
+        if !self.flights.is_empty() {
+            return Some(Turn::Flight(0));
+        }
+        if self.is_stirred {
+            return Some(Turn::Decide);
+        }
+        self.story.is_ready(&self.bench.borrow(), self.now).then_some(Turn::Person)
+    }
+
+    /// The seed picks one of those who can take a step.
+    fn drawn_turn(&mut self) -> Option<Turn> {
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.clear();
+        turns.extend(self.bench.borrow().cluster.runnable(self.now).map(Turn::Worker));
+        turns.extend(self.ready_feeds().map(Turn::Watch));
+        turns.extend((0..self.flights.len()).map(Turn::Flight));
+        if self.is_stirred {
+            turns.push(Turn::Decide);
+        }
+        if self.story.is_ready(&self.bench.borrow(), self.now) {
+            turns.push(Turn::Person);
+        }
+        let turn = self.chance.as_mut().and_then(|chance| chance.pick(&turns));
+        self.turns = turns;
+        turn
+    }
+
+    /// Takes the next work out of the shell, and what it wants to tell.
+    fn decide(&mut self) {
+        let work = self.shell.next_work(self.now);
+        self.tell();
+        let door = SimDoor(Rc::clone(&self.bench));
+        match work {
+            None => self.is_stirred = false,
+            Some(Work::Act(job)) => {
+                let mut bench = self.bench.borrow_mut();
+                bench.checker.decided();
+                let record = Record::Decided(job.changes.len(), job.status.is_some());
+                bench.trace.note(self.now, record);
+                let flight = async move { act(&door, job).await };
+                self.flights.push(Flight::Act(Box::pin(flight)));
+            }
+            Some(Work::Read(read)) => {
+                let flight = async move {
+                    let reply = door.read(&read.target).await;
+                    (read, reply)
+                };
+                self.flights.push(Flight::Read(Box::pin(flight)));
+            }
+        }
+    }
+
+    /// Lets one work take one step; what it has learned goes back into the shell.
+    fn fly(&mut self, at: usize) {
+        let mut context = Context::from_waker(Waker::noop());
+        let is_done = match &mut self.flights[at] {
+            Flight::Act(future) => match future.as_mut().poll(&mut context) {
+                Poll::Pending => false,
+                Poll::Ready(acted) => {
+                    self.shell.learn(acted, self.now);
+                    true
+                }
+            },
+            Flight::Read(future) => match future.as_mut().poll(&mut context) {
+                Poll::Pending => false,
+                Poll::Ready((read, reply)) => {
+                    self.shell.learn_read(read, reply, self.now);
+                    true
+                }
+            },
+        };
+        if is_done {
+            drop(self.flights.remove(at));
+            self.is_stirred = true;
+            self.tell();
+        }
+    }
+
+    /// Notes what the shell wants to post and to say.
+    fn tell(&mut self) {
+        let mut bench = self.bench.borrow_mut();
+        for outgoing in self.shell.take_events() {
+            let event = outgoing.event;
+            let record = Record::Told(event.reason.into_owned(), event.message);
+            bench.trace.note(self.now, record);
+        }
+        for alarm in self.shell.take_alarms() {
+            bench.trace.note(self.now, Record::Alarm(format!("{alarm:?}")));
+        }
+    }
+
+    /// The controller dies with all it knows; another one starts.
+    fn restart(&mut self) {
+        self.flights.clear();
+        self.shell = Shell::default();
+        self.feeds = watches::feeds(self.prepared.rollout);
+        self.is_stirred = true;
+        let mut bench = self.bench.borrow_mut();
+        bench.has_crashed = false;
+        bench.checker.restarted();
+        bench.trace.note(self.now, Record::Restarted);
+    }
+
+    /// The earliest moment at which somebody can take a step again.
+    fn next_moment(&self) -> Option<Timestamp> {
+        let bench = self.bench.borrow();
+        let moments = [self.shell.next_due(), bench.cluster.next_due(), self.story.next_due()];
+        let feeds = self.feeds.iter().filter_map(Feed::next_due);
+        moments.into_iter().flatten().chain(feeds).filter(|moment| self.now < *moment).min()
+    }
+
+    fn move_to(&mut self, moment: Timestamp) {
+        self.now = moment;
+        self.bench.borrow_mut().now = moment;
+        self.is_stirred = true;
+    }
+
+    fn stuck(&self, why: &str) -> Violation {
+        self.at_end("I-12", format!("{why}: {}", self.story.standing(&self.bench.borrow())))
+    }
+
+    fn at_end(&self, invariant: &'static str, numbers: String) -> Violation {
+        let object = self.prepared.name.to_string();
+        Violation { invariant, write: "the end".to_owned(), object, numbers }
+    }
+}
+
+fn worker_name(actor: Actor) -> &'static str {
+    match actor {
+        Actor::ReplicaSets => "ReplicaSet controller",
+        Actor::Pods => "kubelet",
+        Actor::Garbage => "garbage collector",
+        Actor::Namespaces => "namespace controller",
+    }
+}

@@ -1,0 +1,151 @@
+//! How far has the story been told, and what must be seen on the way?
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::checks::Violation;
+use crate::door::{Bench, sight};
+use crate::ends::{revisions, sets};
+use crate::scenario::{Scenario, Step};
+use crate::sight::project;
+
+/// Counts may be written a second late; what is not seen after this time is not coming.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
+/// A story being told.
+pub(super) struct Story {
+    scenario: Arc<Scenario>,
+    start: Timestamp,
+    /// The step that comes next.
+    next: usize,
+    /// Faults move things: then only the order of the story counts, not what is seen on the way.
+    is_free: bool,
+    /// Since when the next step's condition has held without its expectation.
+    held_since: Option<Timestamp>,
+    /// The version of the Rollout that was last found not to stand as the next step wants.
+    refused: u64,
+}
+
+impl Story {
+    pub(super) fn new(scenario: Arc<Scenario>, start: Timestamp, is_free: bool) -> Self {
+        Story { scenario, start, next: 0, is_free, held_since: None, refused: 0 }
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.step().is_none()
+    }
+
+    /// When the next step can come although nothing happens.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        let at = self.step()?.at.map(|at| self.start + at);
+        let patience = self.held_since.map(|since| since + PATIENCE);
+        at.into_iter().chain(patience).min()
+    }
+
+    /// Can the next step be taken now?
+    pub(super) fn is_ready(&mut self, bench: &Bench, now: Timestamp) -> bool {
+        let Some(step) = self.scenario.steps.get(self.next) else { return false };
+        if step.at.is_some_and(|at| now < self.start + at) {
+            return false;
+        }
+        let Some(rollout) = bench.rollout() else {
+            return step.when.is_none() && step.expect.is_none();
+        };
+        let is_known = self.refused == rollout.version;
+        if is_known && self.held_since.is_none() {
+            return false;
+        }
+        if step.when.as_ref().is_some_and(|when| !when.holds(&sight(rollout))) {
+            self.refused = rollout.version;
+            self.held_since = None;
+            return false;
+        }
+        if self.is_free {
+            return true;
+        }
+        let since = *self.held_since.get_or_insert(now);
+        // Out of patience: taking the step tells what was seen instead.
+        is_seen(step, bench) || since + PATIENCE <= now
+    }
+
+    /// Takes the next step.
+    pub(super) fn act(&mut self, bench: &Rc<RefCell<Bench>>) -> Result<(), Violation> {
+        let scenario = Arc::clone(&self.scenario);
+        let Some(step) = scenario.steps.get(self.next) else { return Ok(()) };
+        let mut bench = bench.borrow_mut();
+        if !self.is_free && !is_seen(step, &bench) {
+            let expected = step.expect.as_ref().unwrap_or(&Value::Null);
+            return Err(self.unexpected("expect", differences(&projection(&bench), expected)));
+        }
+        if let Some(action) = &step.r#do {
+            let done = bench.perform(action);
+            done.map_err(|error| self.unexpected("do", format!("{action:?} is refused: {error}")))?;
+        }
+        self.next += 1;
+        (self.held_since, self.refused) = (None, 0);
+        Ok(())
+    }
+
+    /// What is wrong with the end, by the story's own words.
+    pub(super) fn judge_end(&self, bench: &Bench) -> Option<Violation> {
+        let end = &self.scenario.end;
+        let seen = projection(bench);
+        if seen != end.expect {
+            return Some(self.unexpected("end", differences(&seen, &end.expect)));
+        }
+        let ending =
+            crate::ends::Ending::of(&bench.cluster, bench.rollout(), bench.checker.counts());
+        let sizes: BTreeMap<i64, i64> =
+            ending.sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
+        (sizes != end.sizes)
+            .then(|| self.unexpected("end", format!("sizes {sizes:?}, expected {:?}", end.sizes)))
+    }
+
+    /// Where the story stands, for somebody who wants to know why it does not go on.
+    pub(super) fn standing(&self, bench: &Bench) -> String {
+        let what = match self.step() {
+            None => "the story is told".to_owned(),
+            Some(step) => format!("step {} waits for {:?}", self.next + 1, step.when),
+        };
+        format!("{what}; the rollout stands at {}", projection(bench))
+    }
+
+    fn step(&self) -> Option<&Step> {
+        self.scenario.steps.get(self.next)
+    }
+
+    fn unexpected(&self, what: &str, numbers: String) -> Violation {
+        Violation {
+            invariant: "the story",
+            write: format!("step {} ({what})", self.next + 1),
+            object: self.scenario.rollout_name().to_owned(),
+            numbers,
+        }
+    }
+}
+
+fn is_seen(step: &Step, bench: &Bench) -> bool {
+    step.expect.as_ref().is_none_or(|expected| projection(bench) == *expected)
+}
+
+fn projection(bench: &Bench) -> Value {
+    let sets = sets(&bench.cluster);
+    bench.rollout().map_or(Value::Null, |rollout| project(&rollout.status, &revisions(&sets)))
+}
+
+/// The fields in which two projections differ.
+pub(crate) fn differences(seen: &Value, expected: &Value) -> String {
+    let none = serde_json::Map::new();
+    let (ours, theirs) = (seen.as_object().unwrap_or(&none), expected.as_object().unwrap_or(&none));
+    let fields = ours.keys().chain(theirs.keys().filter(|field| !ours.contains_key(*field)));
+    let text = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+    let lines = fields.filter(|field| ours.get(*field) != theirs.get(*field)).map(|field| {
+        format!("{field}: {} instead of {}", text(ours.get(field)), text(theirs.get(field)))
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,147 @@
+//! What has each watch shown to the controller so far, and what does chance do to it?
+
+use std::sync::Arc;
+
+use gradus_controller::shell::Seen;
+use gradus_engine::decision::Kind;
+use gradus_engine::kinds;
+use gradus_simkube::Change;
+use gradus_simkube::kinds::KindId;
+use jiff::{SignedDuration, Timestamp};
+
+use super::Run;
+use crate::door::frame;
+use crate::trace::Record;
+
+/// The watch of one kind.
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    kind: Kind,
+    id: KindId,
+    name: &'static str,
+    /// The version it has come to.
+    version: u64,
+    /// A list is due at this moment.
+    list_at: Option<Timestamp>,
+    /// It says nothing before this moment.
+    silent_until: Option<Timestamp>,
+    /// Lists at once: the watch has just begun.
+    is_new: bool,
+}
+
+/// The watches of a controller that has just started.
+pub(super) fn feeds(rollout: KindId) -> Vec<Feed> {
+    let feed = |kind: Kind, id: KindId, name: &'static str| Feed {
+        kind,
+        id,
+        name,
+        version: 0,
+        list_at: None,
+        silent_until: None,
+        is_new: true,
+    };
+    vec![
+        feed(kinds::ROLLOUT, rollout, "Rollouts"),
+        feed(kinds::REPLICA_SET, KindId::REPLICA_SET, "ReplicaSets"),
+    ]
+}
+
+impl Feed {
+    /// When it can speak again although nothing happens.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        [self.list_at, self.silent_until].into_iter().flatten().min()
+    }
+}
+
+impl Run<'_> {
+    /// The watches that have something to show now.
+    pub(super) fn ready_feeds(&self) -> impl Iterator<Item = usize> {
+        let bench = self.bench.borrow();
+        let is_ready = |feed: &Feed| {
+            if feed.is_new || feed.list_at.is_some_and(|at| at <= self.now) {
+                return true;
+            }
+            let is_silent = feed.silent_until.is_some_and(|until| self.now < until);
+            let mut news = bench.cluster.events_after(feed.id, feed.version).ok();
+            !is_silent && news.as_mut().is_some_and(|news| news.next().is_some())
+        };
+        let ready: [bool; 2] = std::array::from_fn(|at| is_ready(&self.feeds[at]));
+        (0..2).filter(move |at| ready[*at])
+    }
+
+    /// Shows one event of a watch, or a whole list.
+    pub(super) fn show(&mut self, at: usize) {
+        let feed = &self.feeds[at];
+        if feed.is_new || feed.list_at.is_some_and(|list_at| list_at <= self.now) {
+            self.list(at);
+            return;
+        }
+        let mut bench = self.bench.borrow_mut();
+        let news = bench.cluster.events_after(feed.id, feed.version).ok();
+        let Some(event) = news.and_then(|mut news| news.next().cloned()) else { return };
+        let (name, version) = (Arc::clone(&event.object.meta.name), event.object.version);
+        let fate = self.chance.as_mut().map_or(Fate::Plain, |chance| {
+            if chance.percent(self.faults.late_percent) {
+                Fate::Late(SignedDuration::from_millis(1 << chance.below(15)))
+            } else if chance.percent(self.faults.lost_percent) {
+                Fate::Lost(SignedDuration::from_secs(1 + chance.below(60).cast_signed()))
+            } else if chance.percent(self.faults.twice_percent) {
+                Fate::Twice
+            } else {
+                Fate::Plain
+            }
+        });
+        let feed = &mut self.feeds[at];
+        let times = match fate {
+            Fate::Late(silence) if feed.silent_until.is_none_or(|until| until < self.now) => {
+                feed.silent_until = Some(self.now + silence);
+                return;
+            }
+            Fate::Lost(until) => {
+                feed.version = version;
+                feed.list_at = feed.list_at.or(Some(self.now + until));
+                bench.trace.note(self.now, Record::Lost(name, version));
+                return;
+            }
+            Fate::Twice => 2,
+            Fate::Plain | Fate::Late(_) => 1,
+        };
+        feed.version = version;
+        bench.trace.note(self.now, Record::Shown(name, version));
+        bench.checker.shown(&event.object);
+        drop(bench);
+        for _ in 0..times {
+            let frame = frame(&event.object);
+            let seen = match event.change {
+                Change::Added | Change::Modified => Seen::Apply(frame),
+                Change::Deleted => Seen::Delete(frame),
+            };
+            self.shell.observe(&self.feeds[at].kind, seen, self.now);
+        }
+        self.is_stirred = true;
+    }
+
+    fn list(&mut self, at: usize) {
+        let mut bench = self.bench.borrow_mut();
+        let feed = &mut self.feeds[at];
+        let objects: Vec<_> = bench.cluster.list(feed.id, "").cloned().collect();
+        feed.version = bench.cluster.version();
+        (feed.list_at, feed.is_new) = (None, false);
+        bench.trace.note(self.now, Record::Listed(feed.name));
+        self.shell.observe(&feed.kind, Seen::Init, self.now);
+        for object in objects {
+            bench.checker.shown(&object);
+            self.shell.observe(&feed.kind, Seen::InitApply(frame(&object)), self.now);
+        }
+        self.shell.observe(&feed.kind, Seen::InitDone, self.now);
+        self.is_stirred = true;
+    }
+}
+
+/// What becomes of one event.
+enum Fate {
+    Plain,
+    Late(SignedDuration),
+    Lost(SignedDuration),
+    Twice,
+}

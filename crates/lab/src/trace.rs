@@ -1,0 +1,164 @@
+//! What happened in a run, in which order and when? A running hash for comparing, and records that
+//! can be printed when they are asked for.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::faults::Fault;
+
+/// What happened, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    hash: u64,
+    count: usize,
+    records: Option<Vec<(Timestamp, Record)>>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Record {
+    /// A worker of the cluster has handled an object.
+    Worked(&'static str),
+    /// The watch has shown a version of an object to the controller.
+    Shown(Arc<str>, u64),
+    /// The watch has lost an event; a list will show it.
+    Lost(Arc<str>, u64),
+    /// The controller has listed a kind.
+    Listed(&'static str),
+    /// The controller has decided: so many changes, and whether a status.
+    Decided(usize, bool),
+    /// A write of ours was done and made this version.
+    Wrote(&'static str, Arc<str>, u64),
+    /// A write of ours was refused.
+    Refused(&'static str, Arc<str>, String),
+    /// The controller has read an object.
+    Read(Arc<str>),
+    /// The controller has told of an Event.
+    Told(String, String),
+    /// The controller wants the operator to hear something.
+    Alarm(String),
+    /// A fault has struck a write of ours.
+    Struck(Fault),
+    /// The controller has started anew.
+    Restarted,
+    /// A person has done what this step of the story says.
+    Acted(String),
+}
+
+impl Trace {
+    /// An empty trace that keeps its hash alone.
+    pub fn hashed() -> Self {
+        Trace { hash: FNV_OFFSET, count: 0, records: None }
+    }
+
+    /// An empty trace that keeps everything.
+    pub fn printable() -> Self {
+        Trace { records: Some(Vec::new()), ..Trace::hashed() }
+    }
+
+    /// Adds what has happened at `now`.
+    pub fn note(&mut self, now: Timestamp, record: Record) {
+        let mut hasher = Fnv(self.hash);
+        now.as_nanosecond().hash(&mut hasher);
+        record.hash(&mut hasher);
+        self.hash = hasher.0;
+        self.count += 1;
+        if let Some(records) = &mut self.records {
+            records.push((now, record));
+        }
+    }
+
+    /// A number that is the same for equal traces.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many things have happened.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Everything that was kept.
+    pub fn records(&self) -> &[(Timestamp, Record)] {
+        self.records.as_deref().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (now, record) in self.records() {
+            writeln!(f, "{now} {record}")?;
+        }
+        write!(f, "{} records, hash {:016x}", self.count, self.hash)
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Record::Worked(who) => write!(f, "cluster: {who}"),
+            Record::Shown(name, version) => write!(f, "watch: {name} at {version}"),
+            Record::Lost(name, version) => write!(f, "watch: {name} at {version} is lost"),
+            Record::Listed(kind) => write!(f, "watch: {kind} listed"),
+            Record::Decided(changes, status) => {
+                write!(f, "controller: decided {changes} changes, status: {status}")
+            }
+            Record::Wrote(verb, name, version) => {
+                write!(f, "controller: {verb} {name}, now at {version}")
+            }
+            Record::Refused(verb, name, message) => {
+                write!(f, "controller: {verb} {name} refused: {message}")
+            }
+            Record::Read(name) => write!(f, "controller: reads {name}"),
+            Record::Told(reason, message) => write!(f, "event: {reason}: {message}"),
+            Record::Alarm(text) => write!(f, "alarm: {text}"),
+            Record::Struck(fault) => write!(f, "fault: {fault:?}"),
+            Record::Restarted => write!(f, "controller: starts"),
+            Record::Acted(action) => write!(f, "person: {action}"),
+        }
+    }
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// FNV-1a: the same on every machine and in every release, which the standard hasher is not.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_time_and_content_all_count() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let trace = |records: &[(i64, Record)]| {
+            let mut trace = Trace::hashed();
+            for (second, record) in records {
+                trace.note(at(*second), record.clone());
+            }
+            trace.hash()
+        };
+        let (a, b) = (Record::Restarted, Record::Worked("pods"));
+        let plain = trace(&[(1, a.clone()), (2, b.clone())]);
+        assert_eq!(plain, trace(&[(1, a.clone()), (2, b.clone())]));
+        assert_ne!(plain, trace(&[(1, b.clone()), (2, a.clone())]), "order");
+        assert_ne!(plain, trace(&[(1, a.clone()), (3, b)]), "time");
+        assert_ne!(plain, trace(&[(1, a), (2, Record::Worked("sets"))]), "content");
+    }
+}
