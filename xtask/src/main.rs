@@ -52,7 +52,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "conformance",
-        arguments: "",
+        arguments: "[--record]",
         help: "compare the embedded cluster with a real API server",
         run: conformance::run,
     },
@@ -97,8 +97,12 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match (task.run)(rest) {
-        Ok(summary) if summary.failed == 0 => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+        Ok(summary) => {
+            if summary != Summary::default() {
+                println!("{summary}");
+            }
+            ExitCode::from(u8::from(summary.failed != 0))
+        }
         Err(error) => {
             eprintln!("cargo xtask {name}: {error}");
             ExitCode::FAILURE

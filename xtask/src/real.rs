@@ -61,7 +61,6 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
         } else {
             undisturbed(&stage, &stories).await?
         };
-        println!("{summary}");
         if wish.keep {
             keep(&stage).await;
         }

@@ -25,7 +25,7 @@ const STAGES: [Stage; 6] = [
     Stage { name: "real control plane", run: real::check },
 ];
 
-/// Runs every stage, also after one has failed; the last line is the sum.
+/// Runs every stage, also after one has failed.
 pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
     let mut total = Summary::default();
     for Stage { name, run } in &STAGES {
@@ -34,7 +34,6 @@ pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
         println!("{name:<20}{:>6} s  {summary}{note}", began.elapsed().as_secs());
         total += summary;
     }
-    println!("{total}");
     Ok(total)
 }
 
