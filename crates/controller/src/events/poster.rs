@@ -4,7 +4,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Outbox, Posting, kind_name};
+use super::{Outbox, Posting};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
 use crate::shell::Outgoing;
@@ -38,7 +38,7 @@ pub async fn post_events<C: Cluster>(
         let due = outbox.next_due().filter(|_| posting.len() < AT_ONCE);
         tokio::select! {
             outgoing = inbox.recv(), if is_open => match outgoing {
-                Some(outgoing) => take_in(&mut outbox, outgoing, &metrics),
+                Some(outgoing) => metrics.events_dropped(outbox.push(outgoing)),
                 None => is_open = false,
             },
             Some((done, outcome)) = posting.next() => {
@@ -64,17 +64,4 @@ pub async fn post_events<C: Cluster>(
 async fn post<C: Cluster>(cluster: &C, posting: Posting) -> (Posting, Result<(), WriteError>) {
     let outcome = cluster.post(&posting.event).await;
     (posting, outcome)
-}
-
-fn take_in(outbox: &mut Outbox, outgoing: Outgoing, metrics: &Metrics) {
-    let event = &outgoing.event;
-    let about = &event.about;
-    if about.kind.plural == "rollouts" {
-        let kind = kind_name(event.kind);
-        metrics.event(&about.namespace, &about.name, kind, &event.reason);
-    }
-    let given_up = outbox.push(outgoing);
-    if given_up > 0 {
-        metrics.events_dropped(given_up);
-    }
 }

@@ -320,9 +320,7 @@ async fn the_poster_ends_when_all_is_posted() {
     drop(sender);
     post_events(cluster.clone(), Clock::starting_at(at(0)), inbox, metrics.clone()).await;
     assert_eq!(*cluster.posted.lock().unwrap(), ["1", "2", "3"]);
-    let text = metrics.text(at(0));
-    assert!(text.contains("rollout_events_total{name=\"web\",namespace=\"shop\","), "{text}");
-    assert!(text.contains("gradus_events_dropped_total 0"), "{text}");
+    assert!(metrics.text(at(0)).contains("gradus_events_dropped_total 0"));
 }
 
 #[tokio::test(start_paused = true)]
