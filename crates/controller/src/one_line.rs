@@ -7,6 +7,10 @@ const LONGEST: usize = 1_000;
 
 /// The error and its causes, joined by colons.
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
+    // The client's own layer only says that there is something below it.
+    if let (Some(kube::Error::Service(_)), Some(cause)) = (error.downcast_ref(), error.source()) {
+        return one_line(cause);
+    }
     let mut text = flat(&error.to_string());
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, WriteError};
 use crate::health::{Health, WorldRequest};
 use crate::shell::{Alarm, Outgoing, Read, Seen, Shell, Work};
 use crate::telemetry::Metrics;
-use crate::watch::{Failed, Selection, watch};
+use crate::watch::{Failed, Outage, Selection, watch};
 use crate::watched::{Key, Watched};
 
 /// How often held objects are looked at, for the metric and the one log line.
@@ -115,13 +115,14 @@ type Watches = SelectAll<futures::stream::BoxStream<'static, (Kind, Result<Seen,
 
 fn start_watches<W: Watched>(client: &Client, settings: &Settings) -> Watches {
     let mut all = SelectAll::new();
+    let outage = Outage::default();
     for wanted in W::watches(&settings.instance_id) {
         let selection = Selection {
             kind: wanted.kind.clone(),
             namespace: settings.namespace.clone(),
             label_selector: wanted.labels,
         };
-        let stream = watch(client.clone(), selection);
+        let stream = watch(client.clone(), selection, &outage);
         all.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
     }
     all

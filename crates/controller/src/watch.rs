@@ -1,5 +1,6 @@
 //! What happens to the objects of one kind? A stream of changes that never ends and never lies.
 
+mod outage;
 mod problem;
 
 use std::borrow::Cow;
@@ -17,7 +18,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::shell::Seen;
 use crate::tolerant::Tolerant;
-use problem::{Problem, Step};
+pub use outage::Outage;
+use problem::{Problem, Scope, Step};
 
 #[cfg(test)]
 mod tests;
@@ -60,12 +62,14 @@ const PAGE: u32 = 500;
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long to wait after a failure, at first and at most.
-const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// Watches the objects of a selection. Failures are logged once per change, recovery once.
+/// Watches the objects of a selection. A failure is logged once, and its end once; one that
+/// concerns the whole server once for all watches that share the outage.
 pub fn watch(
     client: Client,
     selection: Selection,
+    outage: &Outage,
 ) -> impl Stream<Item = Result<Seen, Failed>> + Send + 'static {
     let watch = Watch {
         source: Source { client, selection },
@@ -73,7 +77,9 @@ pub fn watch(
         listing: true,
         wait: TRY_AGAIN.0,
         pause: None,
-        problem: Problem::default(),
+        has_failed: false,
+        said: None,
+        outage: outage.clone(),
     };
     stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) })
 }
@@ -107,34 +113,42 @@ struct Watch {
     wait: Duration,
     /// Wait so long before the next try.
     pause: Option<Duration>,
-    problem: Problem,
+    /// Since something was seen last.
+    has_failed: bool,
+    /// The problem of this kind that was logged last.
+    said: Option<String>,
+    outage: Outage,
 }
 
 impl Watch {
     async fn next(&mut self) -> Result<Seen, Failed> {
-        if let Some(pause) = self.pause.take() {
-            tokio::time::sleep(pause).await;
-        }
-        let events = self.events.get_or_insert_with(|| self.source.start());
-        let event = if self.listing {
-            tokio::time::timeout(LIST_LIMIT, events.next()).await.unwrap_or_default()
-        } else {
-            events.next().await
-        };
-        match event {
-            Some(Ok(event)) => Ok(self.seen(event)),
-            Some(Err(error)) => {
-                let (step, failed) = problem::explain(&error, &self.source.selection);
-                Err(self.failed(step, failed))
+        loop {
+            if let Some(pause) = self.pause.take() {
+                tokio::time::sleep(pause).await;
             }
-            None => Err(self.failed(Step::Anew, problem::stalled(&self.source.selection))),
+            let events = self.events.get_or_insert_with(|| self.source.start());
+            let event = if self.listing {
+                tokio::time::timeout(LIST_LIMIT, events.next()).await.unwrap_or_default()
+            } else {
+                events.next().await
+            };
+            let problem = match event {
+                Some(Ok(event)) => return Ok(self.seen(event)),
+                Some(Err(error)) => problem::explain(&error, &self.source.selection),
+                None => problem::stalled(LIST_LIMIT.as_secs()),
+            };
+            let is_worth_telling = problem.scope != Scope::Nobody;
+            let failed = self.failed(problem);
+            if is_worth_telling {
+                return Err(failed);
+            }
         }
     }
 
     fn seen(&mut self, event: Event<Watched>) -> Seen {
-        if !matches!(event, Event::Init) {
-            self.problem.solved(&self.source.selection);
-            self.wait = TRY_AGAIN.0;
+        // A list that begins has shown nothing yet.
+        if self.has_failed && !matches!(event, Event::Init) {
+            self.solved();
         }
         match event {
             Event::Init => {
@@ -151,14 +165,37 @@ impl Watch {
         }
     }
 
-    fn failed(&mut self, step: Step, failed: Failed) -> Failed {
+    fn solved(&mut self) {
+        self.has_failed = false;
+        self.wait = TRY_AGAIN.0;
+        let resource = problem::resource(&self.source.selection);
+        if self.said.take().is_some() {
+            tracing::info!("watching {resource} again");
+        }
+        self.outage.solved(&resource);
+    }
+
+    fn failed(&mut self, problem: Problem) -> Failed {
+        let Problem { step, scope, failed } = problem;
         if step == Step::Anew {
             self.events = None;
             self.listing = true;
         }
-        self.problem.note(&failed);
+        self.has_failed = true;
         self.pause = Some(self.wait);
         self.wait = (self.wait * 2).min(TRY_AGAIN.1);
+        match scope {
+            Scope::Nobody => {}
+            Scope::Kind if self.said.as_ref() == Some(&failed.message) => {}
+            Scope::Kind => {
+                tracing::warn!("{}; trying again", failed.message);
+                self.said = Some(failed.message.clone());
+            }
+            Scope::Server(trouble) => {
+                let resource = problem::resource(&self.source.selection);
+                self.outage.note(resource, trouble, &failed.message);
+            }
+        }
         failed
     }
 }

@@ -1,10 +1,22 @@
-//! What is wrong with a watch, in words that help, and said once?
+//! What is wrong with a watch, in words that help?
 
 use kube::core::Status;
 use kube::runtime::watcher::Error;
 
+use super::outage::Trouble;
 use super::{Cause, Failed, Selection};
 use crate::one_line::one_line;
+
+/// What a failure of the watcher means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// How the watch goes on.
+    pub(super) step: Step,
+    /// Whom it concerns.
+    pub(super) scope: Scope,
+    /// What the caller is told.
+    pub(super) failed: Failed,
+}
 
 /// What the watcher does after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,36 +27,26 @@ pub(super) enum Step {
     Anew,
 }
 
-/// The problem that was told last.
-#[derive(Debug, Default)]
-pub(super) struct Problem(Option<String>);
-
-impl Problem {
-    /// Logs the failure unless it is the one that was logged last.
-    pub(super) fn note(&mut self, failed: &Failed) {
-        if self.0.as_ref() == Some(&failed.message) {
-            return;
-        }
-        tracing::warn!("{}", failed.message);
-        self.0 = Some(failed.message.clone());
-    }
-
-    /// Logs the recovery, if there was a problem.
-    pub(super) fn solved(&mut self, selection: &Selection) {
-        if self.0.take().is_some() {
-            tracing::info!("watching {} again", resource(selection));
-        }
-    }
+/// Whom a failure concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Nobody: it happens to every watch that was away for a while.
+    Nobody,
+    /// This kind alone.
+    Kind,
+    /// All kinds.
+    Server(Trouble),
 }
 
-/// A list that does not move.
-pub(super) fn stalled(selection: &Selection) -> Failed {
-    let message = format!("cannot watch {}: the list stopped; trying again", resource(selection));
-    Failed { cause: Cause::Away, message }
+/// A list that does not move for so many seconds.
+pub(super) fn stalled(seconds: u64) -> Problem {
+    let message = format!("cannot reach the API server: no answer within {seconds} s");
+    let failed = Failed { cause: Cause::Away, message };
+    Problem { step: Step::Anew, scope: Scope::Server(Trouble::Unreachable), failed }
 }
 
 /// What a failure means and how it is said.
-pub(super) fn explain(error: &Error, selection: &Selection) -> (Step, Failed) {
+pub(super) fn explain(error: &Error, selection: &Selection) -> Problem {
     let (verb, status) = match error {
         Error::InitialListFailed(kube::Error::Api(status)) => ("list", Some(&**status)),
         Error::WatchStartFailed(kube::Error::Api(status))
@@ -55,47 +57,51 @@ pub(super) fn explain(error: &Error, selection: &Selection) -> (Step, Failed) {
             ("watch", None)
         }
     };
-    let code = status.map_or(0, |status| status.code);
-    // 410: the version is too old. 504: the version is newer than the server's own, which is so
-    // for good after its store was restored. A watch that fails to start for another reason must
-    // not cost a list. A 404 or 403 can only be cured from outside; the list will show it.
-    let step = match error {
-        Error::WatchStartFailed(_) if matches!(code, 403 | 404 | 410 | 504) => Step::Anew,
+    let code = status.map(|status| status.code);
+    // 410: the version is too old. 504: it is newer than the server's own, which is so for good
+    // after its store was restored. 403 and 404 are cured from outside; the list shows it. For
+    // any other reason a watch that does not start must not cost a list.
+    let step = match (error, code) {
+        (Error::WatchStartFailed(_), Some(403 | 404 | 410 | 504)) => Step::Anew,
         _ => Step::On,
     };
-    (step, Failed { cause: cause(code), message: words(verb, code, status, error, selection) })
+    let message = words(verb, status, error, selection);
+    Problem { step, scope: scope(code), failed: Failed { cause: cause(code), message } }
 }
 
-fn cause(code: u16) -> Cause {
+fn scope(code: Option<u16>) -> Scope {
     match code {
-        404 => Cause::NoSuchKind,
-        403 => Cause::Forbidden,
+        None => Scope::Server(Trouble::Unreachable),
+        Some(401) => Scope::Server(Trouble::Unauthorized),
+        Some(410) => Scope::Nobody,
+        Some(_) => Scope::Kind,
+    }
+}
+
+fn cause(code: Option<u16>) -> Cause {
+    match code {
+        Some(404) => Cause::NoSuchKind,
+        Some(403) => Cause::Forbidden,
         _ => Cause::Away,
     }
 }
 
-fn words(
-    verb: &str,
-    code: u16,
-    status: Option<&Status>,
-    error: &Error,
-    selection: &Selection,
-) -> String {
+fn words(verb: &str, status: Option<&Status>, error: &Error, selection: &Selection) -> String {
     let resource = resource(selection);
-    let said = status.map(|status| status.message.trim()).filter(|said| !said.is_empty());
-    match (code, said) {
-        (404, _) => format!(
-            "the cluster has no {resource}: install the CRD (kubectl apply -f manifests/crds/); \
-             trying again"
+    let Some(status) = status else {
+        return format!("cannot reach the API server: {}", cause_of(error));
+    };
+    let said = match status.message.trim() {
+        "" => "no explanation",
+        said => said,
+    };
+    match status.code {
+        404 => format!(
+            "the cluster has no {resource}: install the CRD (kubectl apply -f manifests/crds/)"
         ),
-        (403, said) => format!(
-            "no permission to {verb} {resource}{}: {}",
-            place(selection),
-            said.unwrap_or("forbidden")
-        ),
-        (401, _) => format!("cannot {verb} {resource}: the server does not accept our token"),
-        (_, Some(said)) => format!("cannot {verb} {resource}: {said}"),
-        (_, None) => format!("cannot {verb} {resource}: {}", cause_of(error)),
+        403 => format!("no permission to {verb} {resource}{}: {said}", place(selection)),
+        401 => "the API server does not accept our token".to_owned(),
+        code => format!("cannot {verb} {resource}: the server answered {code}: {said}"),
     }
 }
 
@@ -109,7 +115,8 @@ fn cause_of(error: &Error) -> String {
     }
 }
 
-fn resource(selection: &Selection) -> String {
+/// The resource as permissions name it.
+pub(super) fn resource(selection: &Selection) -> String {
     let kind = &selection.kind;
     if kind.group.is_empty() {
         return kind.plural.to_string();

@@ -111,7 +111,7 @@ async fn a_list_of_two_pages_is_followed_by_changes() {
         label_selector: Some("!argo-rollouts.argoproj.io/controller-instance-id".into()),
         ..selection()
     };
-    let seen = words(watch(client, selection), 6).await;
+    let seen = words(watch(client, selection, &Outage::default()), 6).await;
     assert_eq!(seen, ["init", "has a", "has b", "done", "apply c", "delete a"]);
     let lines = lines.lock().unwrap();
     let path = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts?";
@@ -128,7 +128,7 @@ async fn an_object_of_odd_shape_does_not_stop_the_others() {
     odd["object"]["spec"] = json!("nothing");
     let (client, _) =
         scripted(vec![list(&[], None), Reply::Open(vec![odd, change("ADDED", "b", 12)])]);
-    let seen = words(watch(client, selection()), 4).await;
+    let seen = words(watch(client, selection(), &Outage::default()), 4).await;
     assert_eq!(seen, ["init", "done", "apply odd", "apply b"]);
 }
 
@@ -138,9 +138,9 @@ async fn a_missing_kind_is_named_and_found_once_it_is_there() {
         Reply::Answer(404, vec![json!("404 page not found")]),
         list(&[object("a", 1)], None),
     ]);
-    let seen = words(watch(client, selection()), 5).await;
+    let seen = words(watch(client, selection(), &Outage::default()), 5).await;
     let message = "the cluster has no rollouts.argoproj.io: install the CRD \
-                   (kubectl apply -f manifests/crds/); trying again";
+                   (kubectl apply -f manifests/crds/)";
     assert_eq!(seen, ["init", message, "init", "has a", "done"]);
 }
 
@@ -148,7 +148,7 @@ async fn a_missing_kind_is_named_and_found_once_it_is_there() {
 async fn a_missing_permission_is_named_with_verb_and_resource() {
     let said = r#"rollouts.argoproj.io is forbidden: User "gradus" cannot list resource"#;
     let (client, _) = scripted(vec![refusal(403, "Forbidden", said)]);
-    let mut stream = Box::pin(watch(client, selection()).skip(1));
+    let mut stream = Box::pin(watch(client, selection(), &Outage::default()).skip(1));
     let failed = stream.next().await.unwrap().unwrap_err();
     assert_eq!(failed.cause, Cause::Forbidden);
     let start = "no permission to list rollouts.argoproj.io in all namespaces: ";
@@ -163,9 +163,9 @@ async fn a_broken_watch_goes_on_where_it_was() {
         Reply::Refuse,
         Reply::Open(vec![change("ADDED", "b", 16)]),
     ]);
-    let seen = words(watch(client, selection()), 5).await;
+    let seen = words(watch(client, selection(), &Outage::default()), 5).await;
     assert_eq!(seen[..3], ["init", "done", "apply a"]);
-    assert!(seen[3].starts_with("cannot watch rollouts.argoproj.io: "), "{}", seen[3]);
+    assert!(seen[3].starts_with("cannot reach the API server: "), "{}", seen[3]);
     assert_eq!(seen[4], "apply b");
     assert!(lines.lock().unwrap()[3].contains("resourceVersion=15"));
 }
@@ -185,16 +185,17 @@ async fn a_version_the_server_does_not_have_costs_a_new_list() {
     ];
     for (what, reply) in cases {
         let (client, _) = scripted(vec![list(&[], None), reply, list(&[object("a", 1)], None)]);
-        let seen = words(watch(client, selection()), 6).await;
-        assert_eq!(seen[3..], ["init", "has a", "done"], "{what}: {seen:?}");
+        let watch = watch(client, selection(), &Outage::default());
+        let seen = words(watch.filter(|seen| std::future::ready(seen.is_ok())), 5).await;
+        assert_eq!(seen[2..], ["init", "has a", "done"], "{what}: {seen:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_hangs_is_begun_anew() {
     let (client, lines) = scripted(vec![Reply::Hang, list(&[object("a", 1)], None)]);
-    let seen = words(watch(client, selection()), 5).await;
-    let message = "cannot watch rollouts.argoproj.io: the list stopped; trying again";
+    let seen = words(watch(client, selection(), &Outage::default()), 5).await;
+    let message = "cannot reach the API server: no answer within 60 s";
     assert_eq!(seen, ["init", message, "init", "has a", "done"]);
     assert_eq!(lines.lock().unwrap().len(), 2);
 }
@@ -202,13 +203,13 @@ async fn a_list_that_hangs_is_begun_anew() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_away_for_a_minute_is_found_soon_after() {
     let start = tokio::time::Instant::now();
-    let mut replies: Vec<_> = (0..11).map(|_| Reply::Refuse).collect();
+    let mut replies: Vec<_> = (0..16).map(|_| Reply::Refuse).collect();
     replies.push(list(&[], None));
     let (client, _) = scripted(replies);
-    let seen = words(watch(client, selection()), 11 * 2 + 2).await;
+    let seen = words(watch(client, selection(), &Outage::default()), 16 * 2 + 2).await;
     assert_eq!(seen.last().unwrap(), "done");
     let passed = start.elapsed().as_secs();
-    assert!((55..65).contains(&passed), "eleven tries take a minute, not {passed} s");
+    assert!((55..65).contains(&passed), "sixteen tries take a minute, not {passed} s");
 }
 
 /// Keeps log lines.
@@ -251,13 +252,49 @@ async fn a_failure_is_logged_once_and_its_end_once() {
     let guard = tracing::subscriber::set_default(log.clone());
     let refused = || refusal(403, "Forbidden", "no");
     let (client, _) = scripted(vec![refused(), refused(), refused(), list(&[], None)]);
-    words(watch(client, selection()), 8).await;
+    words(watch(client, selection(), &Outage::default()), 8).await;
     drop(guard);
     assert_eq!(
         *log.0.lock().unwrap(),
         [
-            "no permission to list rollouts.argoproj.io in all namespaces: no",
+            "no permission to list rollouts.argoproj.io in all namespaces: no; trying again",
             "watching rollouts.argoproj.io again",
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_logged_once_for_all_kinds() {
+    let log = Log::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    let outage = Outage::default();
+    let kinds = [ROLLOUT, Kind::new("apps", "v1", "ReplicaSet", "replicasets")];
+    let watches = kinds.map(|kind| {
+        let unauthorized = refusal(401, "Unauthorized", "Unauthorized");
+        let (client, _) =
+            scripted(vec![Reply::Refuse, Reply::Refuse, unauthorized, list(&[], None)]);
+        words(watch(client, Selection { kind, ..selection() }, &outage), 8)
+    });
+    futures::future::join_all(watches).await;
+    drop(guard);
+    assert_eq!(
+        *log.0.lock().unwrap(),
+        [
+            "cannot reach the API server: connection refused; trying again",
+            "the API server does not accept our token; trying again",
+            "the API server answers again",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_grew_old_is_nothing_to_talk_about() {
+    let log = Log::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    let expired = refusal(410, "Expired", "too old resource version");
+    let (client, _) = scripted(vec![list(&[], None), expired, list(&[object("a", 1)], None)]);
+    let seen = words(watch(client, selection(), &Outage::default()), 5).await;
+    drop(guard);
+    assert_eq!(seen, ["init", "done", "init", "has a", "done"]);
+    assert_eq!(*log.0.lock().unwrap(), Vec::<String>::new());
 }

@@ -1,0 +1,49 @@
+//! Is the server itself the problem? Then it is said once, not once per kind.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What all watches of one server know together of its troubles. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Outage(Arc<Mutex<Away>>);
+
+/// What is wrong with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Trouble {
+    /// It does not answer.
+    Unreachable,
+    /// It does not know us.
+    Unauthorized,
+}
+
+#[derive(Debug, Default)]
+struct Away {
+    /// Kinds that cannot be watched for that reason.
+    kinds: BTreeSet<String>,
+    /// Troubles that were logged since all was well.
+    said: BTreeSet<Trouble>,
+}
+
+impl Outage {
+    /// Notes that a kind cannot be watched; logs each trouble once until all is well again.
+    pub(super) fn note(&self, kind: String, trouble: Trouble, message: &str) {
+        let mut away = self.lock();
+        away.kinds.insert(kind);
+        if away.said.insert(trouble) {
+            tracing::warn!("{message}; trying again");
+        }
+    }
+
+    /// Notes that a kind is watched; logs when it was the last that was not.
+    pub(super) fn solved(&self, kind: &str) {
+        let mut away = self.lock();
+        if away.kinds.remove(kind) && away.kinds.is_empty() {
+            away.said.clear();
+            tracing::info!("the API server answers again");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Away> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
