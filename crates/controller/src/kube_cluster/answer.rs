@@ -70,12 +70,23 @@ struct Said {
 #[serde(default, rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: Option<u32>,
+    causes: Vec<FieldCause>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FieldCause {
+    field: String,
 }
 
 fn class(status: StatusCode, said: &Said) -> Class {
     match status.as_u16() {
         409 if said.reason == "AlreadyExists" => Class::Exists,
         409 => Class::Stale,
+        // Only a precondition names a uid, so this is another object of the same name.
+        422 if said.details.causes.iter().any(|cause| cause.field == "metadata.uid") => {
+            Class::Stale
+        }
         404 | 410 => Class::Gone,
         429 => Class::Throttled,
         // Our credentials are at fault, not this write: nothing to tell the object's owner.

@@ -232,6 +232,15 @@ fn an_answer_means_one_class() {
     }
 }
 
+#[test]
+fn a_patch_meant_for_another_uid_is_stale() {
+    let body = json!({ "kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422,
+        "message": "metadata.uid: Invalid value: field is immutable", "details": { "causes": [{
+            "reason": "FieldValueInvalid", "message": "field is immutable",
+            "field": "metadata.uid" }] } });
+    assert_eq!(refused(422, HeaderMap::new(), body.to_string()).class, Class::Stale);
+}
+
 fn refused(status: u16, headers: HeaderMap, body: String) -> WriteError {
     answer::refused(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
 }
