@@ -5,6 +5,7 @@ mod custom;
 mod defaults;
 mod definition;
 mod metadata;
+mod quantity;
 mod quota;
 mod template;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Cause};
 use crate::kinds::{Kind, KindId};
 use crate::object::Object;
+use crate::pod_status::quality_of_service;
 use crate::request::FieldValidation;
 
 pub(crate) use template::pod_spec;
@@ -106,7 +108,9 @@ pub(crate) fn check_shape(kind: &Kind, object: &Object) -> Result<(), ApiError> 
 pub(crate) fn first_status(object: &Object) -> Arc<Value> {
     match object.kind {
         KindId::NAMESPACE => Arc::new(json!({ "phase": "Active" })),
-        KindId::POD => Arc::new(json!({ "phase": "Pending", "qosClass": "BestEffort" })),
+        KindId::POD => {
+            Arc::new(json!({ "phase": "Pending", "qosClass": quality_of_service(&object.spec) }))
+        }
         KindId::REPLICA_SET => Arc::new(json!({ "replicas": 0 })),
         KindId::STATEFUL_SET => Arc::new(json!({ "replicas": 0, "availableReplicas": 0 })),
         KindId::SERVICE | KindId::INGRESS => Arc::new(json!({ "loadBalancer": {} })),

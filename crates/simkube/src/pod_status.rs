@@ -55,7 +55,7 @@ impl PodStatus {
             "phase": self.state.phase.name(),
             "hostIP": "127.0.0.1", "hostIPs": [{ "ip": "127.0.0.1" }],
             "startTime": started,
-            "qosClass": "BestEffort",
+            "qosClass": quality_of_service(spec),
             "conditions": self.conditions(containers),
             "containerStatuses":
                 containers.iter().map(|one| self.container(one)).collect::<Vec<_>>(),
@@ -115,13 +115,36 @@ impl PodStatus {
             "name": container["name"], "image": container["image"], "imageID": "",
             "ready": self.state.ready,
             "started": matches!(self.state.container, ContainerState::Running(_)),
-            "restartCount": self.state.restarts, "state": state,
+            "restartCount": self.state.restarts, "state": state, "lastState": {},
         })
+    }
+}
+
+/// `status.qosClass`: how much a pod asks to be kept.
+pub(crate) fn quality_of_service(spec: &Value) -> &'static str {
+    let containers = ["containers", "initContainers"].into_iter();
+    let containers = containers.flat_map(|list| spec[list].as_array().into_iter().flatten());
+    let mut asks = false;
+    let mut is_guaranteed = true;
+    for container in containers {
+        let resources = &container["resources"];
+        for resource in ["cpu", "memory"] {
+            let (limit, request) =
+                (&resources["limits"][resource], &resources["requests"][resource]);
+            asks |= !limit.is_null() || !request.is_null();
+            is_guaranteed &= !limit.is_null() && limit == request;
+        }
+    }
+    match (asks, is_guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
     }
 }
 
 fn condition(kind: &str, on: bool, since: Timestamp, why: Option<(&str, &str)>) -> Value {
     let mut map = Map::new();
+    map.insert("lastProbeTime".to_owned(), Value::Null);
     let mut put = |key: &str, text: &str| {
         map.insert(key.to_owned(), json!(text));
     };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::template::{complete_pod, complete_template, drop_empty, entries, put};
 use crate::SimCluster;
 use crate::kinds::KindId;
-use crate::object::Object;
+use crate::object::{Object, Texts};
 use crate::patch::merge;
 
 /// Kinds whose spec is stored without what empty values mean anyway.
@@ -22,8 +22,8 @@ const COMPACTED: [KindId; 6] = [
 
 /// Fills in the parts that differ from `before`.
 pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
-    if object.kind == KindId::SECRET {
-        complete_secret(object);
+    if object.kind == KindId::SECRET || object.kind == KindId::CONFIG_MAP {
+        complete_data(object);
     }
     if object.kind == KindId::NAMESPACE && before.is_none() {
         let meta = Arc::make_mut(&mut object.meta);
@@ -104,6 +104,7 @@ fn complete_stateful_set(spec: &mut Map<String, Value>) {
     put(spec, "replicas", json!(1));
     put(spec, "revisionHistoryLimit", json!(10));
     put(spec, "podManagementPolicy", json!("OrderedReady"));
+    put(spec, "serviceName", json!(""));
     let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 0 } });
     put(spec, "updateStrategy", strategy);
     let retention = json!({ "whenDeleted": "Retain", "whenScaled": "Retain" });
@@ -131,15 +132,20 @@ fn label_job(object: &mut Object) {
     let Some(spec) = Arc::make_mut(&mut object.spec).as_object_mut() else { return };
     let selector = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
     spec.insert("selector".to_owned(), selector);
-    let labels = json!({ "metadata": { "labels": {
-        "batch.kubernetes.io/controller-uid": uid,
-        "batch.kubernetes.io/job-name": name,
-        "controller-uid": uid,
-        "job-name": name,
-    } } });
+    let texts = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    let texts: Texts =
+        texts.into_iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
+    let labels = json!(texts);
     if let Some(template) = spec.get_mut("template") {
-        merge(template, &labels);
+        merge(template, &json!({ "metadata": { "labels": labels } }));
     }
+    let own = &mut Arc::make_mut(&mut object.meta).labels;
+    own.extend(texts);
 }
 
 fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
@@ -155,8 +161,21 @@ fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
         return;
     }
     put(spec, "internalTrafficPolicy", json!("Cluster"));
-    put(spec, "ipFamilies", json!(["IPv4"]));
-    put(spec, "ipFamilyPolicy", json!("SingleStack"));
+    let (families, policy) = match (spec.get("clusterIP"), spec.get("selector")) {
+        (Some(address), None) if address == "None" => {
+            (json!(["IPv4", "IPv6"]), json!("RequireDualStack"))
+        }
+        _ => (json!(["IPv4"]), json!("SingleStack")),
+    };
+    put(spec, "ipFamilies", families);
+    put(spec, "ipFamilyPolicy", policy);
+    let is_outside = spec["type"] == "NodePort" || spec["type"] == "LoadBalancer";
+    if is_outside {
+        put(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
+    if spec["type"] == "LoadBalancer" {
+        put(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
     if spec.get("clusterIP") == Some(&json!("")) {
         spec.remove("clusterIP");
     }
@@ -180,9 +199,13 @@ fn inner<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map
     map.get_mut(field).and_then(Value::as_object_mut)
 }
 
-/// `stringData` is a way to write, not a way to store.
-fn complete_secret(object: &mut Object) {
-    if object.rest.contains_key("type") && !object.rest.contains_key("stringData") {
+/// `stringData` is a way to write, not a way to store; data that is empty is not stored at all.
+fn complete_data(object: &mut Object) {
+    let is_secret = object.kind == KindId::SECRET;
+    let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
+    let has_texts = object.rest.contains_key("stringData");
+    let has_type = object.rest.contains_key("type") || !is_secret;
+    if has_type && !has_texts && !object.rest.values().any(is_empty) {
         return;
     }
     let rest = Arc::make_mut(&mut object.rest);
@@ -191,7 +214,10 @@ fn complete_secret(object: &mut Object) {
         let coded = texts.into_iter().map(|(key, text)| (key, coded(text))).collect();
         merge(rest.entry("data").or_insert(Value::Null), &Value::Object(coded));
     }
-    rest.entry("type").or_insert_with(|| json!("Opaque"));
+    rest.retain(|_, value| !is_empty(value));
+    if is_secret {
+        put(rest, "type", json!("Opaque"));
+    }
 }
 
 fn base64(bytes: &[u8]) -> String {

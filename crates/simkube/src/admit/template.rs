@@ -5,19 +5,44 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::quantity;
+
 /// Maps that are left out when they are empty.
 const PLAIN_MAPS: [&str; 6] =
     ["annotations", "labels", "limits", "matchLabels", "nodeSelector", "requests"];
 /// Flags that are left out when they are false.
-const PLAIN_FLAGS: [&str; 8] = [
+const PLAIN_FLAGS: [&str; 9] = [
     "hostIPC",
     "hostNetwork",
     "hostPID",
     "paused",
     "publishNotReadyAddresses",
+    "readOnly",
     "stdin",
     "stdinOnce",
     "tty",
+];
+/// Numbers that are left out when they are 0.
+const PLAIN_NUMBERS: [&str; 7] = [
+    "failureThreshold",
+    "hostPort",
+    "initialDelaySeconds",
+    "minReadySeconds",
+    "periodSeconds",
+    "successThreshold",
+    "timeoutSeconds",
+];
+/// Texts that are left out when they are empty.
+const PLAIN_TEXTS: [&str; 9] = [
+    "hostname",
+    "imagePullPolicy",
+    "nodeName",
+    "serviceAccountName",
+    "subPath",
+    "subPathExpr",
+    "subdomain",
+    "value",
+    "workingDir",
 ];
 /// The mode of files made from secrets and the like: 0644.
 const FILE_MODE: i64 = 420;
@@ -31,17 +56,21 @@ pub(crate) fn pod_spec(template: &Value) -> Arc<Value> {
     Arc::new(spec)
 }
 
-/// Removes what an empty value means anyway: nulls, empty lists and maps, false flags.
+/// Removes what an empty value means anyway: nulls, empty lists, maps and texts, false, 0.
 pub(super) fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|key, value| {
-            drop_empty(value);
+            let key = key.as_str();
+            if !PLAIN_MAPS.contains(&key) {
+                drop_empty(value);
+            }
             match value {
                 Value::Null => false,
                 Value::Array(list) => !list.is_empty(),
-                Value::Object(inner) => !inner.is_empty() || !PLAIN_MAPS.contains(&key.as_str()),
-                Value::Bool(false) => !PLAIN_FLAGS.contains(&key.as_str()),
-                _ => true,
+                Value::Object(inner) => !inner.is_empty() || !PLAIN_MAPS.contains(&key),
+                Value::Bool(flag) => *flag || !PLAIN_FLAGS.contains(&key),
+                Value::Number(number) => *number != 0.into() || !PLAIN_NUMBERS.contains(&key),
+                Value::String(text) => !text.is_empty() || !PLAIN_TEXTS.contains(&key),
             }
         }),
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
@@ -62,9 +91,13 @@ pub(super) fn complete_pod(spec: &mut Map<String, Value>) {
     put(spec, "enableServiceLinks", json!(true));
     put(spec, "priority", json!(0));
     put(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         for container in entries(spec, list) {
             request_what_is_limited(container);
+            if on_host {
+                take_ports_of_the_host(container);
+            }
         }
     }
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -91,10 +124,9 @@ fn complete_spec(spec: &mut Map<String, Value>) {
     } else if let Some(account) = spec.get("serviceAccount").cloned() {
         put(spec, "serviceAccountName", account);
     }
-    let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         for container in entries(spec, list) {
-            complete_container(container, on_host);
+            complete_container(container);
         }
     }
     for volume in entries(spec, "volumes") {
@@ -102,7 +134,7 @@ fn complete_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-fn complete_container(container: &mut Map<String, Value>, on_host: bool) {
+fn complete_container(container: &mut Map<String, Value>) {
     put(container, "terminationMessagePath", json!("/dev/termination-log"));
     put(container, "terminationMessagePolicy", json!("File"));
     put(container, "resources", json!({}));
@@ -111,15 +143,14 @@ fn complete_container(container: &mut Map<String, Value>, on_host: bool) {
     put(container, "imagePullPolicy", json!(policy));
     for port in entries(container, "ports") {
         put(port, "protocol", json!("TCP"));
-        if let (true, Some(number)) = (on_host, port.get("containerPort").cloned()) {
-            put(port, "hostPort", number);
-        }
     }
     for variable in entries(container, "env") {
-        if let Some(field) = variable.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef"))
-        {
-            put_in(field, "apiVersion", json!("v1"));
+        if let Some(from) = variable.get_mut("valueFrom").and_then(Value::as_object_mut) {
+            complete_references(from);
         }
+    }
+    if let Some(resources) = container.get_mut("resources") {
+        rewrite_quantities(resources);
     }
     for probe in ["readinessProbe", "livenessProbe", "startupProbe"] {
         if let Some(probe) = container.get_mut(probe).and_then(Value::as_object_mut) {
@@ -160,6 +191,18 @@ fn complete_volume(volume: &mut Map<String, Value>) {
             put_in(source, "defaultMode", json!(FILE_MODE));
         }
     }
+    if let Some(Value::Object(claim)) =
+        volume.get_mut("ephemeral").and_then(|volume| volume.get_mut("volumeClaimTemplate"))
+    {
+        put(claim, "metadata", json!({}));
+        if let Some(spec) = claim.get_mut("spec") {
+            put_in(spec, "volumeMode", json!("Filesystem"));
+            spec.get_mut("resources").into_iter().for_each(rewrite_quantities);
+        }
+    }
+    if let Some(size) = volume.get_mut("emptyDir").and_then(|volume| volume.get_mut("sizeLimit")) {
+        quantity::canonical(size);
+    }
     if let Some(path) = volume.get_mut("hostPath") {
         put_in(path, "type", json!(""));
     }
@@ -169,19 +212,42 @@ fn complete_volume(volume: &mut Map<String, Value>) {
                 put_in(token, "expirationSeconds", json!(3_600));
             }
             if let Some(items) = source.get_mut("downwardAPI").and_then(Value::as_object_mut) {
-                name_field_versions(items);
+                complete_items(items);
             }
         }
     }
     if let Some(items) = volume.get_mut("downwardAPI").and_then(Value::as_object_mut) {
-        name_field_versions(items);
+        complete_items(items);
     }
 }
 
-fn name_field_versions(parent: &mut Map<String, Value>) {
+fn complete_items(parent: &mut Map<String, Value>) {
     for item in entries(parent, "items") {
-        if let Some(field) = item.get_mut("fieldRef") {
-            put_in(field, "apiVersion", json!("v1"));
+        complete_references(item);
+    }
+}
+
+fn complete_references(parent: &mut Map<String, Value>) {
+    if let Some(field) = parent.get_mut("fieldRef") {
+        put_in(field, "apiVersion", json!("v1"));
+    }
+    if let Some(Value::Object(resource)) = parent.get_mut("resourceFieldRef") {
+        put(resource, "divisor", json!("0"));
+        resource.get_mut("divisor").into_iter().for_each(quantity::canonical);
+    }
+}
+
+fn rewrite_quantities(resources: &mut Value) {
+    for list in ["limits", "requests"] {
+        let amounts = resources.get_mut(list).and_then(Value::as_object_mut);
+        amounts.into_iter().flat_map(Map::values_mut).for_each(quantity::canonical);
+    }
+}
+
+fn take_ports_of_the_host(container: &mut Map<String, Value>) {
+    for port in entries(container, "ports") {
+        if let Some(number) = port.get("containerPort").cloned() {
+            put(port, "hostPort", number);
         }
     }
 }

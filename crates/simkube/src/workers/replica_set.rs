@@ -18,6 +18,8 @@ use crate::object::{Key, Meta, Object, OwnerReference, Texts};
 use crate::request::{Options, PatchKind, Verb};
 use crate::selector::LabelSelector;
 
+use status::Counts;
+
 /// The first wait after a refused write; it doubles up to the longest.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(300);
@@ -141,15 +143,19 @@ impl SimCluster {
         };
         let template = self.work.replicas.template(&replica_set);
         let pods = self.claim(&replica_set, &template);
+        let terminating = pods.iter().filter(|pod| is_terminating(pod)).count();
         let active: Vec<Arc<Object>> = pods.into_iter().filter(|pod| is_active(pod)).collect();
         let refusal = if replica_set.meta.deleting.is_none() {
             self.resize(&replica_set, &template, &active, now).err()
         } else {
             None
         };
-        let due = self.write_status(&replica_set, &template, &active, refusal.as_ref(), now);
+        let counts = Counts::of(&template, &active, terminating, now);
+        self.write_status(&replica_set, &counts, refusal.as_ref(), now);
         let retry = self.retry_at(key, refusal.is_some(), now);
-        self.work.replica_sets.wake_at(key, [due, retry].into_iter().flatten().min());
+        self.work
+            .replica_sets
+            .wake_at(key, [counts.next_available, retry].into_iter().flatten().min());
     }
 
     /// The pods that belong to a ReplicaSet, after taking in those that fit and letting go those
@@ -219,7 +225,7 @@ impl SimCluster {
             let pod = template.pod(&replica_set.meta.namespace);
             match self.create_object(pod, kind, &options, now) {
                 Ok(_) => {}
-                Err(error) if is_terminating(&error) => break,
+                Err(error) if is_namespace_terminating(&error) => break,
                 Err(error) => return Err(Refusal { reason: "FailedCreate", error }),
             }
         }
@@ -245,14 +251,19 @@ impl SimCluster {
     }
 }
 
-fn is_terminating(error: &ApiError) -> bool {
+fn is_namespace_terminating(error: &ApiError) -> bool {
     let causes = error.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 /// A pod that counts: neither ended nor on its way out.
 fn is_active(pod: &Object) -> bool {
-    pod.meta.deleting.is_none() && !matches!(phase(pod), Phase::Succeeded | Phase::Failed)
+    pod.meta.deleting.is_none() && !phase(pod).has_ended()
+}
+
+/// A pod on its way out that has not ended yet.
+fn is_terminating(pod: &Object) -> bool {
+    pod.meta.deleting.is_some() && !phase(pod).has_ended()
 }
 
 fn phase(pod: &Object) -> Phase {

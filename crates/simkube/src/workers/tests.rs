@@ -64,14 +64,15 @@ fn a_replica_set_of_five_becomes_available() {
     create(&mut cluster, KindId::REPLICA_SET, replica_set(5, "web:1"), at(0));
     assert_eq!(
         status(&cluster),
-        json!({"replicas": 5, "fullyLabeledReplicas": 5, "observedGeneration": 1})
+        json!({"replicas": 5, "fullyLabeledReplicas": 5, "observedGeneration": 1,
+            "terminatingReplicas": 0})
     );
     assert_eq!(cluster.next_due(), Some(at(3)));
     cluster.settle(at(3));
     assert_eq!(
         status(&cluster),
         json!({"replicas": 5, "fullyLabeledReplicas": 5, "readyReplicas": 5,
-            "availableReplicas": 5, "observedGeneration": 1})
+            "availableReplicas": 5, "observedGeneration": 1, "terminatingReplicas": 0})
     );
     assert_eq!(cluster.next_due(), None, "nothing is left to happen");
     assert_eq!(cluster.runnable(at(9_999)).count(), 0);
@@ -165,6 +166,7 @@ fn a_pod_is_given_time_to_stop() {
     let pod = &pods(&cluster)[0];
     assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(status(&cluster)["replicas"], 0, "a pod on its way out does not count");
+    assert_eq!(status(&cluster)["terminatingReplicas"], 1, "but it is told");
     assert_eq!(cluster.next_due(), Some(at(17)));
     cluster.settle(at(17));
     assert_eq!(pods(&cluster).len(), 0);

@@ -14,59 +14,88 @@ const FAILURE: &str = "ReplicaFailure";
 
 /// What is counted, and when a count changes by itself.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     replicas: usize,
     fully_labeled: usize,
     ready: usize,
     available: usize,
-    next_available: Option<Timestamp>,
+    terminating: usize,
+    /// When the next pod becomes available by itself.
+    pub(super) next_available: Option<Timestamp>,
+}
+
+impl Counts {
+    pub(super) fn of(
+        template: &Template,
+        active: &[Arc<Object>],
+        terminating: usize,
+        now: Timestamp,
+    ) -> Self {
+        let mut counts = Self { replicas: active.len(), terminating, ..Self::default() };
+        for pod in active {
+            let labels = &pod.meta.labels;
+            let is_labeled =
+                template.labels.iter().all(|(key, value)| labels.get(key) == Some(value));
+            counts.fully_labeled += usize::from(is_labeled);
+            let Some(since) = ready_since(pod) else { continue };
+            counts.ready += 1;
+            let available_at = since + template.min_ready;
+            if available_at <= now {
+                counts.available += 1;
+            } else {
+                let next =
+                    counts.next_available.map_or(available_at, |next| next.min(available_at));
+                counts.next_available = Some(next);
+            }
+        }
+        counts
+    }
+
+    fn to_json(&self, conditions: Vec<Value>, generation: i64) -> Value {
+        let mut map = Map::new();
+        map.insert("replicas".to_owned(), json!(self.replicas));
+        map.insert("terminatingReplicas".to_owned(), json!(self.terminating));
+        for (field, number) in [
+            ("fullyLabeledReplicas", self.fully_labeled),
+            ("readyReplicas", self.ready),
+            ("availableReplicas", self.available),
+        ] {
+            if number > 0 {
+                map.insert(field.to_owned(), json!(number));
+            }
+        }
+        map.insert("observedGeneration".to_owned(), json!(generation));
+        if !conditions.is_empty() {
+            map.insert("conditions".to_owned(), Value::Array(conditions));
+        }
+        Value::Object(map)
+    }
 }
 
 impl SimCluster {
-    /// Writes the status if it changed. Returns when a pod becomes available by itself.
+    /// Writes the status if it changed.
     pub(super) fn write_status(
         &mut self,
         replica_set: &Arc<Object>,
-        template: &Template,
-        active: &[Arc<Object>],
+        counts: &Counts,
         refusal: Option<&Refusal>,
         now: Timestamp,
-    ) -> Option<Timestamp> {
-        let counts = count(template, active, now);
+    ) {
         let conditions = conditions(&replica_set.status, refusal, now);
-        let status = to_json(&counts, conditions, replica_set.meta.generation);
-        if status != *replica_set.status {
-            let key = replica_set.key();
-            let was_marked = self.work.replica_sets.is_marked(&key);
-            let after = Object { status: Arc::new(status), ..Object::clone(replica_set) };
-            let user = self.work.users.replica_sets.clone();
-            self.put(after, Verb::Update, &user);
-            if !was_marked {
-                // It knows what it wrote.
-                self.work.replica_sets.unmark(&key);
-            }
+        let status = counts.to_json(conditions, replica_set.meta.generation);
+        if status == *replica_set.status {
+            return;
         }
-        counts.next_available
-    }
-}
-
-fn count(template: &Template, active: &[Arc<Object>], now: Timestamp) -> Counts {
-    let mut counts = Counts { replicas: active.len(), ..Counts::default() };
-    for pod in active {
-        let labels = &pod.meta.labels;
-        let is_labeled = template.labels.iter().all(|(key, value)| labels.get(key) == Some(value));
-        counts.fully_labeled += usize::from(is_labeled);
-        let Some(since) = ready_since(pod) else { continue };
-        counts.ready += 1;
-        let available_at = since + template.min_ready;
-        if available_at <= now {
-            counts.available += 1;
-        } else {
-            let next = counts.next_available.map_or(available_at, |next| next.min(available_at));
-            counts.next_available = Some(next);
+        let key = replica_set.key();
+        let was_marked = self.work.replica_sets.is_marked(&key);
+        let after = Object { status: Arc::new(status), ..Object::clone(replica_set) };
+        let user = self.work.users.replica_sets.clone();
+        self.put(after, Verb::Update, &user);
+        if !was_marked {
+            // It knows what it wrote.
+            self.work.replica_sets.unmark(&key);
         }
     }
-    counts
 }
 
 /// Others' conditions stay. A failure is told once and taken back when it is over.
@@ -84,23 +113,4 @@ fn conditions(status: &Value, refusal: Option<&Refusal>, now: Timestamp) -> Vec<
         })),
     }
     list
-}
-
-fn to_json(counts: &Counts, conditions: Vec<Value>, generation: i64) -> Value {
-    let mut map = Map::new();
-    map.insert("replicas".to_owned(), json!(counts.replicas));
-    for (field, number) in [
-        ("fullyLabeledReplicas", counts.fully_labeled),
-        ("readyReplicas", counts.ready),
-        ("availableReplicas", counts.available),
-    ] {
-        if number > 0 {
-            map.insert(field.to_owned(), json!(number));
-        }
-    }
-    map.insert("observedGeneration".to_owned(), json!(generation));
-    if !conditions.is_empty() {
-        map.insert("conditions".to_owned(), Value::Array(conditions));
-    }
-    Value::Object(map)
 }
