@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use digest::{has_pair, pair_digest, pair_digests};
-pub use replica_set::{Deadline, ReplicaFailure, ReplicaSetView};
+pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{RolloutView, Spec};
 
 use crate::ask::{Answer, AskId, Recall};

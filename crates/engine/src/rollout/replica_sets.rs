@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::conditions::{self, Statement};
 use super::draft::{Creation, Draft};
 use crate::decision::{After, Change, EventKind, ObjectRef};
-use crate::world::{Deadline, ReplicaSetView, RolloutView, has_pair};
+use crate::world::{Deadline, ReplicaSetView, RolloutView};
 
 /// Annotations of the Rollout that its ReplicaSets do not get.
 const NOT_COPIED: [&str; 5] = [
@@ -90,7 +90,7 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     let rollout = draft.rollout();
     let mut notes = Map::new();
     for (key, value) in copied(rollout) {
-        if !has_pair(&set.annotations, key, value) {
+        if !set.has_annotation(key, value) {
             notes.insert(key.to_owned(), json!(value));
         }
     }
@@ -100,7 +100,7 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
         notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
     }
     if let (Some(former), false) = (set.revision, notes.is_empty()) {
-        let history = match &set.revision_history {
+        let history = match set.rare.as_ref().and_then(|rare| rare.revision_history.as_ref()) {
             Some(history) => format!("{history},{former}"),
             None => former.to_string(),
         };
@@ -122,20 +122,13 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     view.revision = Some(revision);
     view.generation += i64::from(view.min_ready_seconds != seconds);
     view.min_ready_seconds = seconds;
-    let mut digests = view.annotations.to_vec();
-    digests.extend(
-        copied(draft.world.rollout.as_ref())
-            .map(|(key, value)| crate::world::pair_digest(key, value)),
-    );
-    digests.sort_unstable();
-    digests.dedup();
-    view.annotations = digests.into_boxed_slice();
+    view.with_annotations(copied(rollout));
     note_revision(draft, revision)
 }
 
 /// The main resource of the Rollout: its revision, and 1 replica where none is said, because an
 /// autoscaler reads it.
-fn note_revision(draft: Draft<'_>, revision: i64) -> Draft<'_> {
+fn note_revision(draft: Draft<'_>, revision: i32) -> Draft<'_> {
     let text = revision.to_string();
     let rollout = draft.rollout();
     let target = rollout.reference();
@@ -156,7 +149,7 @@ fn note_revision(draft: Draft<'_>, revision: i64) -> Draft<'_> {
 }
 
 /// One more than the highest revision of all but `except`.
-fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i64 {
+fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i32 {
     let others = sets.iter().enumerate().filter(|(at, _)| Some(*at) != except);
     others.filter_map(|(_, set)| set.revision).max().unwrap_or(0) + 1
 }
@@ -166,7 +159,7 @@ fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
     all.filter(|(key, _)| !NOT_COPIED.contains(key))
 }
 
-fn manifest(draft: &Draft<'_>, name: &str, revision: i64) -> Value {
+fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
     let rollout = draft.rollout();
     let mut template: Value =
         serde_json::from_str(&rollout.spec.template).expect("it was printed from JSON");
@@ -217,22 +210,16 @@ fn entry<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
 }
 
 /// The created ReplicaSet as later passes of this decision see it: no pods, not observed.
-fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i64) -> ReplicaSetView {
+fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i32) -> ReplicaSetView {
     let rollout = draft.rollout();
-    let notes: Vec<u64> = copied(rollout)
-        .map(|(key, value)| crate::world::pair_digest(key, value))
-        .collect::<std::collections::BTreeSet<u64>>()
-        .into_iter()
-        .collect();
-    ReplicaSetView {
+    let mut view = ReplicaSetView {
         name: Arc::clone(name),
         hash: Arc::clone(&rollout.hash),
         uid: crate::uid::Uid::default(),
-        owner: Some(rollout.uid),
         version: 0,
         generation: 1,
         observed_generation: 0,
-        created: Some(draft.now),
+        created: draft.now.as_second(),
         size: 0,
         min_ready_seconds: draft.spec().min_ready_seconds,
         replicas: 0,
@@ -241,13 +228,13 @@ fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i64) -> ReplicaSetView 
         deleting: false,
         revision: Some(revision),
         desired_replicas: Some(draft.replicas()),
-        revision_history: None,
         deadline: Deadline::None,
         template: rollout.spec.template_digest,
-        labels: Box::default(),
-        annotations: notes.into_boxed_slice(),
-        failure: None,
-    }
+        digests: Box::default(),
+        rare: None,
+    };
+    view.with_annotations(copied(rollout));
+    view
 }
 
 /// The create that this decision would make, as act names it.

@@ -21,16 +21,11 @@ pub(super) fn classify(draft: &Draft<'_>, roles: Roles) -> Rollback {
         return Rollback::ToStable;
     }
     let window = draft.spec().rollback_window.as_ref().map_or(0, |window| window.revisions);
-    let (Some(from), Some(to)) = (draft.sets[roles.new].created, draft.sets[stable].created) else {
-        return Rollback::None;
-    };
+    let (from, to) = (draft.sets[roles.new].created, draft.sets[stable].created);
     if from >= to || window <= 0 {
         return Rollback::None;
     }
-    let between = draft
-        .sets
-        .iter()
-        .filter(|set| set.created.is_some_and(|created| from < created && created < to));
+    let between = draft.sets.iter().filter(|set| from < set.created && set.created < to);
     let is_recent = i32::try_from(between.count()).is_ok_and(|between| between < window);
     if is_recent { Rollback::WithinWindow } else { Rollback::None }
 }

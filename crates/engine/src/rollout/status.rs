@@ -271,9 +271,8 @@ fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
 
 /// What a ReplicaSet says of pods it cannot make, the new one's words first.
 fn set_replica_failure(draft: &Draft<'_>, roles: Roles, next: &mut RolloutStatus) {
-    let new = draft.sets[roles.new].failure.as_ref();
-    let Some(failure) = new.or_else(|| draft.sets.iter().find_map(|set| set.failure.as_ref()))
-    else {
+    let new = draft.sets[roles.new].failure();
+    let Some(failure) = new.or_else(|| draft.sets.iter().find_map(|set| set.failure())) else {
         return conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE);
     };
     let known = next.condition(condition::REPLICA_FAILURE);

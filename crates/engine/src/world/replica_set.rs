@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::digest::pair_digests;
+use super::digest::{Pair, digest, digests};
 use crate::frame::Frame;
 use crate::template::{self, Side};
 use crate::uid::Uid;
@@ -21,16 +21,14 @@ pub struct ReplicaSetView {
     pub hash: Arc<str>,
     /// Identity.
     pub uid: Uid,
-    /// Uid of the controlling owner.
-    pub owner: Option<Uid>,
     /// `resourceVersion`.
     pub version: u64,
     /// Rises with the spec.
     pub generation: i64,
     /// The generation the counts below belong to.
     pub observed_generation: i64,
-    /// When it was made.
-    pub created: Option<Timestamp>,
+    /// When it was made, in seconds since 1970; 0 where the server did not say.
+    pub created: i64,
     /// `spec.replicas`.
     pub size: i32,
     /// `spec.minReadySeconds`.
@@ -44,21 +42,26 @@ pub struct ReplicaSetView {
     /// Is its deletion asked for?
     pub deleting: bool,
     /// The revision annotation, if it is a number.
-    pub revision: Option<i64>,
+    pub revision: Option<i32>,
     /// The desired-replicas annotation, if it is a number.
     pub desired_replicas: Option<i32>,
-    /// Former revisions, as annotated.
-    pub revision_history: Option<Arc<str>>,
     /// The scale-down deadline annotation.
     pub deadline: Deadline,
     /// The template, normalised for equality.
     pub template: u128,
-    /// One digest per label.
-    pub labels: Box<[u64]>,
-    /// One digest per annotation.
-    pub annotations: Box<[u64]>,
+    /// One digest per label and per annotation; see `has_label` and `has_annotation`.
+    pub digests: Box<[u64]>,
+    /// What few ReplicaSets have.
+    pub rare: Option<Box<Rare>>,
+}
+
+/// What few ReplicaSets have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rare {
+    /// Former revisions, as annotated.
+    pub revision_history: Option<String>,
     /// Its ReplicaFailure condition, when true.
-    pub failure: Option<Arc<ReplicaFailure>>,
+    pub failure: Option<ReplicaFailure>,
 }
 
 /// The scale-down deadline annotation of a ReplicaSet.
@@ -66,8 +69,8 @@ pub struct ReplicaSetView {
 pub enum Deadline {
     /// Not annotated.
     None,
-    /// To be scaled down at this moment.
-    At(Timestamp),
+    /// To be scaled down at this second since 1970.
+    At(i64),
     /// Annotated with a text that is no time.
     Unreadable,
 }
@@ -88,11 +91,9 @@ impl ReplicaSetView {
         let (spec, status) = (&frame.spec, &frame.status);
         let note = |key: &str| meta.annotations.get(key).map(String::as_str);
         let ephemeral = note(names::annotation::EPHEMERAL_METADATA);
-        let annotations = pair_digests(meta.annotations.iter());
+        let digests = digests(&meta.labels, &meta.annotations);
         let same = earlier.filter(|view| {
-            view.uid == meta.uid
-                && view.generation == meta.generation
-                && view.annotations == annotations
+            view.uid == meta.uid && view.generation == meta.generation && view.digests == digests
         });
         let template = same.map_or_else(
             || template::normalized_digest(&spec["template"], ephemeral, Side::Live),
@@ -102,11 +103,10 @@ impl ReplicaSetView {
             name: Arc::clone(&meta.name),
             hash: meta.labels.get(names::label::POD_TEMPLATE_HASH).map_or("", |text| text).into(),
             uid: meta.uid,
-            owner: meta.controller().map(|owner| owner.uid),
             version: meta.version,
             generation: meta.generation,
             observed_generation: status["observedGeneration"].as_i64().unwrap_or(0),
-            created: meta.created,
+            created: meta.created.map_or(0, Timestamp::as_second),
             size: count(spec, "replicas", 1),
             min_ready_seconds: count(spec, "minReadySeconds", 0),
             replicas: count(status, "replicas", 0),
@@ -116,18 +116,40 @@ impl ReplicaSetView {
             revision: note(names::annotation::REVISION).and_then(|text| text.parse().ok()),
             desired_replicas: note(names::annotation::DESIRED_REPLICAS)
                 .and_then(|text| text.parse().ok()),
-            revision_history: note(names::annotation::REVISION_HISTORY).map(Arc::from),
             deadline: deadline(note(names::annotation::SCALE_DOWN_DEADLINE)),
             template,
-            labels: pair_digests(meta.labels.iter()),
-            annotations,
-            failure: failure(status),
+            digests,
+            rare: rare(note(names::annotation::REVISION_HISTORY), failure(status)),
         }
     }
 
     /// Available pods, never more than the size: pods about to go do not count.
     pub fn available(&self) -> i32 {
         self.reported_available.min(self.size)
+    }
+
+    /// Why it cannot make its pods, if it says so.
+    pub fn failure(&self) -> Option<&ReplicaFailure> {
+        self.rare.as_ref()?.failure.as_ref()
+    }
+
+    /// Has it this annotation with this value?
+    pub fn has_annotation(&self, key: &str, value: &str) -> bool {
+        self.digests.binary_search(&digest(Pair::Annotation, key, value)).is_ok()
+    }
+
+    /// Has it this label with this value?
+    pub fn has_label(&self, key: &str, value: &str) -> bool {
+        self.digests.binary_search(&digest(Pair::Label, key, value)).is_ok()
+    }
+
+    /// Notes annotations that it will have once a planned change is made.
+    pub fn with_annotations<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
+        let mut digests = self.digests.to_vec();
+        digests.extend(pairs.map(|(key, value)| digest(Pair::Annotation, key, value)));
+        digests.sort_unstable();
+        digests.dedup();
+        self.digests = digests.into_boxed_slice();
     }
 
     /// Do the counts belong to the spec we last wrote?
@@ -141,18 +163,69 @@ fn count(part: &Value, field: &str, absent: i32) -> i32 {
 }
 
 fn deadline(text: Option<&str>) -> Deadline {
-    match text.map(str::parse) {
+    match text.map(str::parse::<Timestamp>) {
         None => Deadline::None,
-        Some(Ok(moment)) => Deadline::At(moment),
+        Some(Ok(moment)) => Deadline::At(Timestamp::as_second(moment)),
         Some(Err(_)) => Deadline::Unreadable,
     }
 }
 
-fn failure(status: &Value) -> Option<Arc<ReplicaFailure>> {
+fn rare(history: Option<&str>, failure: Option<ReplicaFailure>) -> Option<Box<Rare>> {
+    let revision_history = history.map(str::to_owned);
+    let is_rare = revision_history.is_some() || failure.is_some();
+    is_rare.then(|| Box::new(Rare { revision_history, failure }))
+}
+
+fn failure(status: &Value) -> Option<ReplicaFailure> {
     let conditions = status["conditions"].as_array()?;
     let found = conditions.iter().find(|condition| {
         condition["type"] == names::condition::REPLICA_FAILURE && condition["status"] == "True"
     })?;
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-    Some(Arc::new(ReplicaFailure { reason: text("reason"), message: text("message") }))
+    Some(ReplicaFailure { reason: text("reason"), message: text("message") })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// An `Arc<str>` has two counters before its text.
+    fn heap_of(text: &Arc<str>) -> usize {
+        2 * size_of::<usize>() + text.len()
+    }
+
+    #[test]
+    fn a_view_takes_at_most_300_bytes_plus_8_per_label_and_annotation() {
+        let frame: Frame = serde_json::from_value(json!({
+            "metadata": {
+                "name": "a-rollout-with-a-long-name-65774b4f85", "namespace": "default",
+                "labels": { "app": "x", "rollouts-pod-template-hash": "65774b4f85" },
+                "annotations": { "rollout.argoproj.io/revision": "3" },
+            },
+            "spec": { "replicas": 3, "template": { "spec": { "containers": [] } } },
+        }))
+        .unwrap();
+        let view = ReplicaSetView::read(&frame, None);
+        let heap = heap_of(&view.name) + heap_of(&view.hash);
+        assert_eq!(size_of_val(&*view.digests), 8 * 3);
+        let bytes = size_of::<ReplicaSetView>() + 2 * size_of::<usize>() + heap;
+        assert!(bytes <= 300, "{bytes} bytes");
+    }
+
+    #[test]
+    fn the_digest_is_kept_while_the_spec_is_the_same() {
+        let read = |generation: i64, image: &str, earlier: Option<&ReplicaSetView>| {
+            let frame: Frame = serde_json::from_value(json!({
+                "metadata": { "name": "x", "generation": generation },
+                "spec": { "template": { "spec": { "containers": [{ "name": "c", "image": image }] } } },
+            }))
+            .unwrap();
+            ReplicaSetView::read(&frame, earlier)
+        };
+        let first = read(1, "web:v1", None);
+        assert_ne!(read(2, "web:v2", Some(&first)).template, first.template);
+        assert_eq!(read(1, "web:v1", Some(&first)).template, first.template);
+    }
 }

@@ -1,0 +1,228 @@
+//! What does one operation cost? Runs it N times and nothing else, for callgrind, or fills an index
+//! and says how much memory it holds. `cargo xtask bench` subtracts two runs of different N.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use gradus_controller::rollouts::RolloutIndex;
+use gradus_controller::shell::{Seen, Shell};
+use gradus_controller::watched::{Key, Watched};
+use gradus_engine::ask::Recall;
+use gradus_engine::decision::Kind;
+use gradus_engine::frame::Frame;
+use gradus_engine::rollout::{Rollouts, decide};
+use gradus_engine::world::World;
+use gradus_engine::{kinds, template};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let times = arguments.get(1).and_then(|text| text.parse().ok());
+    let (Some(what), Some(times)) = (arguments.first(), times) else {
+        eprintln!("usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N");
+        return ExitCode::FAILURE;
+    };
+    match what.as_str() {
+        "decide" => repeat_decide(&mid_canary(), times),
+        "decide-settled" => repeat_decide(&settled(), times),
+        "reconcile-settled" => reconcile_settled(times),
+        "hash" => hash(times),
+        "decode" => decode(times),
+        "index" => fill_index(times),
+        other => {
+            eprintln!("unknown measurement: {other}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_700_000_100).expect("in range")
+}
+
+fn repeat_decide(world: &World, times: usize) {
+    for _ in 0..times {
+        black_box(decide(black_box(world), now()));
+    }
+}
+
+/// A key woken for nothing: the World is the one it rests on.
+fn reconcile_settled(times: usize) {
+    let mut shell = Shell::<Rollouts>::default();
+    for kind in [kinds::ROLLOUT, kinds::REPLICA_SET] {
+        shell.observe(&kind, Seen::Init, now());
+        for frame in settled_frames(0).into_iter().filter(|(of, _)| *of == kind) {
+            shell.observe(&kind, Seen::InitApply(frame.1), now());
+        }
+        shell.observe(&kind, Seen::InitDone, now());
+    }
+    assert!(shell.next_work(now()).is_none(), "the rollout is settled");
+    let key = Key { namespace: "shop".into(), name: "web-0".into() };
+    for _ in 0..times {
+        shell.wake(key.clone(), now());
+        assert!(black_box(shell.next_work(now())).is_none());
+    }
+}
+
+fn hash(times: usize) {
+    let pod = template_of("web:v1");
+    for _ in 0..times {
+        black_box(template::pod_template_hash(black_box(&pod), None));
+    }
+}
+
+/// From the text of a watch frame to the slim view.
+fn decode(times: usize) {
+    let text = rollout(0, "web:v2", json!({})).to_string();
+    for _ in 0..times {
+        let mut index = RolloutIndex::default();
+        let frame: Frame = serde_json::from_str(black_box(&text)).expect("it is a frame");
+        black_box(Rollouts::apply(&mut index, &kinds::ROLLOUT, &frame));
+    }
+}
+
+/// N rollouts with two ReplicaSets each; prints what they hold in resident memory.
+fn fill_index(times: usize) {
+    let before = resident_kilobytes();
+    let mut index = RolloutIndex::default();
+    for number in 0..times {
+        for (kind, frame) in settled_frames(number) {
+            Rollouts::apply(&mut index, &kind, &frame);
+        }
+    }
+    let after = resident_kilobytes();
+    println!("{}", json!({ "rollouts": index.rollouts().count(), "before_kb": before, "after_kb": after }));
+}
+
+fn resident_kilobytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn mid_canary() -> World {
+    let hash = |image: &str| template::pod_template_hash(&template_of(image), None);
+    let steps = template::step_hash(&steps());
+    let status = json!({
+        "currentPodHash": hash("web:v2"), "stableRS": hash("web:v1"), "currentStepIndex": 2,
+        "currentStepHash": steps, "observedGeneration": "2", "replicas": 6, "updatedReplicas": 2,
+        "readyReplicas": 6, "availableReplicas": 6, "phase": "Progressing",
+        "message": "more replicas need to be updated", "selector": "app=web", "HPAReplicas": 6,
+        "conditions": conditions("ReplicaSetUpdated", "False"), "canary": {}, "blueGreen": {},
+    });
+    world(vec![
+        (kinds::ROLLOUT, frame(rollout(0, "web:v2", status))),
+        (kinds::REPLICA_SET, frame(replica_set(0, "web:v1", 1, 4))),
+        (kinds::REPLICA_SET, frame(replica_set(0, "web:v2", 2, 2))),
+    ])
+}
+
+fn settled() -> World {
+    world(settled_frames(0))
+}
+
+fn world(frames: Vec<(Kind, Frame)>) -> World {
+    let mut index = RolloutIndex::default();
+    for (kind, frame) in frames {
+        Rollouts::apply(&mut index, &kind, &frame);
+    }
+    let key = Key { namespace: "shop".into(), name: "web-0".into() };
+    let recall = Recall::default();
+    Rollouts::gather(&index, &key, &std::collections::BTreeMap::new(), &recall)
+        .expect("the rollout is there")
+}
+
+fn settled_frames(number: usize) -> Vec<(Kind, Frame)> {
+    let hash = template::pod_template_hash(&template_of("web:v2"), None);
+    let status = json!({
+        "currentPodHash": hash, "stableRS": hash, "currentStepIndex": 5,
+        "currentStepHash": template::step_hash(&steps()), "observedGeneration": "2",
+        "replicas": 5, "updatedReplicas": 5, "readyReplicas": 5, "availableReplicas": 5,
+        "phase": "Healthy", "selector": "app=web", "HPAReplicas": 5,
+        "conditions": conditions("NewReplicaSetAvailable", "True"), "canary": {}, "blueGreen": {},
+    });
+    vec![
+        (kinds::ROLLOUT, frame(rollout(number, "web:v2", status))),
+        (kinds::REPLICA_SET, frame(replica_set(number, "web:v1", 1, 0))),
+        (kinds::REPLICA_SET, frame(replica_set(number, "web:v2", 2, 5))),
+    ]
+}
+
+fn conditions(progressing: &str, done: &str) -> Value {
+    let condition = |r#type: &str, status: &str, reason: &str, message: &str| {
+        json!({ "type": r#type, "status": status, "reason": reason, "message": message,
+                "lastUpdateTime": "2023-11-14T22:14:00Z", "lastTransitionTime": "2023-11-14T22:14:00Z" })
+    };
+    json!([
+        condition("Healthy", done, "RolloutHealthy", "Rollout is healthy"),
+        condition("Completed", done, "RolloutCompleted", "RolloutCompleted"),
+        condition("Progressing", "True", progressing, "ReplicaSet \"web\" has successfully progressed."),
+        condition("Available", "True", "AvailableReason", "Rollout has minimum availability"),
+    ])
+}
+
+fn frame(object: Value) -> Frame {
+    serde_json::from_str(&object.to_string()).expect("it is a frame")
+}
+
+fn steps() -> Value {
+    json!([{ "setWeight": 20 }, { "setWeight": 40 }, { "setWeight": 60 }, { "setWeight": 80 }, { "setWeight": 100 }])
+}
+
+fn template_of(image: &str) -> Value {
+    json!({
+        "metadata": { "labels": { "app": "web" }, "annotations": { "team": "shop" } },
+        "spec": { "containers": [{
+            "name": "web", "image": image, "ports": [{ "containerPort": 8080, "protocol": "TCP" }],
+            "env": [{ "name": "MODE", "value": "live" }, { "name": "REGION", "value": "eu" }],
+            "resources": { "requests": { "cpu": "100m", "memory": "128Mi" }, "limits": { "memory": "256Mi" } },
+            "readinessProbe": { "httpGet": { "path": "/ready", "port": 8080 }, "periodSeconds": 5 },
+        }] },
+    })
+}
+
+fn rollout(number: usize, image: &str, status: Value) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("web-{number}"), "namespace": "shop", "generation": 2,
+            "uid": uid(number, 0), "resourceVersion": (number * 3 + 10).to_string(),
+            "creationTimestamp": "2023-11-14T22:00:00Z",
+            "labels": { "app": "web" },
+            "annotations": { "rollout.argoproj.io/revision": "2" },
+        },
+        "spec": {
+            "replicas": 5, "selector": { "matchLabels": { "app": "web" } },
+            "template": template_of(image),
+            "strategy": { "canary": { "maxSurge": 1, "maxUnavailable": 0, "steps": steps() } },
+        },
+        "status": status,
+    })
+}
+
+fn replica_set(number: usize, image: &str, revision: usize, size: usize) -> Value {
+    let mut template = template_of(image);
+    let hash = template::pod_template_hash(&template, None);
+    template["metadata"]["labels"]["rollouts-pod-template-hash"] = json!(hash);
+    json!({
+        "metadata": {
+            "name": format!("web-{number}-{hash}"), "namespace": "shop", "generation": 3,
+            "uid": uid(number, revision), "resourceVersion": (number * 3 + 10 + revision).to_string(),
+            "creationTimestamp": "2023-11-14T22:00:00Z",
+            "labels": { "app": "web", "rollouts-pod-template-hash": hash },
+            "annotations": {
+                "rollout.argoproj.io/revision": revision.to_string(),
+                "rollout.argoproj.io/desired-replicas": "5",
+            },
+            "ownerReferences": [{ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+                "name": format!("web-{number}"), "uid": uid(number, 0), "controller": true }],
+        },
+        "spec": { "replicas": size, "template": template },
+        "status": { "replicas": size, "readyReplicas": size, "availableReplicas": size, "observedGeneration": 3 },
+    })
+}
+
+fn uid(number: usize, part: usize) -> String {
+    format!("{number:08x}-0000-4000-8000-{part:012x}")
+}
