@@ -211,7 +211,7 @@ impl<W: Watched> Loop<W> {
             W::publish(self.shell.index(), &key, &self.metrics, now);
         }
         if is_done {
-            self.health.set_ready(self.shell.is_synced(&self.settings.instance_id));
+            self.health.set_ready(self.shell.is_synced());
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use gradus_engine::ask::{
     Answer, Ask, AskId, Class, Effect, FAILED_LIMIT, Failure, Question, Reply,
 };
-use gradus_engine::decision::{ChangeId, Decision, Event, ObjectRef, Urgency, Why};
+use gradus_engine::decision::{ChangeId, Decision, Event, Kind, ObjectRef, Urgency, Why};
 use gradus_engine::frame::Frame;
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
@@ -40,6 +40,8 @@ const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
 
 /// The synchronous heart of a controller: events in, work out, outcomes in.
 pub struct Shell<W: Watched> {
+    /// Kinds that must be synced before anything is decided.
+    kinds: Vec<Kind>,
     index: W::Index,
     queue: Queue<Key>,
     keys: BTreeMap<Key, KeyState<W>>,
@@ -131,6 +133,7 @@ pub enum Purpose {
 impl<W: Watched> Default for Shell<W> {
     fn default() -> Self {
         Shell {
+            kinds: W::watches("").into_iter().map(|watch| watch.kind).collect(),
             index: W::Index::default(),
             queue: Queue::new(),
             keys: BTreeMap::new(),
@@ -152,8 +155,8 @@ impl<W: Watched> Shell<W> {
     }
 
     /// Are all watched kinds synced?
-    pub fn is_synced(&self, instance_id: &str) -> bool {
-        W::watches(instance_id).iter().all(|watch| self.watching.is_synced(&watch.kind))
+    pub fn is_synced(&self) -> bool {
+        self.watching.has_synced_all(&self.kinds)
     }
 
     /// When there is something to do even if nothing happens.
@@ -210,7 +213,7 @@ impl<W: Watched> Shell<W> {
         if let Some(read) = self.reads.pop_front() {
             return Some(Work::Read(read));
         }
-        if !self.watching.has_synced_once(&W::watches("")) {
+        if !self.watching.has_synced_all(&self.kinds) {
             return None;
         }
         while self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT {

@@ -8,7 +8,7 @@ use gradus_engine::frame::Frame;
 use jiff::Timestamp;
 
 use super::{Outgoing, Shell};
-use crate::watched::{Watch, Watched};
+use crate::watched::Watched;
 
 /// Ends of objects that are remembered, so that a late event does not bring one back.
 const ENDS_LIMIT: usize = 4096;
@@ -38,17 +38,14 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    pub fn is_synced(&self, kind: &Kind) -> bool {
-        self.synced.contains(kind)
-    }
-
     /// Is this kind watched at all?
     pub fn knows(&self, kind: &Kind) -> bool {
         self.synced.contains(kind) || self.listing.contains_key(kind)
     }
 
-    pub fn has_synced_once(&self, watches: &[Watch]) -> bool {
-        watches.iter().all(|watch| self.synced.contains(&watch.kind))
+    /// Has every one of these kinds been listed once?
+    pub fn has_synced_all(&self, kinds: &[Kind]) -> bool {
+        kinds.iter().all(|kind| self.synced.contains(kind))
     }
 
     fn end(&mut self, object: &ObjectRef, version: u64) {
