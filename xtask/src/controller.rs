@@ -123,7 +123,7 @@ impl Controller {
 }
 
 /// The program among cargo's messages, one JSON object in each line.
-fn executable(messages: &str) -> Option<PathBuf> {
+pub fn executable(messages: &str) -> Option<PathBuf> {
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs =
         parsed.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
