@@ -1,6 +1,7 @@
 //! What happens to the objects of one kind? A stream of changes that never ends and never lies.
 
 mod outage;
+mod pace;
 mod problem;
 
 use std::borrow::Cow;
@@ -92,7 +93,7 @@ struct Source {
 impl Source {
     fn start(&self) -> BoxStream<'static, watcher::Result<Event<Watched>>> {
         let Selection { kind, namespace, label_selector } = &self.selection;
-        let client = self.client.clone();
+        let client = pace::paced(self.client.clone());
         let api: Api<Watched> = match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, kind),
             None => Api::all_with(client, kind),

@@ -212,6 +212,18 @@ async fn a_server_that_is_away_for_a_minute_is_found_soon_after() {
     assert!((55..65).contains(&passed), "sixteen tries take a minute, not {passed} s");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_does_not_become_a_flood() {
+    let mut replies: Vec<_> = (0..1_000).map(|_| Reply::Answer(200, Vec::new())).collect();
+    replies.insert(0, list(&[], None));
+    let (client, lines) = scripted(replies);
+    let minute = Duration::from_secs(60);
+    let watching = words(watch(client, selection(), &Outage::default()), 3);
+    assert!(tokio::time::timeout(minute, watching).await.is_err(), "there is nothing to see");
+    let requests = lines.lock().unwrap().len();
+    assert!((30..40).contains(&requests), "{requests} requests in a minute");
+}
+
 /// Keeps log lines.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
