@@ -132,6 +132,11 @@ impl ApiError {
         Self { code: 400, reason: "BadRequest", message: message.into(), details: None }
     }
 
+    /// The server itself stumbles. It gives no reason.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self { code: 500, reason: "", message: message.into(), details: None }
+    }
+
     /// The resource does not know this verb.
     pub fn method_not_allowed(what: &str) -> Self {
         let message = format!("{what} is not supported on resources of this kind");
@@ -183,8 +188,11 @@ impl ApiError {
     pub fn to_json(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = &self.details {
             status["details"] = details.to_json();
         }

@@ -384,7 +384,7 @@ fn read_version(value: &Value) -> Result<u64, ApiError> {
     match value.as_str() {
         None | Some("") => Ok(0),
         Some(text) => text.parse().map_err(|_| {
-            ApiError::bad_request(format!("metadata.resourceVersion: {text:?} is not a number"))
+            ApiError::internal(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
         }),
     }
 }

@@ -13,12 +13,12 @@ mod tests;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::SimCluster;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::kinds::{Kind, KindId};
-use crate::object::{Key, Object};
+use crate::object::{Key, Meta, Object};
 use crate::request::{Content, Reply, Request, Subresource, Verb};
 
 pub(crate) use delete::{FOREGROUND, ORPHAN};
@@ -79,23 +79,58 @@ impl SimCluster {
     }
 }
 
+/// Refuses a whole body of a custom kind that does not say what it is.
+fn check_named(kind: &Kind, body: &Value) -> Result<(), ApiError> {
+    let is_named = |field: &str| body[field].as_str().is_some_and(|text| !text.is_empty());
+    for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
+        if kind.custom && !is_named(field) {
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object '{name}' is \
+                 missing in '{body}'",
+                kind.kind
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a body that says it is something else than the path says.
 fn check_type(kind: &Kind, body: &Value) -> Result<(), ApiError> {
-    let api_version = body["apiVersion"].as_str().filter(|text| !text.is_empty());
+    let text = |field: &str| body[field].as_str().filter(|text| !text.is_empty());
     let expected = kind.api_version();
-    if let Some(found) = api_version.filter(|found| **found != expected) {
+    if let Some(found) = text("apiVersion").filter(|found| **found != expected) {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({found}) does not match the expected API version \
              ({expected})"
         )));
     }
-    let name = body["kind"].as_str().filter(|text| !text.is_empty());
-    if let Some(found) = name.filter(|found| **found != *kind.kind) {
+    let Some(found) = text("kind").filter(|found| **found != *kind.kind) else {
+        return Ok(());
+    };
+    if !kind.custom {
         return Err(ApiError::bad_request(format!(
-            "{found} in version {:?} cannot be handled as a {}: no kind {found:?} is registered \
-             for version {expected:?}",
+            "{found} in version {:?} cannot be handled as a {}: unknown conversion",
             kind.version, kind.kind
         )));
+    }
+    let named = Kind { kind: found.into(), ..kind.clone() };
+    let name = body["metadata"]["name"].as_str().unwrap_or_default();
+    let cause = Cause::invalid("kind", &json!(found), &format!("must be {}", kind.kind));
+    Err(ApiError::invalid(&named, name, vec![cause]))
+}
+
+/// Refuses a body that names another object than the path.
+fn check_path(request: &Request, meta: &Meta) -> Result<(), ApiError> {
+    if !meta.name.is_empty() && meta.name != request.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            meta.name, request.name
+        )));
+    }
+    if !meta.namespace.is_empty() && meta.namespace != request.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     Ok(())
 }

@@ -90,8 +90,8 @@ fn check_owners(owners: &[OwnerReference], causes: &mut Vec<Cause>) {
         let all: Vec<_> = owners.iter().map(OwnerReference::to_json).collect();
         let why = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for \
-             {} and {}",
-            first.name, second.name
+             {}/{} and {}/{}",
+            first.kind, first.name, second.kind, second.name
         );
         causes.push(Cause::invalid("metadata.ownerReferences", &json!(all), &why));
     }

@@ -357,7 +357,10 @@ mod tests {
 
     #[test]
     fn pods_of_jobs_end_as_their_command_says() {
-        let pod = |line: &str| json!({"restartPolicy": "Never", "containers": [{"command": ["sh", "-c", line]}]});
+        let pod = |line: &str| {
+            let command = ["sh", "-c", line];
+            json!({"restartPolicy": "Never", "containers": [{"command": command}]})
+        };
         let cases = [
             ("sleep 5", 5, Phase::Succeeded),
             ("sleep 5; exit 1", 5, Phase::Failed),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::check_type;
+use super::{check_named, check_path, check_type};
 use crate::SimCluster;
 use crate::admit;
 use crate::error::{ApiError, Cause};
@@ -21,31 +21,26 @@ impl SimCluster {
         kind: &Kind,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
+        check_named(kind, &request.body)?;
         check_type(kind, &request.body)?;
         let wanted = Object::from_json(kind.stored_as, request.body.clone())?;
-        if !wanted.meta.name.is_empty() && wanted.meta.name != request.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                wanted.meta.name, request.name
-            )));
-        }
-        if !wanted.meta.namespace.is_empty() && wanted.meta.namespace != request.namespace {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the \
-                 request",
-            ));
-        }
+        check_path(request, &wanted.meta)?;
         let before = self.find(request, kind)?;
         if wanted.version == 0 && !kind.unconditional_update {
             let field = "metadata.resourceVersion";
             let cause = Cause::invalid(field, &json!(0), "must be specified for an update");
-            return Err(ApiError::invalid(kind, &request.name, vec![cause]));
+            // Found where things are stored, which knows the resource and not the kind.
+            let stored = Kind { kind: kind.plural.clone(), ..kind.clone() };
+            return Err(ApiError::invalid(&stored, &request.name, vec![cause]));
         }
         let uid = &wanted.meta.uid;
         if !uid.is_empty() && *uid != before.meta.uid {
+            let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
             let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                before.meta.uid
+                "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}/{}, \
+                 ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+                 precondition: {uid}, UID in object meta: {}",
+                kind.plural, before.meta.namespace, before.meta.name, before.meta.uid
             );
             return Err(ApiError::conflict(kind, &request.name, &why));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::check_type;
+use super::{check_named, check_type};
 use crate::SimCluster;
 use crate::admit;
 use crate::error::{ApiError, Cause};
@@ -26,6 +26,7 @@ impl SimCluster {
         kind: &Kind,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
+        check_named(kind, &request.body)?;
         check_type(kind, &request.body)?;
         let mut object = Object::from_json(kind.stored_as, request.body.clone())?;
         let meta = Arc::make_mut(&mut object.meta);
@@ -42,9 +43,8 @@ impl SimCluster {
             meta.namespace = Arc::default();
         }
         if object.version != 0 {
-            return Err(ApiError::bad_request(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(ApiError::internal(message));
         }
         admit::check_shape(kind, &object)?;
         let warnings = admit::unknown_fields(kind, &object, request.options.field_validation)?;

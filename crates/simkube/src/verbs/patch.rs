@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::check_type;
+use super::{check_path, check_type};
 use crate::SimCluster;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause, Details};
 use crate::kinds::Kind;
 use crate::object::Object;
-use crate::patch::{self, Keys, PatchError};
+use crate::patch::{self, Keys, PatchError, go_kind};
 use crate::request::{PatchKind, Reply, Request, Verb};
 
 impl SimCluster {
@@ -21,26 +21,41 @@ impl SimCluster {
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let before = self.find(request, kind)?;
-        let wanted = match request.verb {
-            Verb::Patch(PatchKind::Merge) if is_in_parts(&before, &request.body) => {
+        let wanted = match (request.verb, &request.body) {
+            (Verb::Patch(PatchKind::Merge), Value::Object(patch))
+                if is_in_parts(&before, patch) =>
+            {
                 check_type(kind, &request.body)?;
-                merged(&before, &request.body)?
+                merged(&before, patch).map_err(|error| unreadable(error, &request.body))?
             }
-            Verb::Patch(language) => {
+            (Verb::Patch(language), _) => {
                 let mut value = before.to_json(&self.kinds);
                 apply(&mut value, &request.body, language, kind)?;
                 check_type(kind, &value)?;
-                Object::from_json(before.kind, value)?
+                let read = Object::from_json(before.kind, value.clone());
+                read.map_err(|error| unreadable(error, &value))?
             }
             _ => return Err(super::no_such_resource()),
         };
+        check_path(request, &wanted.meta)?;
         self.change(request, kind, before, wanted, now)
     }
 }
 
+/// A patch whose result is no object of any kind is the patch's fault.
+fn unreadable(error: ApiError, value: &Value) -> ApiError {
+    if error.reason != "BadRequest" {
+        return error;
+    }
+    let cause = Cause::invalid("patch", &json!(value.to_string()), &error.message);
+    let message = format!(" \"\" is invalid: patch: {}", cause.message);
+    let details = Details { causes: vec![cause], ..Details::default() };
+    ApiError { code: 422, reason: "Invalid", message, details: Some(Box::new(details)) }
+}
+
 /// Whether the stored parts are what the patch is about: of a running pod only the metadata is.
-fn is_in_parts(before: &Object, patch: &Value) -> bool {
-    before.pod.is_none() || (patch.get("spec").is_none() && patch.get("status").is_none())
+fn is_in_parts(before: &Object, patch: &Map<String, Value>) -> bool {
+    before.pod.is_none() || (!patch.contains_key("spec") && !patch.contains_key("status"))
 }
 
 /// Lays a patch of any language over a whole document.
@@ -51,13 +66,22 @@ pub(super) fn apply(
     kind: &Kind,
 ) -> Result<(), ApiError> {
     let result = match language {
-        PatchKind::Merge => {
+        PatchKind::Merge if body.is_object() => {
             patch::merge(value, body);
             Ok(())
         }
+        PatchKind::Merge => Err(PatchError::Malformed(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type \
+             map[string]interface {{}}",
+            go_kind(body)
+        ))),
         PatchKind::Json => match body.as_array() {
             Some(operations) => patch::json(value, operations),
-            None => Err(PatchError::Malformed("a JSON patch is a list of operations".to_owned())),
+            None => Err(PatchError::Malformed(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type \
+                 []handlers.jsonPatchOp",
+                go_kind(body)
+            ))),
         },
         PatchKind::Strategic if kind.custom => {
             return Err(ApiError::unsupported_media_type(
@@ -72,10 +96,7 @@ pub(super) fn apply(
 }
 
 /// A merge patch touches only the parts it names, so only those are copied.
-fn merged(before: &Object, patch: &Value) -> Result<Object, ApiError> {
-    let Value::Object(patch) = patch else {
-        return Err(ApiError::bad_request("a merge patch is a JSON object"));
-    };
+fn merged(before: &Object, patch: &Map<String, Value>) -> Result<Object, ApiError> {
     let mut wanted = Object { version: 0, ..before.clone() };
     for (field, change) in patch {
         match field.as_str() {
@@ -125,8 +146,6 @@ fn refusal(error: PatchError) -> ApiError {
             let message = "the server rejected our request due to an error in our request";
             ApiError { code: 422, reason: "Invalid", message: message.to_owned(), details: None }
         }
-        PatchError::Internal(_) => {
-            ApiError { code: 500, reason: "InternalError", message, details: None }
-        }
+        PatchError::Internal(_) => ApiError::internal(message),
     }
 }

@@ -49,7 +49,8 @@ fn with_things(has_status: bool) -> (SimCluster, KindId) {
 }
 
 fn thing(spec: Value) -> Value {
-    json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec})
+    json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"},
+        "spec": spec})
 }
 
 #[test]
