@@ -1,0 +1,55 @@
+//! How are the parts of a controller put together? The same for a real cluster and the demo.
+
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use gradus_controller::clock::Clock;
+use gradus_controller::events::post_events;
+use gradus_controller::health::{Health, WorldRequest};
+use gradus_controller::kube_cluster::KubeCluster;
+use gradus_controller::rate::{Limited, Rate};
+use gradus_controller::run::{Outside, Settings, run};
+use gradus_controller::telemetry::Metrics;
+use gradus_engine::rollout::Rollouts;
+use kube::Client;
+use tokio::sync::mpsc;
+
+/// How long Events that are still waiting may hold up the end of the program.
+const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a controller is made of.
+pub struct Parts {
+    /// Speaks to the cluster; does not retry by itself.
+    pub client: Client,
+    /// How many requests it may make.
+    pub rate: Rate,
+    /// The only clock.
+    pub clock: Clock,
+    /// Figures.
+    pub metrics: Metrics,
+    /// Says when the caches are synced.
+    pub health: Health,
+    /// Questions of the health port.
+    pub worlds: mpsc::Receiver<WorldRequest>,
+    /// What it watches and whether it writes.
+    pub settings: Settings,
+}
+
+/// Runs the controller until `stop` is ready; then finishes the work under way and posts the
+/// Events that still wait, as long as that is quick.
+pub async fn control(parts: Parts, stop: impl Future<Output = ()>) {
+    let Parts { client, rate, clock, metrics, health, worlds, settings } = parts;
+    let cluster = Limited::new(KubeCluster::new(client.clone(), metrics.clone()), rate);
+    let (events, inbox) = mpsc::unbounded_channel();
+    let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
+    let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
+    let looping = Box::pin(run::<Rollouts, _>(outside, settings, stop));
+    match select(looping, posting).await {
+        Either::Left(((), posting)) => {
+            if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {
+                tracing::warn!("some Events could not be posted before the end");
+            }
+        }
+        Either::Right(((), looping)) => looping.await,
+    }
+}
