@@ -115,11 +115,6 @@ impl Controller {
             tokio::time::sleep(ASK_EVERY).await;
         }
     }
-
-    /// `kill -9`; returns when it is gone.
-    pub fn kill(&mut self) -> Result<(), ControllerError> {
-        Ok(self.process.kill()?)
-    }
 }
 
 /// The program among cargo's messages, one JSON object in each line.

@@ -1,9 +1,11 @@
 //! `cargo xtask real`: do the scenarios hold on a real control plane, with the real program as the
 //! controller?
 
+mod deeds;
 mod faults;
 mod ground;
 mod quiet;
+mod sets;
 mod story;
 mod together;
 
@@ -98,11 +100,12 @@ impl Wish {
 }
 
 fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError> {
-    let is_known = |name: &&String| stories.iter().any(|story| story.name == **name);
+    let is_known = |name: &&String| stories.iter().any(|story| story.name() == name.as_str());
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
         return Err(RealError::UnknownStory(name.clone()));
     }
-    let is_chosen = |story: &Story| names.is_empty() || names.contains(&story.name);
+    let is_chosen =
+        |story: &Story| names.is_empty() || names.iter().any(|name| name == story.name());
     Ok(stories.into_iter().filter(is_chosen).collect())
 }
 
@@ -110,13 +113,12 @@ fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError
 async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
     let audit = Audit::from_now(stage.plane.audit_log())?;
-    let mut controller = stage.controller("controller", None).await?;
-    summary += together::play(stage, stories).await;
+    let controller = stage.controller().await?;
+    summary += together::play(stage, &controller, stories).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
-    controller.kill()?;
-    let restart = quiet::a_restart_writes_nothing(stage);
-    summary += reported("restart", restart).await;
+    drop(controller);
+    summary += reported("restart", quiet::a_restart_writes_nothing(stage)).await;
     Ok(summary)
 }
 

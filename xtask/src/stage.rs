@@ -2,7 +2,7 @@
 //! under test: alone, or behind a proxy that disturbs it.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -27,12 +27,11 @@ pub struct Stage {
     program: PathBuf,
 }
 
-/// A controller behind a proxy, started again whenever the proxy kills it. Dropping it ends both.
+/// A controller that is started again whenever it is killed. Dropping this ends it for good.
 #[derive(Debug)]
-pub struct Disturbed {
-    supervisor: JoinHandle<Result<(), Failure>>,
+pub struct Kept {
+    supervisor: JoinHandle<()>,
     slot: Arc<Slot>,
-    pub proxy: Proxy,
 }
 
 /// The controller of the moment. Between a kill and the next start there is none.
@@ -51,20 +50,15 @@ impl Stage {
         Ok(Self { kubelet, plane, program })
     }
 
-    /// One controller for one namespace, or for all; ready when this returns.
-    pub async fn controller(
-        &self,
-        name: &str,
-        namespace: Option<&str>,
-    ) -> Result<Controller, Failure> {
+    /// One controller for the whole cluster; ready when this returns.
+    pub async fn controller(&self) -> Result<Kept, Failure> {
         let settings = Settings {
-            name: name.to_owned(),
+            name: "controller".to_owned(),
             kubeconfig: self.plane.kubeconfig(User::Controller),
-            namespace: namespace.map(str::to_owned),
+            namespace: None,
         };
-        let mut controller = Controller::start(&self.program, &settings, self.plane.folder())?;
-        controller.is_ready().await?;
-        Ok(controller)
+        let slot = Arc::new(Slot::default());
+        Kept::start(&self.program, settings, self.plane.folder(), slot).await
     }
 
     /// A controller for one namespace whose write number `plan.0` meets a fault.
@@ -72,7 +66,7 @@ impl Stage {
         &self,
         namespace: &str,
         plan: Option<(usize, Fault)>,
-    ) -> Result<Disturbed, Failure> {
+    ) -> Result<(Kept, Proxy), Failure> {
         let slot = Arc::new(Slot::default());
         let victim = Arc::clone(&slot);
         let upstream = self.plane.config(User::Controller).await?;
@@ -82,23 +76,45 @@ impl Stage {
             kubeconfig: self.plane.kubeconfig_through(&proxy.url(), namespace)?,
             namespace: Some(namespace.to_owned()),
         };
-        let folder = self.plane.folder().to_owned();
-        let (program, keeper) = (self.program.clone(), Arc::clone(&slot));
-        slot.put(Controller::start(&program, &settings, &folder)?);
-        let supervisor = tokio::spawn(async move {
-            loop {
-                keeper.killed.notified().await;
-                keeper.put(Controller::start(&program, &settings, &folder)?);
-            }
-        });
-        Ok(Disturbed { supervisor, slot, proxy })
+        let kept = Kept::start(&self.program, settings, self.plane.folder(), slot).await?;
+        Ok((kept, proxy))
     }
 }
 
-impl Drop for Disturbed {
+impl Kept {
+    async fn start(
+        program: &Path,
+        settings: Settings,
+        folder: &Path,
+        slot: Arc<Slot>,
+    ) -> Result<Self, Failure> {
+        let (program, folder) = (program.to_owned(), folder.to_owned());
+        let mut first = Controller::start(&program, &settings, &folder)?;
+        first.is_ready().await?;
+        slot.put(first);
+        let filled = Arc::clone(&slot);
+        let supervisor = tokio::spawn(async move {
+            loop {
+                filled.killed.notified().await;
+                match Controller::start(&program, &settings, &folder) {
+                    Ok(next) => filled.put(next),
+                    Err(error) => eprintln!("{}: not started again: {error}", settings.name),
+                }
+            }
+        });
+        Ok(Self { supervisor, slot })
+    }
+
+    /// Kills it; another takes its place.
+    pub fn restart(&self) {
+        self.slot.kill();
+    }
+}
+
+impl Drop for Kept {
     fn drop(&mut self) {
         self.supervisor.abort();
-        self.slot.take();
+        drop(self.slot.take());
     }
 }
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{
-    reported,
-    story::{self, Story},
+    deeds, reported,
+    story::{Story, Telling},
 };
 use crate::{Failure, plane::User, proxy::Fault, stage::Stage, summary::Summary};
 
@@ -35,11 +35,11 @@ pub async fn everywhere(
     let mut summary = Summary::default();
     for story in stories {
         let (end, writes) = undisturbed(stage, story).await?;
-        println!("  {}: {writes} writes, {} faults each", story.name, faults.len());
+        println!("  {}: {writes} writes, {} faults each", story.name(), faults.len());
         let points =
             (1..=writes).flat_map(|number| faults.iter().map(move |fault| (number, *fault)));
         let runs = points.map(|(number, fault)| {
-            let name = format!("{} {}", story.name, label(number, fault));
+            let name = format!("{} {}", story.name(), label(number, fault));
             let end = &end;
             async move { reported(&name, disturbed(stage, story, number, fault, end)).await }
         });
@@ -52,9 +52,9 @@ pub async fn everywhere(
 /// The end, and how many writes led to it.
 async fn undisturbed(stage: &Stage, story: &Story) -> Result<(Value, usize), Failure> {
     let namespace = story.namespace("undisturbed");
-    let controller = stage.disturbed(&namespace, None).await?;
-    let end = story.play(stage, &namespace).await?;
-    let writes = controller.proxy.writes().len();
+    let (controller, proxy) = stage.disturbed(&namespace, None).await?;
+    let end = story.play(stage, &controller, &namespace, Telling::Strict).await?;
+    let writes = proxy.writes().len();
     if writes >= MOST_WRITES {
         return Err(Differs::TooManyWrites(writes).into());
     }
@@ -69,9 +69,9 @@ async fn disturbed(
     expected: &Value,
 ) -> Result<(), Failure> {
     let namespace = story.namespace(&label(number, fault));
-    let controller = stage.disturbed(&namespace, Some((number, fault))).await?;
-    let found = story.play(stage, &namespace).await?;
-    if !controller.proxy.has_struck() {
+    let (controller, proxy) = stage.disturbed(&namespace, Some((number, fault))).await?;
+    let found = story.play(stage, &controller, &namespace, Telling::Free).await?;
+    if !proxy.has_struck() {
         return Err(Differs::NeverCame { number }.into());
     }
     if found != *expected {
@@ -79,7 +79,7 @@ async fn disturbed(
     }
     // A run that held is of no more use, and its pods cost the others time.
     drop(controller);
-    Ok(story::remove(&stage.plane.client(User::Person).await?, &namespace).await?)
+    Ok(deeds::remove_namespace(&stage.plane.client(User::Person).await?, &namespace).await?)
 }
 
 /// `kill-before-3`; part of a namespace's name.

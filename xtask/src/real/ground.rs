@@ -12,7 +12,7 @@ use kube::{
 use serde_json::json;
 use thiserror::Error;
 
-use super::story;
+use super::deeds;
 use crate::{Failure, plane::User, stage::Stage};
 
 const NAMESPACE: &str = "ground";
@@ -31,7 +31,7 @@ enum GroundError {
 /// Good images become available, bad ones never, and deleted pods go.
 pub async fn pods_live_as_they_behave(stage: &Stage) -> Result<(), Failure> {
     let client = stage.plane.client(User::Person).await?;
-    story::create(&client, NAMESPACE).await?;
+    deeds::create_namespace(&client, NAMESPACE).await?;
     let bad = Behaviour { image: "bad".to_owned(), pull_error: true, ..Behaviour::default() };
     stage.kubelet.behave(NAMESPACE, Behaviours::new(vec![bad]));
     let replica_sets: Api<ReplicaSet> = Api::namespaced(client.clone(), NAMESPACE);
@@ -59,7 +59,7 @@ pub async fn pods_live_as_they_behave(stage: &Stage) -> Result<(), Failure> {
         let gone = await_condition(pods.clone(), name, conditions::is_deleted(uid));
         within("good", "the removal of its pods", gone).await?;
     }
-    Ok(story::remove(&client, NAMESPACE).await?)
+    Ok(deeds::remove_namespace(&client, NAMESPACE).await?)
 }
 
 fn replica_set(name: &str) -> ReplicaSet {

@@ -38,7 +38,7 @@ pub async fn a_settled_cluster_is_left_alone(stage: &Stage) -> Result<(), Failur
 /// A new controller finds everything done.
 pub async fn a_restart_writes_nothing(stage: &Stage) -> Result<(), Failure> {
     let audit = Audit::from_now(stage.plane.audit_log())?;
-    let _controller = stage.controller("controller-again", None).await?;
+    let _controller = stage.controller().await?;
     tokio::time::sleep(LOOKS_AROUND).await;
     none(&audit, "no write after a restart", Request::is_write)
 }

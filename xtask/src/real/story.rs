@@ -1,51 +1,224 @@
-//! What is played on the control plane, and what does it leave behind?
+//! How is a scenario told on the control plane, and what does it leave behind?
 
-use gradus_simkube::behave::Behaviours;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, api::PostParams};
-use serde_json::Value;
+use std::time::{Duration, Instant};
 
-use crate::{Failure, plane::User, stage::Stage};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use gradus_lab::{
+    Scenario,
+    person::Action,
+    scenario::Step,
+    sight::{Sight, project},
+};
+use kube::{Api, Client, api::DynamicObject, runtime::watcher};
+use serde_json::{Value, json};
+use thiserror::Error;
 
-/// One scenario, ready to be played in any namespace.
+use super::{deeds, sets};
+use crate::{
+    Failure,
+    audit::Audit,
+    plane::User,
+    repository,
+    stage::{Kept, Stage},
+};
+
+/// What has not happened by then does not happen. Generous: many stories share two processors.
+const STEP_WITHIN: Duration = Duration::from_secs(120);
+
+/// Counts may be written a second late; what is not seen this long after its condition held is not
+/// coming.
+const SEEN_WITHIN: Duration = Duration::from_secs(15);
+
+/// Why a story did not go as it is told.
+#[derive(Debug, Error)]
+enum Untold {
+    #[error("step {step}: not reached within {} s; the rollout stands at {seen}", STEP_WITHIN.as_secs())]
+    NotReached { step: usize, seen: Value },
+    #[error("step {step}: expected\n  {expected}\nfound\n  {seen}")]
+    NotSeen { step: usize, expected: Value, seen: Value },
+    #[error("the watch of rollout {0} ended: expected it to last")]
+    WatchEnded(String),
+}
+
+/// How much of what is seen on the way counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Every expectation.
+    Strict,
+    /// Faults move things: only the order and the end count.
+    Free,
+}
+
+/// One scenario, with its times divided for a cluster that lives in real time.
 pub struct Story {
-    pub name: String,
-    /// How its images behave.
-    pub behaviours: Behaviours,
+    scenario: Scenario,
 }
 
 /// Every scenario of the repository.
 pub fn all() -> Result<Vec<Story>, Failure> {
-    Ok(Vec::new())
+    let scenarios = gradus_lab::load_all(&repository().join("scenarios"))?;
+    let hastened = |scenario: Scenario| Story { scenario: scenario.hastened(scenario.time_scale) };
+    Ok(scenarios.into_iter().map(hastened).collect())
 }
 
 impl Story {
-    /// Plays it in a new namespace and returns how everything stands at the end, without names and
-    /// times that differ between two runs.
-    pub async fn play(&self, stage: &Stage, namespace: &str) -> Result<Value, Failure> {
-        let client = stage.plane.client(User::Person).await?;
-        create(&client, namespace).await?;
-        stage.kubelet.behave(namespace, self.behaviours.clone());
-        Ok(Value::Null)
+    pub fn name(&self) -> &str {
+        &self.scenario.name
     }
 
     /// A namespace of its own; `run` tells several runs of one story apart.
     pub fn namespace(&self, run: &str) -> String {
-        let name = self.name.replace('_', "-");
+        let name = self.name().replace('_', "-");
         if run.is_empty() { name } else { format!("{name}-{run}") }
+    }
+
+    /// Plays it in a new namespace and returns how everything stands at the end, without what
+    /// differs between two good runs.
+    pub async fn play(
+        &self,
+        stage: &Stage,
+        controller: &Kept,
+        namespace: &str,
+        telling: Telling,
+    ) -> Result<Value, Failure> {
+        let client = stage.plane.client(User::Person).await?;
+        let audit = Audit::from_now(stage.plane.audit_log())?;
+        deeds::create_namespace(&client, namespace).await?;
+        stage.kubelet.behave(namespace, self.scenario.images.clone());
+        for object in &self.scenario.objects {
+            deeds::apply(&client, namespace, object).await?;
+        }
+        let mut sightings = Sightings::of(client.clone(), namespace, self.scenario.rollout_name());
+        let began = Instant::now();
+        for (index, step) in self.scenario.steps.iter().enumerate() {
+            sleep_until(began, step).await;
+            let rollout = sightings.reach(index + 1, step, telling).await?;
+            let Some(action) = &step.r#do else { continue };
+            match action {
+                Action::Behave(behaviours) => stage.kubelet.behave(namespace, behaviours.clone()),
+                Action::RestartController => controller.restart(),
+                _ => {}
+            }
+            for write in action.writes(self.scenario.rollout_name(), &Sight::of(&rollout)) {
+                sightings.skip_to(deeds::perform(&client, namespace, &write).await?);
+            }
+        }
+        let status = self.end(&mut sightings).await?;
+        let deeds = deeds::of_controller(&audit, namespace)?;
+        Ok(json!({ "status": status, "sizes": self.scenario.end.sizes, "created": deeds }))
+    }
+
+    /// Waits for the end that the story names.
+    async fn end(&self, sightings: &mut Sightings) -> Result<Value, Failure> {
+        let end = &self.scenario.end;
+        let step = self.scenario.steps.len() + 1;
+        let last = Step { expect: Some(end.expect.clone()), ..Step::default() };
+        sightings.reach(step, &last, Telling::Strict).await?;
+        let (client, namespace) = (&sightings.client, sightings.namespace.as_str());
+        let deadline = Instant::now() + SEEN_WITHIN;
+        loop {
+            let sizes = sets::sizes(&sets::list(client, namespace).await?);
+            if sizes == end.sizes {
+                return Ok(end.expect.clone());
+            }
+            if deadline < Instant::now() {
+                let (expected, seen) = (json!(end.sizes), json!(sizes));
+                return Err(Untold::NotSeen { step, expected, seen }.into());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 }
 
-/// Creates a namespace.
-pub async fn create(client: &Client, namespace: &str) -> Result<(), kube::Error> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let mut object = Namespace::default();
-    object.metadata.name = Some(namespace.to_owned());
-    namespaces.create(&PostParams::default(), &object).await.map(drop)
+/// The Rollout, version after version.
+struct Sightings {
+    client: Client,
+    namespace: String,
+    name: String,
+    versions: BoxStream<'static, watcher::Result<Option<DynamicObject>>>,
+    /// The newest version seen; a null where there is none.
+    rollout: Value,
+    /// Versions before this one are older than what was done last.
+    not_before: u64,
 }
 
-/// Begins the removal of a namespace with everything in it.
-pub async fn remove(client: &Client, namespace: &str) -> Result<(), kube::Error> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    namespaces.delete(namespace, &Default::default()).await.map(drop)
+impl Sightings {
+    fn of(client: Client, namespace: &str, name: &str) -> Self {
+        let rollouts: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), namespace, &deeds::rollouts());
+        let versions = watcher::watch_object(rollouts, name).boxed();
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Self { client, namespace, name, versions, rollout: Value::Null, not_before: 0 }
+    }
+
+    /// What is older than this version no longer counts.
+    fn skip_to(&mut self, version: u64) {
+        self.not_before = self.not_before.max(version);
+    }
+
+    /// Waits until the Rollout stands as a step wants it.
+    async fn reach(
+        &mut self,
+        number: usize,
+        step: &Step,
+        telling: Telling,
+    ) -> Result<Value, Failure> {
+        let began = Instant::now();
+        let mut held_since = None;
+        loop {
+            if self.holds(step) {
+                let since = *held_since.get_or_insert_with(Instant::now);
+                let Some(expected) = step.expect.clone().filter(|_| telling == Telling::Strict)
+                else {
+                    return Ok(self.rollout.clone());
+                };
+                let seen = self.projection().await?;
+                if seen == expected {
+                    return Ok(self.rollout.clone());
+                }
+                if since.elapsed() > SEEN_WITHIN {
+                    return Err(Untold::NotSeen { step: number, expected, seen }.into());
+                }
+            } else {
+                held_since = None;
+            }
+            if began.elapsed() > STEP_WITHIN {
+                let seen = self.projection().await?;
+                return Err(Untold::NotReached { step: number, seen }.into());
+            }
+            self.look().await?;
+        }
+    }
+
+    fn holds(&self, step: &Step) -> bool {
+        let version = self.rollout["metadata"]["resourceVersion"].as_str();
+        let is_new = version.and_then(|text| text.parse().ok()) >= Some(self.not_before);
+        let sight = Sight::of(&self.rollout);
+        is_new && step.when.as_ref().is_none_or(|when| when.holds(&sight))
+    }
+
+    /// Takes the next version, or returns after a moment: ReplicaSets change without it.
+    async fn look(&mut self) -> Result<(), Failure> {
+        let moment = Duration::from_millis(500);
+        match tokio::time::timeout(moment, self.versions.try_next()).await {
+            Err(_) => {}
+            Ok(Ok(Some(version))) => self.rollout = serde_json::to_value(version)?,
+            Ok(Ok(None)) => return Err(Untold::WatchEnded(self.name.clone()).into()),
+            // The watch tries again by itself.
+            Ok(Err(error)) => eprintln!("  {}: {error}", self.namespace),
+        }
+        Ok(())
+    }
+
+    async fn projection(&self) -> Result<Value, Failure> {
+        let sets = sets::list(&self.client, &self.namespace).await?;
+        Ok(project(&self.rollout["status"], &sets::revisions(&sets)))
+    }
+}
+
+async fn sleep_until(began: Instant, step: &Step) {
+    let due = step.at.and_then(|at| Duration::try_from(at).ok());
+    if let Some(wait) = due.and_then(|due| due.checked_sub(began.elapsed())) {
+        tokio::time::sleep(wait).await;
+    }
 }

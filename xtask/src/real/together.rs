@@ -2,17 +2,23 @@
 
 use futures::{StreamExt, stream};
 
-use super::{reported, story::Story};
-use crate::{stage::Stage, summary::Summary};
+use super::{
+    reported,
+    story::{Story, Telling},
+};
+use crate::{
+    stage::{Kept, Stage},
+    summary::Summary,
+};
 
 /// Each scenario in a namespace of its own.
-pub async fn play(stage: &Stage, stories: &[Story]) -> Summary {
+pub async fn play(stage: &Stage, controller: &Kept, stories: &[Story]) -> Summary {
     let runs = stories.iter().map(|story| async {
         let namespace = story.namespace("");
-        let run = async { story.play(stage, &namespace).await.map(drop) };
-        reported(&story.name, run).await
+        let run = story.play(stage, controller, &namespace, Telling::Strict);
+        reported(story.name(), async { run.await.map(drop) }).await
     });
-    let summaries: Vec<Summary> =
-        stream::iter(runs).buffer_unordered(stories.len().max(1)).collect().await;
+    let at_once = stories.len().max(1);
+    let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(at_once).collect().await;
     summaries.into_iter().sum()
 }

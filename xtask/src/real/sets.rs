@@ -1,0 +1,33 @@
+//! The ReplicaSets of a namespace, by revision.
+
+use std::collections::BTreeMap;
+
+use gradus_api::names;
+use gradus_lab::sight::Revisions;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use kube::{Api, Client, ResourceExt, api::ListParams};
+
+/// All of them.
+pub async fn list(client: &Client, namespace: &str) -> Result<Vec<ReplicaSet>, kube::Error> {
+    let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), namespace);
+    Ok(sets.list(&ListParams::default()).await?.items)
+}
+
+/// Revision numbers by pod template hash.
+pub fn revisions(sets: &[ReplicaSet]) -> Revisions {
+    let pairs = sets.iter().filter_map(|set| {
+        let hash = set.labels().get(names::label::POD_TEMPLATE_HASH)?;
+        Some((hash.clone(), revision(set)?))
+    });
+    pairs.collect()
+}
+
+/// Wanted pods, by revision.
+pub fn sizes(sets: &[ReplicaSet]) -> BTreeMap<i64, i64> {
+    let size = |set: &ReplicaSet| i64::from(set.spec.replicas.unwrap_or(1));
+    sets.iter().map(|set| (revision(set).unwrap_or(0), size(set))).collect()
+}
+
+fn revision(set: &ReplicaSet) -> Option<i64> {
+    set.annotations().get(names::annotation::REVISION)?.parse().ok()
+}
