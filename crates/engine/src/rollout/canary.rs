@@ -178,7 +178,9 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if sizes(&draft) != before {
         return sized(draft);
     }
-    drain_others(draft, roles)
+    let draft = drain_others(draft, roles);
+    // The create stands first, so it must not count on room that older ReplicaSets have yet to make.
+    if sizes(&draft) != before { sized(draft) } else { draft }
 }
 
 /// A created ReplicaSet has got its size.

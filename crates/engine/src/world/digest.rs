@@ -34,9 +34,35 @@ pub(super) fn digests(labels: &Texts, annotations: &Texts) -> Box<[u64]> {
     all.into_boxed_slice()
 }
 
+/// A digest as JSON: text, because JSON has no numbers of 128 bits.
+pub(super) mod hexadecimal {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(digest: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{digest:032x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Kept(#[serde(with = "hexadecimal")] u128);
+
+    #[test]
+    fn a_digest_survives_json() {
+        for digest in [0, 7, u128::MAX] {
+            let json = serde_json::to_value(Kept(digest)).unwrap();
+            assert_eq!(serde_json::from_value::<Kept>(json).unwrap(), Kept(digest));
+        }
+    }
 
     #[test]
     fn pairs_are_found_and_not_confused() {

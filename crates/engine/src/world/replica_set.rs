@@ -48,6 +48,7 @@ pub struct ReplicaSetView {
     /// The scale-down deadline annotation.
     pub deadline: Deadline,
     /// The template, normalised for equality.
+    #[serde(with = "super::digest::hexadecimal")]
     pub template: u128,
     /// One digest per label and per annotation; see `has_label` and `has_annotation`.
     pub digests: Box<[u64]>,

@@ -55,6 +55,7 @@ pub struct Spec {
     /// The pod template as compact JSON, exactly as stored.
     pub template: Arc<str>,
     /// The template, normalised for equality.
+    #[serde(with = "super::digest::hexadecimal")]
     pub template_digest: u128,
     /// Hash of the canary steps, empty for blue-green.
     pub step_hash: Arc<str>,
