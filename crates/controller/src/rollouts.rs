@@ -1,6 +1,7 @@
-//! What does the controller remember of Rollouts and their ReplicaSets, and which keys do they wake?
+//! What does the controller remember of Rollouts, their ReplicaSets and Services, and which keys do
+//! these wake?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_api::names;
@@ -8,9 +9,9 @@ use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::rollout::{Memo, Rollouts};
+use gradus_engine::rollout::{Memo, Rollouts, services};
 use gradus_engine::uid::Uid;
-use gradus_engine::world::{Known, ReplicaSetView, RolloutView, World};
+use gradus_engine::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
@@ -24,6 +25,9 @@ pub struct RolloutIndex {
     sets: BTreeMap<Uid, BTreeMap<Arc<str>, Arc<ReplicaSetView>>>,
     /// Owner (uid and name) of each ReplicaSet that is held.
     owners: BTreeMap<Key, (Uid, Arc<str>)>,
+    services: BTreeMap<Key, Arc<ServiceView>>,
+    /// Which Rollouts name a Service.
+    users: BTreeMap<Key, BTreeSet<Arc<str>>>,
 }
 
 impl RolloutIndex {
@@ -74,6 +78,54 @@ impl RolloutIndex {
         vec![Key { namespace: Arc::clone(&key.namespace), name: rollout }]
     }
 
+    /// A Rollout, and which Services it names.
+    fn apply_rollout(&mut self, frame: &Frame) -> Vec<Key> {
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let earlier = self.rollouts.get(&key).cloned();
+        let view = Arc::new(RolloutView::read(frame, earlier.as_deref()));
+        let is_same = earlier.as_ref().is_some_and(|known| Arc::ptr_eq(&known.spec, &view.spec));
+        if !is_same {
+            self.forget_user(&key);
+            for named in services::references(&view.spec.fields) {
+                let service = Key { namespace: Arc::clone(&key.namespace), name: named.name.into() };
+                self.users.entry(service).or_default().insert(Arc::clone(&key.name));
+            }
+        }
+        self.rollouts.insert(key.clone(), view);
+        vec![key]
+    }
+
+    fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
+        self.forget_user(key);
+        self.rollouts.remove(key).map(|_| key.clone()).into_iter().collect()
+    }
+
+    fn forget_user(&mut self, rollout: &Key) {
+        let Some(view) = self.rollouts.get(rollout) else { return };
+        for named in services::references(&view.spec.fields) {
+            let service = Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
+            if let Some(users) = self.users.get_mut(&service) {
+                users.remove(&rollout.name);
+            }
+        }
+        self.users.retain(|_, users| !users.is_empty());
+    }
+
+    fn users_of(&self, service: &Key) -> Vec<Key> {
+        let users = self.users.get(service).into_iter().flatten();
+        users.map(|name| Key::new(&service.namespace, name)).collect()
+    }
+
+    /// The Services a Rollout names, there or not.
+    fn services_of(&self, rollout: &RolloutView) -> BTreeMap<Arc<str>, Known<Arc<ServiceView>>> {
+        let named = services::references(&rollout.spec.fields).into_iter().map(|named| {
+            let key = Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
+            let found = self.services.get(&key).cloned();
+            (key.name, found.map_or(Known::Absent, Known::Present))
+        });
+        named.collect()
+    }
+
     /// A Rollout's ReplicaSets, by creation time, then name.
     fn sets_of(&self, owner: Uid) -> Vec<Arc<ReplicaSetView>> {
         let mut sets: Vec<Arc<ReplicaSetView>> =
@@ -98,6 +150,7 @@ impl Watched for Rollouts {
                 kind: kinds::REPLICA_SET,
                 labels: Some(names::label::POD_TEMPLATE_HASH.to_owned()),
             },
+            Watch { kind: kinds::SERVICE, labels: None },
         ]
     }
 
@@ -105,10 +158,13 @@ impl Watched for Rollouts {
         if *kind == kinds::REPLICA_SET {
             return index.apply_set(frame);
         }
-        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let view = RolloutView::read(frame, index.rollouts.get(&key).map(AsRef::as_ref));
-        index.rollouts.insert(key.clone(), Arc::new(view));
-        vec![key]
+        if *kind == kinds::SERVICE {
+            let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+            let woken = index.users_of(&key);
+            index.services.insert(key, Arc::new(ServiceView::read(frame)));
+            return woken;
+        }
+        index.apply_rollout(frame)
     }
 
     fn remove(index: &mut RolloutIndex, object: &ObjectRef) -> Vec<Key> {
@@ -116,13 +172,20 @@ impl Watched for Rollouts {
         if object.kind == kinds::REPLICA_SET {
             return index.remove_set(&key);
         }
-        index.rollouts.remove(&key).map(|_| key).into_iter().collect()
+        if object.kind == kinds::SERVICE {
+            index.services.remove(&key);
+            return index.users_of(&key);
+        }
+        index.remove_rollout(&key)
     }
 
     fn version(index: &RolloutIndex, object: &ObjectRef) -> Option<u64> {
         let key = Key::new(&object.namespace, &object.name);
         if object.kind == kinds::REPLICA_SET {
             return index.set(&key).map(|view| view.version);
+        }
+        if object.kind == kinds::SERVICE {
+            return index.services.get(&key).map(|view| view.version);
         }
         index.rollouts.get(&key).map(|view| view.version)
     }
@@ -131,6 +194,8 @@ impl Watched for Rollouts {
         let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
         if *kind == kinds::REPLICA_SET {
             index.owners.keys().map(of).collect()
+        } else if *kind == kinds::SERVICE {
+            index.services.keys().map(of).collect()
         } else {
             index.rollouts.keys().map(of).collect()
         }
@@ -146,6 +211,7 @@ impl Watched for Rollouts {
         Some(World {
             rollout: Arc::clone(rollout),
             replica_sets: Known::Present(index.sets_of(rollout.uid)),
+            services: index.services_of(rollout),
             answers: answers.clone(),
             recall: recall.clone(),
         })

@@ -274,6 +274,8 @@ pub enum Guard {
         /// Of how many.
         count: usize,
     },
+    /// A blue-green rollout waits before its switch.
+    SwitchPause,
     /// `spec.paused` is set.
     SpecPaused,
     /// The update was aborted; the stable version serves.
@@ -301,13 +303,6 @@ pub enum Guard {
     OldReplicas {
         /// How many.
         available: i32,
-    },
-    /// maxSurge and maxUnavailable leave no room for the next size.
-    NoRoom {
-        /// maxSurge in pods.
-        surge: i32,
-        /// maxUnavailable in pods.
-        unavailable: i32,
     },
     /// The spec is refused.
     InvalidSpec {

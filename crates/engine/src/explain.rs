@@ -9,6 +9,7 @@ pub fn sentence(why: &Why) -> String {
         Guard::PauseStep { index, count } => {
             format!("step {}/{count} is a pause of {object}", index + 1)
         }
+        Guard::SwitchPause => format!("{object} waits before the active Service is switched"),
         Guard::SpecPaused => format!("{object} is paused by hand ({field})"),
         Guard::Aborted { message } => format!("{object} was aborted ({message})"),
         Guard::NotAvailable { available, wanted } => {
@@ -23,9 +24,6 @@ pub fn sentence(why: &Why) -> String {
         Guard::OldReplicas { available } => {
             format!("older ReplicaSets still have {available} pods, first {object}")
         }
-        Guard::NoRoom { surge, unavailable } => format!(
-            "maxSurge {surge} and maxUnavailable {unavailable} leave no room to resize {object}"
-        ),
         Guard::InvalidSpec { message } => message.clone(),
         Guard::Refused { message, times } => {
             format!("the API server refused a write of {object} {times} times: {message}")

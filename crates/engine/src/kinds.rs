@@ -10,3 +10,6 @@ pub const ROLLOUT: Kind =
 
 /// The ReplicaSet of apps.
 pub const REPLICA_SET: Kind = Kind::new("apps", "v1", "ReplicaSet", "replicasets");
+
+/// The Service of core.
+pub const SERVICE: Kind = Kind::new("", "v1", "Service", "services");

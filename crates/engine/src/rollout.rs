@@ -1,15 +1,19 @@
 //! What should happen next to a Rollout? Validate, fold the contract's passes, say what holds it.
 
+mod blue_green;
 mod canary;
 mod conditions;
+mod delay;
 mod draft;
 mod fold;
+mod pass;
 mod progress;
 mod refused;
 mod replica_sets;
 mod rollback;
 pub mod scale;
 mod selector;
+pub mod services;
 mod status;
 mod step;
 mod supported;
@@ -35,6 +39,8 @@ pub use progress::Peak;
 pub struct Memo {
     /// Best counts of the current attempt.
     peak: Option<Peak>,
+    /// The revision that skips pause and analysis in this attempt.
+    fast_track: Option<String>,
 }
 
 /// The engine of Rollouts.
@@ -67,8 +73,15 @@ impl Engine for Rollouts {
         let answered =
             world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
         let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
+        let services =
+            world.services.values().map(|known| known.present().map_or(0, |s| s.version));
         let numbers = [world.rollout.version, sets.len() as u64].into_iter();
-        numbers.chain(versions).chain(answered).chain(failed).fold(0xcbf2_9ce4_8422_2325, mix)
+        numbers
+            .chain(versions)
+            .chain(services)
+            .chain(answered)
+            .chain(failed)
+            .fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
     fn recall(world: &World) -> &Recall<Memo> {
@@ -96,6 +109,11 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     let unsupported = || supported::first_unsupported(&rollout.spec.fields);
     if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
         return invalid(draft, &error);
+    }
+    match services::check(world) {
+        Some(services::Unusable::Invalid(error)) => return invalid(draft, &error),
+        Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message),
+        None => {}
     }
     refused::hold(fold::fold(draft))
 }

@@ -3,6 +3,7 @@
 mod digest;
 mod replica_set;
 mod rollout;
+mod service;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{RolloutView, Spec};
+pub use service::ServiceView;
 
 use crate::ask::{Answer, AskId, Recall};
 use crate::rollout::Memo;
@@ -22,6 +24,9 @@ pub struct World {
     pub rollout: Arc<RolloutView>,
     /// Its ReplicaSets, by creation time, then name. Unknown while the watch is not synced.
     pub replica_sets: Known<Vec<Arc<ReplicaSetView>>>,
+    /// The Services it names.
+    #[serde(default)]
+    pub services: BTreeMap<Arc<str>, Known<Arc<ServiceView>>>,
     /// What the outside has answered so far.
     pub answers: BTreeMap<AskId, Answer>,
     /// What the shell remembers of this Rollout.

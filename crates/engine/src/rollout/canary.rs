@@ -6,69 +6,17 @@ use gradus_api::names::{event, pause, reason};
 use gradus_api::rollout::StepKind;
 use jiff::SignedDuration;
 
-use super::conditions;
+use super::delay::without_deadline;
 use super::draft::{Creation, Draft};
-use super::replica_sets::{self, Roles};
+use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
 use super::scale::{self, Side};
 use super::status::{self, Pauses, Verdict};
 use super::step;
 use crate::decision::{After, EventKind};
-use crate::world::Deadline;
-
-/// One pass, as the contract orders it.
-pub(super) fn pass(draft: Draft<'_>) -> Draft<'_> {
-    let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else {
-        return replica_sets::create(draft);
-    };
-    let is_observed = draft.status.observed_generation == draft.generation.to_string();
-    let is_paused = draft.spec().paused || !draft.status.pause_conditions.is_empty();
-    if is_observed
-        && let Some(found) = conditions::follow_pause(&draft.status, is_paused, draft.now)
-    {
-        return status::with_conditions(draft, found);
-    }
-    let draft = found_new(replica_sets::sync_revision(draft, new), new);
-    let roles =
-        Roles { new, stable: replica_sets::find_stable(&draft.status.stable_rs, &draft.sets) };
-    if is_scaling_event(&draft, roles) {
-        return scale_only(draft, roles);
-    }
-    if is_changed(&draft, roles) {
-        return reset(draft, roles);
-    }
-    update(draft, roles)
-}
-
-/// A ReplicaSet that was there before us is noted once in the Progressing condition.
-fn found_new(draft: Draft<'_>, new: usize) -> Draft<'_> {
-    use gradus_api::names::{condition, condition_status};
-    if draft.status.condition(condition::PROGRESSING).is_some() {
-        return draft;
-    }
-    let mut draft = draft;
-    let message = format!("Found new replica set \"{}\"", draft.sets[new].name);
-    let statement = conditions::Statement {
-        r#type: condition::PROGRESSING,
-        status: condition_status::TRUE,
-        reason: reason::FOUND_NEW_REPLICA_SET,
-        message: &message,
-    };
-    conditions::set(&mut draft.status.conditions, draft.now, statement);
-    draft
-}
-
-/// Did somebody change the number of replicas since these ReplicaSets were last sized?
-fn is_scaling_event(draft: &Draft<'_>, roles: Roles) -> bool {
-    let replicas = draft.replicas();
-    [Some(roles.new), roles.separate_stable()].into_iter().flatten().any(|at| {
-        let set = &draft.sets[at];
-        set.size > 0 && set.desired_replicas.is_some_and(|desired| desired != replicas)
-    })
-}
 
 /// Sizes follow the new number of replicas; nothing else moves.
-fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if is_halted(&draft) {
         return status::refresh_counts(draft, roles);
     }
@@ -136,8 +84,12 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     status::persist(draft, roles, verdict)
 }
 
-/// The ordinary pass: sizes, then the pause, then the steps.
-fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+/// The ordinary pass: Services, sizes, then the pause, then the steps.
+pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    if is_changed(&draft, roles) {
+        return reset(draft, roles);
+    }
+    let draft = switch_services(draft, roles);
     let before = sizes(&draft);
     let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
     let has_scaled = sizes(&draft) != before;
@@ -189,17 +141,31 @@ fn sized(draft: Draft<'_>) -> Draft<'_> {
     Draft { creation, ..draft }
 }
 
-fn without_deadline(draft: Draft<'_>, at: usize) -> Draft<'_> {
-    use gradus_api::names::annotation::SCALE_DOWN_DEADLINE;
+/// Stable and canary Service follow their revisions once those have pods; after an abort both lead
+/// to stable.
+fn switch_services<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    let canary = draft.canary();
+    let is_aborted = draft.status.abort && draft.status.stable_rs != draft.status.current_pod_hash;
+    let draft = match roles.stable {
+        Some(stable) => ensure(draft, &canary.stable_service, stable),
+        None => draft,
+    };
+    match roles.stable {
+        Some(stable) if is_aborted => ensure(draft, &canary.canary_service, stable),
+        _ => ensure(draft, &canary.canary_service, roles.new),
+    }
+}
+
+/// Points a Service at a revision that has pods: all of them where the Service is not ours yet.
+fn ensure<'w>(draft: Draft<'w>, name: &str, at: usize) -> Draft<'w> {
+    let Some(service) = draft.service(name) else { return draft };
     let set = Arc::clone(&draft.sets[at]);
-    if set.deadline == Deadline::None {
+    if *service.hash_text() == *set.hash {
         return draft;
     }
-    let body = serde_json::json!({ "metadata": { "annotations": { SCALE_DOWN_DEADLINE: null } } });
-    let target = draft.rollout().replica_set(&set.name);
-    let mut draft = draft.patch(target, body, set.version);
-    Arc::make_mut(&mut draft.sets[at]).deadline = Deadline::None;
-    draft
+    let is_complete = set.size > 0 && set.available() >= set.size;
+    let may_switch = if service.managed_by.is_some() { set.available() > 0 } else { is_complete };
+    if may_switch { draft.switch(name, &set.hash) } else { draft }
 }
 
 /// The sizes that new and stable may have next.

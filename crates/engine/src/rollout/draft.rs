@@ -1,15 +1,18 @@
 //! How far has this decision come? The scratch copy of the World that the passes work on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::names;
-use gradus_api::rollout::{CanaryStep, CanaryStrategy, RolloutSpec, RolloutStatus};
+use gradus_api::rollout::{
+    BlueGreenStrategy, CanaryStep, CanaryStrategy, RolloutSpec, RolloutStatus,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Memo;
 use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
-use crate::world::{ReplicaSetView, RolloutView, World};
+use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
 
 /// The World as the passes so far leave it, and what they want done.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +25,8 @@ pub(super) struct Draft<'w> {
     pub status: RolloutStatus,
     /// The ReplicaSets as the planned changes leave them.
     pub sets: Vec<Arc<ReplicaSetView>>,
+    /// The Services as the planned changes leave them.
+    pub services: BTreeMap<Arc<str>, Arc<ServiceView>>,
     /// The generation as the planned changes leave it.
     pub generation: i64,
     /// The revision annotation as the planned changes leave it.
@@ -58,6 +63,7 @@ impl<'w> Draft<'w> {
             now,
             status: (*rollout.status).clone(),
             sets: sets.to_vec(),
+            services: present(&world.services),
             generation: rollout.generation,
             revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
             changes: Vec::new(),
@@ -83,9 +89,19 @@ impl<'w> Draft<'w> {
         self.spec().strategy.canary.as_ref().expect("only canaries are drafted here")
     }
 
-    /// The canary's steps.
+    /// The blue-green strategy; decisions of other strategies do not ask for it.
+    pub fn blue_green(&self) -> &'w BlueGreenStrategy {
+        self.spec().strategy.blue_green.as_ref().expect("only blue-green rollouts ask for it")
+    }
+
+    /// Is this a blue-green rollout?
+    pub fn is_blue_green(&self) -> bool {
+        self.spec().strategy.blue_green.is_some()
+    }
+
+    /// The canary's steps; none of other strategies.
     pub fn steps(&self) -> &'w [CanaryStep] {
-        &self.canary().steps
+        self.spec().strategy.canary.as_ref().map_or(&[], |canary| &canary.steps)
     }
 
     /// `spec.replicas`.
@@ -168,6 +184,13 @@ impl<'w> Draft<'w> {
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
         self
     }
+}
+
+fn present(
+    services: &BTreeMap<Arc<str>, Known<Arc<ServiceView>>>,
+) -> BTreeMap<Arc<str>, Arc<ServiceView>> {
+    let found = services.iter().filter_map(|(name, known)| Some((name, known.present()?)));
+    found.map(|(name, service)| (Arc::clone(name), Arc::clone(service))).collect()
 }
 
 /// RFC 7386, for joining two patches of one object: nulls are kept, they delete.

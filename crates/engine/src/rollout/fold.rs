@@ -7,8 +7,8 @@
 
 use gradus_api::rollout::RolloutStatus;
 
-use super::canary;
 use super::draft::{Creation, Draft};
+use super::pass::pass;
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
@@ -17,7 +17,7 @@ const PASSES_LIMIT: usize = 24;
 pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
-        let next = canary::pass(Draft { wake_at: None, ..draft.clone() });
+        let next = pass(Draft { wake_at: None, ..draft.clone() });
         let plans_more = next.changes != draft.changes;
         if !plans_more && next.status == draft.status {
             // Settled: only what it recalls, and when it wakes, may differ.

@@ -118,7 +118,10 @@ fn progressing<'a>(reason: &'static str, message: &'a str) -> Statement<'a> {
 fn has_moved(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
     let stored = &draft.status;
     let both_steps = stored.current_step_index.is_some() && next.current_step_index.is_some();
+    let (before, after) = (&stored.blue_green, &next.blue_green);
     let is_further = stored.stable_rs != next.stable_rs
+        || before.active_selector != after.active_selector
+        || before.preview_selector != after.preview_selector
         || both_steps && stored.current_step_index != next.current_step_index
         || stored.current_step_hash != next.current_step_hash;
     let stored_peak = Peak::of(stored);

@@ -29,3 +29,10 @@ pub(super) fn classify(draft: &Draft<'_>, roles: Roles) -> Rollback {
     let is_recent = i32::try_from(between.count()).is_ok_and(|between| between < window);
     if is_recent { Rollback::WithinWindow } else { Rollback::None }
 }
+
+/// Is the new revision the stable one, or older than it?
+pub(super) fn is_rollback(draft: &Draft<'_>, roles: Roles) -> bool {
+    roles.stable.is_some_and(|stable| {
+        stable == roles.new || draft.sets[roles.new].created < draft.sets[stable].created
+    })
+}

@@ -3,17 +3,21 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_api::names::{condition, condition_status, event, pause, phase, reason};
 use gradus_api::rollout::RolloutStatus;
-use gradus_api::rollout::status::{CanaryStatus, Condition, PauseCondition};
+use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, PauseCondition};
 use gradus_api::values::Time;
 
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
 use super::progress;
-use super::replica_sets::Roles;
+use super::replica_sets::{Roles, find_stable};
 use super::selector;
 use crate::decision::{After, EventKind};
+use crate::world::ReplicaSetView;
 
 /// What a pass decided about the update itself.
 #[derive(Clone, Debug)]
@@ -92,15 +96,19 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let stored = &draft.status;
     let mut known = stored.conditions.clone();
     conditions::remove(&mut known, condition::INVALID_SPEC);
+    let blue_green = blue_green_status(draft);
+    let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {
+        blue_green,
         current_pod_hash: new.hash.to_string(),
         current_step_hash: draft.rollout().spec.step_hash.to_string(),
         replicas: sum(|set| set.replicas),
         updated_replicas: new.replicas,
-        ready_replicas: sum(|set| set.ready),
-        available_replicas: sum(|set| set.reported_available),
-        hpa_replicas: sum(|set| set.replicas),
-        selector: draft.spec().selector.as_ref().map(selector::text).unwrap_or_default(),
+        ready_replicas: active.map_or_else(|| sum(|set| set.ready), |set| set.ready),
+        available_replicas: active
+            .map_or_else(|| sum(|set| set.reported_available), |set| set.reported_available),
+        hpa_replicas: active.map_or_else(|| sum(|set| set.replicas), |set| set.replicas),
+        selector: selector_text(draft, active),
         collision_count: stored.collision_count,
         observed_generation: draft.generation.to_string(),
         conditions: known,
@@ -113,6 +121,34 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
             ..CanaryStatus::default()
         },
         ..RolloutStatus::default()
+    }
+}
+
+/// What the Services of a blue-green rollout select.
+fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
+    let Some(strategy) = &draft.spec().strategy.blue_green else {
+        return BlueGreenStatus::default();
+    };
+    let hash = |name: &str| {
+        draft.service(name).map(|service| service.hash_text().to_owned()).unwrap_or_default()
+    };
+    BlueGreenStatus {
+        active_selector: hash(&strategy.active_service),
+        preview_selector: hash(&strategy.preview_service),
+        ..BlueGreenStatus::default()
+    }
+}
+
+/// The selector an autoscaler uses: only the active pods of a blue-green rollout.
+fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> String {
+    let Some(wanted) = &draft.spec().selector else { return String::new() };
+    match active {
+        None => selector::text(wanted),
+        Some(set) => {
+            let mut wanted = wanted.clone();
+            wanted.match_labels.insert(POD_TEMPLATE_HASH.to_owned(), set.hash.to_string());
+            selector::text(&wanted)
+        }
     }
 }
 
@@ -178,13 +214,23 @@ fn finish<'w>(
 fn is_healthy(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
     let replicas = draft.replicas();
     let steps = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
-    let steps_done = steps == 0 || next.current_step_index == Some(steps);
+    let is_done = match &draft.spec().strategy.blue_green {
+        Some(strategy) => {
+            let (active, preview) =
+                (&next.blue_green.active_selector, &next.blue_green.preview_selector);
+            *active == next.current_pod_hash
+                && (strategy.preview_service.is_empty() || *preview == next.current_pod_hash)
+        }
+        None => {
+            (steps == 0 || next.current_step_index == Some(steps))
+                && next.replicas == replicas
+                && next.stable_rs == next.current_pod_hash
+        }
+    };
     next.updated_replicas == replicas
         && next.available_replicas == replicas
-        && next.replicas == replicas
         && draft.status.observed_generation == draft.generation.to_string()
-        && steps_done
-        && next.stable_rs == next.current_pod_hash
+        && is_done
 }
 
 /// Sets the Healthy condition; true if it has just turned false.
@@ -254,7 +300,12 @@ fn set_completed<'w>(draft: Draft<'w>, roles: Roles, next: &mut RolloutStatus) -
 }
 
 fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
-    let is_available = next.available_replicas >= draft.replicas();
+    let is_available = if draft.is_blue_green() {
+        let active = find_stable(&next.blue_green.active_selector, &draft.sets);
+        active.is_some_and(|at| super::blue_green::is_saturated(draft, &draft.sets[at]))
+    } else {
+        next.available_replicas >= draft.replicas()
+    };
     let message = if is_available {
         "Rollout has minimum availability"
     } else {
@@ -335,10 +386,22 @@ pub(super) fn phase_of(draft: &Draft<'_>, next: &RolloutStatus) -> (String, Stri
     if next.available_replicas < next.updated_replicas {
         return because(phase::PROGRESSING, "updated replicas are still becoming available");
     }
+    let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
+    if draft.is_blue_green() {
+        let active = &next.blue_green.active_selector;
+        if active.is_empty() || *active != next.current_pod_hash {
+            return because(phase::PROGRESSING, "active service cutover pending");
+        }
+        if !is_promoted {
+            let message = "waiting for post-promotion verification to complete";
+            return because(phase::PROGRESSING, message);
+        }
+        return because(phase::HEALTHY, "");
+    }
     if next.replicas > next.updated_replicas {
         return because(phase::PROGRESSING, "old replicas are pending termination");
     }
-    if next.stable_rs.is_empty() || next.stable_rs != next.current_pod_hash {
+    if !is_promoted {
         return because(phase::PROGRESSING, "waiting for all steps to complete");
     }
     because(phase::HEALTHY, "")

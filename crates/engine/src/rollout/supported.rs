@@ -5,21 +5,30 @@ use gradus_api::rollout::{CanaryStep, RolloutSpec, StepKind};
 /// The first field that asks for something this version cannot do, as a field error.
 pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     let canary = spec.strategy.canary.as_ref();
+    let green = spec.strategy.blue_green.as_ref();
     let checks = [
         ("spec.workloadRef", spec.workload_ref.is_some()),
         ("spec.restartAt", spec.restart_at.is_some()),
-        ("spec.strategy.blueGreen", spec.strategy.blue_green.is_some()),
+        (
+            "spec.strategy.blueGreen.prePromotionAnalysis",
+            green.is_some_and(|b| b.pre_promotion_analysis.is_some()),
+        ),
+        (
+            "spec.strategy.blueGreen.postPromotionAnalysis",
+            green.is_some_and(|b| b.post_promotion_analysis.is_some()),
+        ),
+        ("spec.strategy.blueGreen.antiAffinity", green.is_some_and(|b| b.anti_affinity.is_some())),
+        (
+            "spec.strategy.blueGreen.previewMetadata",
+            green.is_some_and(|b| b.preview_metadata.is_some()),
+        ),
+        (
+            "spec.strategy.blueGreen.activeMetadata",
+            green.is_some_and(|b| b.active_metadata.is_some()),
+        ),
         (
             "spec.strategy.canary.trafficRouting",
             canary.is_some_and(|c| c.traffic_routing.is_some()),
-        ),
-        (
-            "spec.strategy.canary.canaryService",
-            canary.is_some_and(|c| !c.canary_service.is_empty()),
-        ),
-        (
-            "spec.strategy.canary.stableService",
-            canary.is_some_and(|c| !c.stable_service.is_empty()),
         ),
         ("spec.strategy.canary.pingPong", canary.is_some_and(|c| c.ping_pong.is_some())),
         ("spec.strategy.canary.analysis", canary.is_some_and(|c| c.analysis.is_some())),

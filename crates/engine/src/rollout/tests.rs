@@ -1,5 +1,6 @@
 //! Whole rollouts as tables: what happened, what is decided, what the status says.
 
+mod blue_green;
 mod story;
 
 use jiff::Timestamp;

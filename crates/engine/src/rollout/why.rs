@@ -4,7 +4,8 @@ use gradus_api::names::{condition, pause};
 use gradus_api::rollout::StepKind;
 use jiff::Timestamp;
 
-use super::canary::{goal, pause_end};
+use super::blue_green;
+use super::canary::pause_end;
 use super::draft::Draft;
 use super::replica_sets::{self, Roles};
 use super::step::{self, Missing};
@@ -35,11 +36,42 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
             since: status.aborted_at.map(|time| time.timestamp()),
             frees: Frees::Command("retry rollout".into()),
         });
-        found.extend(missing(draft, step::missing_counts(draft, roles)));
+        if !draft.is_blue_green() {
+            found.extend(missing(draft, step::missing_counts(draft, roles)));
+        }
+        return found;
+    }
+    if draft.is_blue_green() {
+        found.extend(switch(draft, roles));
         return found;
     }
     found.extend(step_or_promotion(draft, roles));
     found
+}
+
+/// What keeps a blue-green rollout from switching.
+fn switch(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
+    if let Some(began) = draft.status.pause_condition(pause::BLUE_GREEN_PAUSE) {
+        let end = blue_green::pause_end(draft);
+        return vec![Why {
+            guard: Guard::SwitchPause,
+            object: draft.rollout().reference(),
+            field: "spec.strategy.blueGreen.autoPromotionEnabled".into(),
+            since: Some(began.start_time.timestamp()),
+            frees: end.map_or(Frees::Command("promote".into()), Frees::At),
+        }];
+    }
+    let (at, wanted) = (roles.new, draft.replicas());
+    let waits = if !draft.sets[at].is_observed() {
+        Some(Missing::Observation(at))
+    } else if draft.sets[at].size != wanted {
+        Some(Missing::Size { at, wanted })
+    } else if draft.sets[at].available() < wanted {
+        Some(Missing::Available { at, wanted })
+    } else {
+        None
+    };
+    missing(draft, waits)
 }
 
 fn step_or_promotion(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
@@ -81,15 +113,8 @@ fn missing(draft: &Draft<'_>, missing: Option<Missing>) -> Vec<Why> {
             about(at, Guard::NotObserved, "status.observedGeneration")
         }
         Some(Missing::Size { at, wanted }) => {
-            let goal = goal(draft);
-            let guard = Guard::NoRoom { surge: goal.surge, unavailable: goal.unavailable };
-            let has_room = draft.sets[at].size != wanted && !draft.spec().paused;
-            let guard = if has_room {
-                Guard::NotScaled { replicas: draft.sets[at].size, wanted }
-            } else {
-                guard
-            };
-            about(at, guard, "spec.replicas")
+            let replicas = draft.sets[at].size;
+            about(at, Guard::NotScaled { replicas, wanted }, "spec.replicas")
         }
         Some(Missing::Available { at, wanted }) => {
             let available = draft.sets[at].available();

@@ -104,6 +104,11 @@ impl RolloutView {
         ObjectRef::new(kinds::ROLLOUT, &self.namespace, &self.name)
     }
 
+    /// A reference to one of its Services.
+    pub fn service(&self, name: &Arc<str>) -> ObjectRef {
+        ObjectRef::new(kinds::SERVICE, &self.namespace, name)
+    }
+
     /// A reference to one of its ReplicaSets.
     pub fn replica_set(&self, name: &Arc<str>) -> ObjectRef {
         ObjectRef::new(kinds::REPLICA_SET, &self.namespace, name)

@@ -10,12 +10,13 @@ use crate::ask::{Class, Failure, Recall};
 use crate::decision::{Change, ChangeId, Op};
 use crate::frame::Frame;
 use crate::rollout::{Memo, decide};
-use crate::world::{Known, ReplicaSetView, RolloutView, World};
+use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
 
 /// A Rollout and its ReplicaSets, as a cluster would hold them.
 pub struct Story {
     rollout: Value,
     sets: Vec<Value>,
+    services: Vec<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
     version: u64,
@@ -44,10 +45,51 @@ impl Story {
         Story {
             rollout,
             sets: Vec::new(),
+            services: Vec::new(),
             recall: Recall::default(),
             events: Vec::new(),
             version: 1,
         }
+    }
+
+    /// The same as a blue-green rollout with the Services `active` and `preview`.
+    pub fn blue_green(replicas: i32, strategy: Value) -> Self {
+        let mut story = Story::canary(replicas, json!([]));
+        let mut whole = json!({ "activeService": "active", "previewService": "preview" });
+        merge(&mut whole, &strategy);
+        story.rollout["spec"]["strategy"] = json!({ "blueGreen": whole });
+        story.with_services(&["active", "preview"])
+    }
+
+    /// Adds Services that select the Rollout's pods of every revision.
+    pub fn with_services(mut self, names: &[&str]) -> Self {
+        for name in names {
+            self.services.push(json!({
+                "metadata": { "name": name, "namespace": "default", "resourceVersion": "1" },
+                "spec": { "selector": { "app": "web" } },
+            }));
+        }
+        self
+    }
+
+    /// Somebody deletes a Service.
+    pub fn lose_service(&mut self, name: &str) {
+        self.services.retain(|service| service["metadata"]["name"] != name);
+    }
+
+    /// Somebody edits a Service.
+    pub fn patch_service(&mut self, name: &str, patch: Value) {
+        let named = |service: &&mut Value| service["metadata"]["name"] == name;
+        merge(self.services.iter_mut().find(named).unwrap(), &patch);
+    }
+
+    /// Which revision a Service selects: 1 for the first ReplicaSet, 0 for none.
+    pub fn selects(&self, name: &str) -> usize {
+        let named = |service: &&Value| service["metadata"]["name"] == name;
+        let service = self.services.iter().find(named).unwrap();
+        let hash = &service["spec"]["selector"]["rollouts-pod-template-hash"];
+        let has = |set: &Value| set["metadata"]["labels"]["rollouts-pod-template-hash"] == *hash;
+        self.sets.iter().position(has).map_or(0, |at| at + 1)
     }
 
     /// The World as it is now.
@@ -57,6 +99,12 @@ impl Story {
         World {
             rollout: Arc::new(RolloutView::read(&frame(&self.rollout), None)),
             replica_sets: Known::Present(sets.collect()),
+            services: self
+                .services
+                .iter()
+                .map(|service| Arc::new(ServiceView::read(&frame(service))))
+                .map(|view| (Arc::clone(&view.name), Known::Present(view)))
+                .collect(),
             answers: BTreeMap::new(),
             recall: self.recall.clone(),
         }
@@ -125,6 +173,14 @@ impl Story {
                 self.touch_rollout();
                 let revision = &patch["metadata"]["annotations"]["rollout.argoproj.io/revision"];
                 format!("revision {}", revision.as_str().unwrap())
+            }
+            Op::Merge(patch) if *change.target.kind.name == *"Service" => {
+                let named =
+                    |service: &&mut Value| service["metadata"]["name"] == *change.target.name;
+                let service = self.services.iter_mut().find(named).unwrap();
+                merge(service, patch);
+                service["metadata"]["resourceVersion"] = json!(self.version.to_string());
+                format!("switch {} to {}", change.target.name, self.selects(&change.target.name))
             }
             Op::Merge(patch) => {
                 let named = |set: &Value| set["metadata"]["name"] == *change.target.name;

@@ -1,0 +1,134 @@
+//! `gradus controller` against clusters that are there, away or in the way.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::cluster::{Cluster, sample};
+use crate::program::{Running, command, folder, free_port, get, gradus, kubeconfig};
+
+/// How often a port is asked for what shall come.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// Starts a controller for a kubeconfig on free ports; returns it with health and metrics port.
+pub fn start(kubeconfig: &Path, more: &[&str]) -> (Running, u16, u16) {
+    let mut command = command(&["controller", "--healthzPort=0", "--metricsPort=0"]);
+    command.arg("--kubeconfig").arg(kubeconfig).args(more);
+    let mut controller = Running::start(command);
+    let line = controller.until("health on port");
+    let port = |after: &str| -> u16 {
+        let rest = line.split(after).nth(1).unwrap();
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    let ports = (port("health on port "), port("metrics on port "));
+    (controller, ports.0, ports.1)
+}
+
+/// Asks until the answer is as wanted; gives up after a minute.
+pub fn ask_until(port: u16, path: &str, is_wanted: impl Fn(u16, &str) -> bool) -> String {
+    let began = Instant::now();
+    loop {
+        match get(port, path) {
+            Ok((status, body)) if is_wanted(status, &body) => return body,
+            last if began.elapsed() > Duration::from_secs(60) => panic!("{path}: {last:?}"),
+            _ => std::thread::sleep(ASK_EVERY), // A port cannot be waited on.
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_away_is_said_once_and_waited_for() {
+    let folder = folder("away");
+    let port = free_port();
+    let path = folder.join("away.kubeconfig");
+    std::fs::write(&path, kubeconfig(port)).unwrap();
+    let (mut controller, health, _) = start(&path, &[]);
+    controller.until("cannot reach the API server");
+    assert_eq!(get(health, "/healthz").unwrap(), (200, "ok".to_owned()), "it is alive");
+    assert_eq!(get(health, "/readyz").unwrap().0, 503, "but not ready");
+    let cluster = Cluster::start(port, &folder);
+    controller.until("answers");
+    ask_until(health, "/readyz", |status, _| status == 200);
+    controller.signal("TERM");
+    assert!(controller.end().success());
+    assert_eq!(controller.count("cannot reach"), 1, "{:?}", controller.seen);
+    drop(cluster);
+}
+
+#[test]
+fn it_ends_cleanly_while_it_still_waits_for_the_server() {
+    let port = free_port();
+    let path = folder("waiting").join("away.kubeconfig");
+    std::fs::write(&path, kubeconfig(port)).unwrap();
+    let (mut controller, ..) = start(&path, &[]);
+    controller.until("cannot reach the API server");
+    controller.signal("INT");
+    assert_eq!(controller.end().code(), Some(0));
+}
+
+#[test]
+fn a_taken_port_is_one_clear_error() {
+    let taken = TcpListener::bind(("0.0.0.0", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let finished = gradus(&["controller", &format!("--healthzPort={port}")]);
+    assert_eq!(finished.code, Some(1));
+    let expected = format!("error: cannot listen on port {port} (--healthzPort chooses another): ");
+    assert!(finished.stderr.starts_with(&expected), "{}", finished.stderr);
+    assert_eq!(finished.stderr.lines().count(), 1);
+}
+
+#[test]
+fn leader_election_is_said_to_be_missing() {
+    let port = free_port();
+    let path = folder("leader").join("away.kubeconfig");
+    std::fs::write(&path, kubeconfig(port)).unwrap();
+    let (mut controller, ..) = start(&path, &["--leader-elect"]);
+    assert_eq!(controller.count("leader election is not there yet"), 1);
+    controller.until("cannot reach the API server");
+}
+
+#[test]
+fn it_carries_a_rollout_and_its_ports_tell_of_it() {
+    let folder = folder("carries");
+    let cluster = Cluster::start(0, &folder);
+    cluster.create(sample("rolling-update.yaml"));
+    let (mut controller, _, metrics) = start(&cluster.kubeconfig, &["--logformat=json"]);
+    let healthy = r#"rollout_info{name="cart",namespace="default",phase="Healthy""#;
+    let text = ask_until(metrics, "/metrics", |_, text| text.contains(healthy));
+    assert!(text.contains(r#"rollout_info_replicas_available{name="cart",namespace="default"} 4"#));
+    controller.signal("TERM");
+    assert!(controller.end().success());
+    let events = cluster.server.with(|cluster, _| {
+        let events = cluster.list(gradus_simkube::kinds::KindId::EVENT, "default");
+        events
+            .filter_map(|event| event.rest["reason"].as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    });
+    assert!(events.iter().any(|reason| reason == "RolloutCompleted"), "{events:?}");
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_do_and_writes_nothing() {
+    let folder = folder("dry");
+    let cluster = Cluster::start(0, &folder);
+    cluster.create(sample("rolling-update.yaml"));
+    let before = cluster.server.with(|cluster, _| cluster.version());
+    let (mut controller, ..) = start(&cluster.kubeconfig, &["--dry-run"]);
+    controller.until("dry run: would write create ReplicaSet default/cart-");
+    controller.signal("TERM");
+    assert!(controller.end().success());
+    let after = cluster.server.with(|cluster, _| cluster.version());
+    assert_eq!(after, before);
+}
+
+#[test]
+fn one_namespace_alone_is_looked_after() {
+    let folder = folder("namespaced");
+    let cluster = Cluster::start(0, &folder);
+    cluster.create(sample("rolling-update.yaml"));
+    let flags = ["--namespaced", "--namespace=kube-system"];
+    let (_controller, health, _) = start(&cluster.kubeconfig, &flags);
+    ask_until(health, "/readyz", |status, _| status == 200);
+    assert_eq!(get(health, "/debug/world/default/cart").unwrap().0, 404);
+    assert!(cluster.rollout("cart")["status"].is_null());
+}

@@ -1,0 +1,56 @@
+//! `gradus explain` on a World that a running controller showed.
+
+use serde_json::Value;
+
+use crate::cluster::{Cluster, sample};
+use crate::controller::{ask_until, start};
+use crate::program::{folder, gradus};
+
+/// The World of a rollout that is paused by hand, as the health port shows it.
+fn saved() -> Value {
+    let folder = folder("explain-world");
+    let cluster = Cluster::start(0, &folder);
+    let mut rollout = sample("canary-with-pauses.yaml");
+    rollout["spec"]["paused"] = true.into();
+    cluster.create(rollout);
+    let (_controller, health, _) = start(&cluster.kubeconfig, &[]);
+    let is_paused = |status, body: &str| status == 200 && body.contains("SpecPaused");
+    let text = ask_until(health, "/debug/world/default/checkout", is_paused);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_saved_world_decides_the_same_and_says_why() {
+    let folder = folder("explain");
+    let path = folder.join("world.json");
+    let path = path.to_str().unwrap();
+    let mut world = saved();
+
+    std::fs::write(path, world.to_string()).unwrap();
+    let same = gradus(&["explain", "--world", path]);
+    assert_eq!(same.code, Some(0), "{}{}", same.stdout, same.stderr);
+    for expected in [
+        "Rollout default/checkout at ",
+        "Rollout default/checkout is paused by hand (spec.paused); a person can free it with",
+        "the saved decision is the same",
+    ] {
+        assert!(same.stdout.contains(expected), "{expected:?} in:\n{}", same.stdout);
+    }
+
+    world["decision"]["why"] = Value::Array(Vec::new());
+    std::fs::write(path, world.to_string()).unwrap();
+    let other = gradus(&["explain", "--world", path]);
+    assert_eq!(other.code, Some(2));
+    assert!(other.stdout.contains("the saved decision differs in why"), "{}", other.stdout);
+}
+
+#[test]
+fn what_is_no_world_is_refused_with_its_name() {
+    let path = folder("no-world").join("world.json");
+    let path = path.to_str().unwrap();
+    assert!(gradus(&["explain", "--world", path]).stderr.contains("cannot read"));
+    std::fs::write(path, "{}").unwrap();
+    let refused = gradus(&["explain", "--world", path]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("is no saved World"), "{}", refused.stderr);
+}

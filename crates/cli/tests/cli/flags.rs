@@ -1,0 +1,57 @@
+//! What is said to arguments that are wrong, and to those that ask?
+
+use crate::program::gradus;
+
+#[test]
+fn wrong_arguments_are_named_and_refused() {
+    let cases: [(&str, &[&str], &str); 8] = [
+        ("an unknown command", &["promote"], "unrecognized subcommand 'promote'"),
+        ("an unknown flag", &["controller", "--speed=9"], "unexpected argument '--speed'"),
+        (
+            "a flag Argo Rollouts has",
+            &["controller", "--rollout-threads=9"],
+            "--rollout-threads is a flag of Argo Rollouts that this version of Gradus does not have",
+        ),
+        (
+            "another, value apart",
+            &["controller", "--qps", "9", "--context", "prod"],
+            "--context is a flag of Argo Rollouts",
+        ),
+        ("no port", &["controller", "--metricsPort=70000"], "invalid value '70000'"),
+        ("no level", &["controller", "--loglevel=loud"], "unknown log level \"loud\""),
+        ("no format", &["controller", "--logformat=xml"], "unknown log format \"xml\""),
+        ("no file", &["controller", "--kubeconfig=/nowhere/config"], "/nowhere/config"),
+    ];
+    for (what, arguments, expected) in cases {
+        let finished = gradus(arguments);
+        assert_ne!(finished.code, Some(0), "{what}");
+        assert!(finished.stderr.contains(expected), "{what}: {}", finished.stderr);
+        let errors = finished.stderr.lines().filter(|line| line.starts_with("error:")).count();
+        assert_eq!(errors, 1, "{what}: one clear line in {}", finished.stderr);
+    }
+}
+
+#[test]
+fn the_version_is_told_in_every_way() {
+    let version = env!("CARGO_PKG_VERSION");
+    for arguments in [&["version"][..], &["--version"], &["controller", "--version"]] {
+        let finished = gradus(arguments);
+        assert_eq!(finished.code, Some(0), "{arguments:?}");
+        assert!(finished.stdout.contains(version), "{arguments:?}: {}", finished.stdout);
+    }
+    assert_eq!(gradus(&["version", "--short"]).stdout, format!("{version}\n"));
+}
+
+#[test]
+fn under_the_name_of_the_plugin_it_answers_as_the_plugin() {
+    let folder = crate::program::folder("plugin");
+    let plugin = folder.join("kubectl-argo-rollouts");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gradus"), &plugin).unwrap();
+    let run = |argument: &str| std::process::Command::new(&plugin).arg(argument).output().unwrap();
+    assert!(run("version").status.success());
+    let refused = run("get");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("unrecognized subcommand 'get'"), "{said}");
+    assert!(said.contains("kubectl argo rollouts"), "{said}");
+}

@@ -1,0 +1,9 @@
+//! The binary, run as a person runs it.
+
+#![allow(clippy::unwrap_used, reason = "all of this crate is tests")]
+
+mod cluster;
+mod controller;
+mod explain;
+mod flags;
+mod program;

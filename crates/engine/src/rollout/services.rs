@@ -1,0 +1,109 @@
+//! Which revision does each Service select, and may a Rollout use it at all?
+
+use std::sync::Arc;
+
+use gradus_api::names::{annotation, event, label};
+use gradus_api::rollout::RolloutSpec;
+use serde_json::{Value, json};
+
+use super::draft::Draft;
+use crate::decision::{After, EventKind};
+use crate::world::{Known, RolloutView, ServiceView, World};
+
+/// A Service that a Rollout names, and the field that names it.
+pub struct Reference<'s> {
+    /// The field, as error messages name it.
+    pub field: &'static str,
+    /// The Service's name.
+    pub name: &'s str,
+}
+
+/// The Services a spec names, in the order in which they are checked.
+pub fn references(spec: &RolloutSpec) -> Vec<Reference<'_>> {
+    let mut found = Vec::new();
+    if let Some(canary) = &spec.strategy.canary {
+        found.push(("spec.strategy.canary.stableService", canary.stable_service.as_str()));
+        found.push(("spec.strategy.canary.canaryService", canary.canary_service.as_str()));
+    }
+    if let Some(blue_green) = &spec.strategy.blue_green {
+        found.push(("spec.strategy.blueGreen.activeService", blue_green.active_service.as_str()));
+        found.push(("spec.strategy.blueGreen.previewService", blue_green.preview_service.as_str()));
+    }
+    let named = found.into_iter().filter(|(_, name)| !name.is_empty());
+    named.map(|(field, name)| Reference { field, name }).collect()
+}
+
+/// What keeps a Rollout from using the Services it names.
+pub(super) enum Unusable {
+    /// The spec or a Service is at fault: the field error.
+    Invalid(String),
+    /// Services cannot be read now.
+    Unreadable(String),
+}
+
+/// The first Service that is missing, foreign, or selects other pods.
+pub(super) fn check(world: &World) -> Option<Unusable> {
+    let rollout = &world.rollout;
+    references(&rollout.spec.fields).into_iter().find_map(|Reference { field, name }| {
+        match world.services.get(name) {
+            Some(Known::Present(service)) => mismatch(rollout, service).map(|detail| {
+                Unusable::Invalid(format!("{field}: Invalid value: {name:?}: {detail}"))
+            }),
+            Some(Known::Unknown(message)) => Some(Unusable::Unreadable(message.clone())),
+            Some(Known::Absent) | None => Some(Unusable::Invalid(format!(
+                "{field}: Invalid value: {name:?}: service {name:?} not found"
+            ))),
+        }
+    })
+}
+
+fn mismatch(rollout: &RolloutView, service: &ServiceView) -> Option<String> {
+    let name = &service.name;
+    let labels: Value = serde_json::from_str(&rollout.spec.template).unwrap_or_default();
+    let labels = &labels["metadata"]["labels"];
+    let unmatched = service.selector.iter().find(|(key, value)| labels[key.as_str()] != **value);
+    if let Some((key, _)) = unmatched {
+        return Some(format!("Service {name:?} has unmatch label {key:?} in rollout"));
+    }
+    let is_foreign = service.managed_by.as_ref().is_some_and(|owner| *owner != rollout.name);
+    is_foreign.then(|| format!("Service {name:?} is managed by another Rollout"))
+}
+
+impl<'w> Draft<'w> {
+    /// A Service as the planned changes leave it.
+    pub fn service(&self, name: &str) -> Option<&Arc<ServiceView>> {
+        self.services.get(name)
+    }
+
+    /// Points a Service at a revision and marks it as ours. Nothing is written that is so already.
+    pub fn switch(self, name: &str, hash: &str) -> Self {
+        let Some(service) = self.service(name).cloned() else { return self };
+        let rollout = self.rollout();
+        let mut body = json!({});
+        if service.hash_text() != hash {
+            body["spec"] = json!({ "selector": { label::POD_TEMPLATE_HASH: hash } });
+        }
+        if service.managed_by.is_none() {
+            body["metadata"] = json!({ "annotations": { annotation::MANAGED_BY: &*rollout.name } });
+        }
+        if body == json!({}) {
+            return self;
+        }
+        let target = rollout.service(&service.name);
+        let after = After::Change(self.id_of_write(&target));
+        let mut draft = self.patch(target, body, service.version);
+        let changed = ServiceView {
+            hash: Some(hash.into()),
+            managed_by: Some(
+                service.managed_by.clone().unwrap_or_else(|| Arc::clone(&rollout.name)),
+            ),
+            ..(*service).clone()
+        };
+        draft.services.insert(Arc::clone(&service.name), Arc::new(changed));
+        let text = format!(
+            "Switched selector for service '{name}' from '{}' to '{hash}'",
+            service.hash_text()
+        );
+        draft.event(EventKind::Normal, event::SWITCH_SERVICE, text, after)
+    }
+}

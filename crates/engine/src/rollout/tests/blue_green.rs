@@ -1,0 +1,200 @@
+//! Blue-green rollouts as tables.
+
+use serde_json::json;
+
+use super::at;
+use super::story::Story;
+
+#[test]
+fn the_active_service_moves_when_the_new_revision_is_complete() {
+    let mut story = Story::blue_green(3, json!({}));
+    assert_eq!(
+        story.reconcile(at(0)),
+        ["create 1 size 3", "revision 1", "switch preview to 1", "status"]
+    );
+    assert_eq!(story.selects("active"), 0, "not before there are pods");
+    story.settle(at(1));
+    assert_eq!((story.selects("active"), story.selects("preview")), (1, 1));
+    assert_eq!(story.status()["phase"], "Healthy");
+    assert_eq!(
+        story.take_events(),
+        [
+            "RolloutAddedToInformer",
+            "RolloutUpdated",
+            "NewReplicaSetCreated",
+            "SwitchService",
+            "ScalingReplicaSet",
+            "RolloutCompleted",
+            "SwitchService",
+        ]
+    );
+
+    story.set_image("v2");
+    let mut writes = story.reconcile(at(10));
+    assert_eq!(writes, ["create 2 size 3", "revision 2", "switch preview to 2", "status"]);
+    story.pods_follow();
+    writes.extend(story.reconcile(at(11)));
+    assert_eq!(writes[4..], ["switch active to 2", "status"]);
+    writes.extend(story.reconcile(at(12)));
+    assert_eq!(writes[6..], ["annotate 1"], "the old one gets its deadline after the switch");
+    writes.extend(story.reconcile(at(20)));
+    assert_eq!(story.sizes(), [3, 3], "and stays for its delay");
+    assert_eq!(story.status()["phase"], "Healthy");
+    writes.extend(story.reconcile(at(42)));
+    assert_eq!(writes[7..], ["resize 1 to 0"]);
+    story.pods_follow();
+    writes.extend(story.reconcile(at(43)));
+    assert!(writes.len() <= 9, "{writes:?}");
+    assert_eq!(story.reconcile(at(44)), [""; 0]);
+    assert_eq!(
+        story.take_events(),
+        [
+            "RolloutUpdated",
+            "NewReplicaSetCreated",
+            "SwitchService",
+            "RolloutNotCompleted",
+            "ScalingReplicaSet",
+            "SwitchService",
+            "RolloutCompleted",
+            "ScalingReplicaSet",
+        ]
+    );
+}
+
+#[test]
+fn a_pause_before_the_switch_ends_by_hand_or_by_time() {
+    type End = fn(&mut Story);
+    let cases: [(&str, serde_json::Value, End, i64); 3] = [
+        ("by hand", json!({ "autoPromotionEnabled": false }), Story::promote, 20),
+        ("by time", json!({ "autoPromotionSeconds": 10 }), |_| {}, 20),
+        ("by hand before its time", json!({ "autoPromotionSeconds": 600 }), Story::promote, 20),
+    ];
+    for (what, strategy, end, second) in cases {
+        let mut story = Story::blue_green(2, strategy);
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(10));
+        assert_eq!(story.status()["phase"], "Paused", "{what}");
+        assert_eq!(story.status()["message"], "BlueGreenPause", "{what}");
+        assert_eq!((story.selects("active"), story.selects("preview")), (1, 2), "{what}");
+        end(&mut story);
+        story.settle(at(second));
+        assert_eq!(story.selects("active"), 2, "{what}");
+        assert_eq!(story.status()["phase"], "Healthy", "{what}: {}", story.status());
+    }
+}
+
+#[test]
+fn a_preview_count_grows_to_full_size_before_the_switch() {
+    let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });
+    let mut story = Story::blue_green(3, strategy);
+    story.settle(at(0));
+    assert_eq!(story.sizes(), [3], "the first revision has no preview");
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!(story.sizes(), [3, 1]);
+    assert_eq!(story.status()["phase"], "Paused");
+    story.promote();
+    story.settle(at(20));
+    assert_eq!((story.sizes(), story.selects("active")), (vec![3, 3], 2));
+    story.settle(at(60));
+    assert_eq!(story.sizes(), [0, 3]);
+    story.set_image("v3");
+    story.settle(at(70));
+    assert_eq!(story.sizes(), [0, 3, 1], "the next update starts with a preview again");
+}
+
+#[test]
+fn an_abort_goes_back_and_keeps_the_preview_for_its_delay() {
+    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(20));
+    assert_eq!(story.status()["phase"], "Degraded");
+    assert_eq!((story.selects("active"), story.selects("preview")), (1, 2));
+    assert_eq!(story.sizes(), [2, 2], "the preview stays for its delay");
+    story.settle(at(50));
+    assert_eq!(story.sizes(), [2, 0]);
+    story.patch_status(json!({ "abort": false }));
+    story.settle(at(60));
+    assert_eq!(story.status()["phase"], "Paused", "a retry starts over");
+    assert_eq!(story.sizes(), [2, 2]);
+}
+
+#[test]
+fn a_way_back_within_the_delay_needs_no_pause() {
+    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.promote();
+    story.settle(at(20));
+    assert_eq!(story.selects("active"), 2);
+    story.set_image("v1");
+    story.settle(at(25));
+    assert_eq!(story.selects("active"), 1, "no pause: {}", story.status());
+    assert_eq!(story.status()["phase"], "Healthy");
+}
+
+#[test]
+fn services_that_cannot_be_used_are_named() {
+    type Change = fn(&mut Story);
+    let cases: [(&str, Change, &str); 3] = [
+        (
+            "missing",
+            |s| s.lose_service("preview"),
+            "spec.strategy.blueGreen.previewService: Invalid value: \"preview\": service \"preview\" not found",
+        ),
+        (
+            "other pods",
+            |s| s.patch_service("active", json!({ "spec": { "selector": { "app": "other" } } })),
+            "spec.strategy.blueGreen.activeService: Invalid value: \"active\": Service \"active\" has unmatch label \"app\" in rollout",
+        ),
+        (
+            "another's",
+            |s| {
+                s.patch_service(
+                    "active",
+                    json!({ "metadata": { "annotations": {
+            "argo-rollouts.argoproj.io/managed-by-rollouts": "other" } } }),
+                )
+            },
+            "spec.strategy.blueGreen.activeService: Invalid value: \"active\": Service \"active\" is managed by another Rollout",
+        ),
+    ];
+    for (what, change, words) in cases {
+        let mut story = Story::blue_green(2, json!({}));
+        change(&mut story);
+        assert_eq!(story.reconcile(at(0)), ["status"], "{what}");
+        let message = story.status()["message"].as_str().unwrap().to_owned();
+        assert_eq!(
+            message,
+            format!("InvalidSpec: The Rollout \"web\" is invalid: {words}"),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn canary_services_follow_their_revisions_and_go_back_on_abort() {
+    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]))
+        .with_services(&["stable", "canary"]);
+    story.patch_spec(json!({ "strategy": { "canary": {
+        "stableService": "stable", "canaryService": "canary" } } }));
+    story.settle(at(0));
+    assert_eq!((story.selects("stable"), story.selects("canary")), (1, 1));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.selects("stable"), story.selects("canary")), (1, 2));
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(20));
+    assert_eq!((story.selects("stable"), story.selects("canary")), (1, 1));
+    story.patch_status(json!({ "abort": false }));
+    story.settle(at(30));
+    story.promote();
+    story.settle(at(40));
+    assert_eq!((story.selects("stable"), story.selects("canary")), (2, 2));
+    assert_eq!(story.status()["phase"], "Healthy");
+}
