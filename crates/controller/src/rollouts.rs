@@ -87,7 +87,8 @@ impl RolloutIndex {
         if !is_same {
             self.forget_user(&key);
             for named in services::references(&view.spec.fields) {
-                let service = Key { namespace: Arc::clone(&key.namespace), name: named.name.into() };
+                let service =
+                    Key { namespace: Arc::clone(&key.namespace), name: named.name.into() };
                 self.users.entry(service).or_default().insert(Arc::clone(&key.name));
             }
         }
@@ -103,7 +104,8 @@ impl RolloutIndex {
     fn forget_user(&mut self, rollout: &Key) {
         let Some(view) = self.rollouts.get(rollout) else { return };
         for named in services::references(&view.spec.fields) {
-            let service = Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
+            let service =
+                Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
             if let Some(users) = self.users.get_mut(&service) {
                 users.remove(&rollout.name);
             }

@@ -58,7 +58,11 @@ fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
 fn nothing_is_decided_before_the_list_is_complete() {
     let mut shell = Shell::<Lamps>::default();
     shell.observe(&LAMP, Seen::Init, at(0));
-    shell.observe(&LAMP, Seen::InitApply(frame("desk", 5, json!({ "on": true }), json!({}))), at(0));
+    shell.observe(
+        &LAMP,
+        Seen::InitApply(frame("desk", 5, json!({ "on": true }), json!({}))),
+        at(0),
+    );
     assert!(shell.next_work(at(0)).is_none());
     shell.observe(&LAMP, Seen::InitDone, at(0));
     assert!(shell.next_work(at(0)).is_some());
@@ -113,7 +117,11 @@ fn a_write_that_may_have_been_done_is_read_before_anything_else() {
     let first = job(&mut shell, at(0)).unwrap();
     shell.learn(refused(first, Class::Unknown), at(0));
     let seen = read(&mut shell, at(10)).expect("it is read first");
-    shell.learn_read(seen, Ok(Some(frame("desk", 9, json!({ "on": true }), json!({ "on": true })))), at(11));
+    shell.learn_read(
+        seen,
+        Ok(Some(frame("desk", 9, json!({ "on": true }), json!({ "on": true })))),
+        at(11),
+    );
     assert!(shell.next_work(at(11)).is_none(), "it had been done");
 }
 
@@ -132,7 +140,11 @@ fn a_conflict_is_tried_again_with_back_off_even_if_no_newer_object_comes() {
     assert_eq!(delays, [1, 2, 4, 8, 16]);
     let last = job(&mut shell, now).unwrap();
     shell.learn(done(last, 6), now);
-    shell.observe(&LAMP, Seen::Apply(frame("desk", 6, json!({ "on": true }), json!({ "on": true }))), now);
+    shell.observe(
+        &LAMP,
+        Seen::Apply(frame("desk", 6, json!({ "on": true }), json!({ "on": true }))),
+        now,
+    );
     assert!(shell.next_work(now).is_none());
 }
 
@@ -189,7 +201,8 @@ fn a_panic_is_contained_to_its_object() {
 fn a_guard_that_holds_for_five_minutes_is_news_once() {
     let mut shell = shell(5, json!({ "held": true }), json!({}));
     assert!(shell.next_work(at(0)).is_none());
-    let news = |shell: &mut Shell<Lamps>, seconds: i64| shell.held(at(seconds * 1_000))[0].1.is_news;
+    let news =
+        |shell: &mut Shell<Lamps>, seconds: i64| shell.held(at(seconds * 1_000))[0].1.is_news;
     assert!(!news(&mut shell, 299));
     assert!(news(&mut shell, 300));
     assert!(!news(&mut shell, 900));
