@@ -6,6 +6,7 @@ mod conditions;
 mod delay;
 mod draft;
 mod fold;
+mod history;
 mod pass;
 mod progress;
 mod refused;

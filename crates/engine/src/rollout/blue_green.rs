@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::delay::{self, OldSets};
 use super::draft::{Creation, Draft};
+use super::history;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
 use super::status::{self, Pauses, Verdict};
@@ -26,7 +27,7 @@ pub(super) fn update<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     if is_changed(&draft, roles) {
         return reset(draft, roles);
     }
-    let draft = resize(recall_fast_track(draft, roles), roles);
+    let draft = history::clean_up(resize(recall_fast_track(draft, roles), roles), roles);
     let pauses = pause_change(&draft, roles);
     let draft = switch_active(draft, roles, pauses);
     conclude(draft, roles, pauses)

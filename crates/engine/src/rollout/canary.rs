@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 
 use super::delay::without_deadline;
 use super::draft::{Creation, Draft};
+use super::history;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
 use super::scale::{self, Side};
@@ -89,7 +90,7 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if is_changed(&draft, roles) {
         return reset(draft, roles);
     }
-    let draft = switch_services(draft, roles);
+    let draft = switch_services(history::clean_up(draft, roles), roles);
     let before = sizes(&draft);
     let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
     let has_scaled = sizes(&draft) != before;

@@ -341,3 +341,18 @@ fn the_same_world_and_now_give_the_same_decision() {
     let decide = |world| serde_json::to_value(super::decide(world, at(9))).unwrap();
     assert_eq!(decide(&world), decide(&copy), "a saved World decides as the live one did");
 }
+
+#[test]
+fn only_so_many_old_revisions_are_kept() {
+    let mut story = Story::canary(1, json!([]));
+    story.patch_spec(json!({ "revisionHistoryLimit": 2 }));
+    for number in 1..=5 {
+        story.set_image(&format!("v{number}"));
+        story.settle(at(number * 100));
+    }
+    assert_eq!(story.sizes(), [0, 0, 1]);
+    story.patch_spec(json!({ "revisionHistoryLimit": 0 }));
+    story.settle(at(600));
+    assert_eq!(story.sizes(), [1]);
+    assert_eq!(story.reconcile(at(601)), [""; 0]);
+}

@@ -194,7 +194,12 @@ impl Story {
                 }
                 format!("annotate {}", at + 1)
             }
-            Op::Delete => panic!("nothing is deleted in these stories"),
+            Op::Delete => {
+                let named = |set: &Value| set["metadata"]["name"] == *change.target.name;
+                let at = self.sets.iter().position(named).unwrap();
+                self.sets.remove(at);
+                format!("delete {}", at + 1)
+            }
         }
     }
 
