@@ -5,6 +5,7 @@
 //! the same Decision.
 
 pub mod ask;
+pub mod command;
 pub mod decision;
 pub mod explain;
 pub mod frame;
