@@ -43,7 +43,7 @@ pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &Kind
 pub(crate) fn check_new(object: &Object, kind: &Kind) -> Vec<Cause> {
     let mut causes = metadata::check(object, kind);
     match &kind.schema {
-        Some(schema) => causes.extend(custom::check(object, None, schema)),
+        Some(schema) => causes.extend(custom::check(object, None, schema, kind)),
         None => causes.extend(builtin::check(object, None)),
     }
     causes
@@ -56,7 +56,7 @@ pub(crate) fn check_changed(wanted: &Object, before: &Object, kind: &Kind) -> Ve
         causes.extend(metadata::check(wanted, kind));
     }
     match &kind.schema {
-        Some(schema) => causes.extend(custom::check(wanted, Some(before), schema)),
+        Some(schema) => causes.extend(custom::check(wanted, Some(before), schema, kind)),
         None => causes.extend(builtin::check(wanted, Some(before))),
     }
     causes
@@ -72,7 +72,8 @@ pub(crate) fn unknown_fields(
     else {
         return Ok(Vec::new());
     };
-    let unknown = custom::unknown_fields(object, schema);
+    let mut unknown = custom::unknown_fields(object, schema);
+    unknown.sort();
     let named: Vec<String> =
         unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
     if named.is_empty() || validation == FieldValidation::Warn {
@@ -100,6 +101,9 @@ pub(crate) fn check_shape(kind: &Kind, object: &Object) -> Result<(), ApiError> 
                 kind.kind, kind.version, kind.kind
             )));
         }
+    }
+    if object.kind == KindId::SECRET {
+        defaults::check_data(object)?;
     }
     Ok(())
 }

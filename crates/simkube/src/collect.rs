@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::SimCluster;
-use crate::object::{Meta, Object};
+use crate::object::{Meta, Object, OwnerReference};
 use crate::request::{Options, PatchKind, Propagation, Verb};
 use crate::store::Place;
 use crate::verbs::{FOREGROUND, ORPHAN};
@@ -27,19 +27,26 @@ impl SimCluster {
         self.delete_if_lost(&object, now);
     }
 
-    /// An object goes when all its owners are gone, or wait for it.
+    /// An object goes when all its owners are gone, or wait for it. While one stays, references
+    /// to the others are taken off.
     fn delete_if_lost(&mut self, object: &Arc<Object>, now: Timestamp) {
         let mut waiting = false;
+        let mut staying = Vec::new();
         for reference in &object.meta.owners {
             let Some(owner) = self.by_uid(&reference.uid) else { continue };
             let is_waiting = owner.meta.deleting.is_some()
                 && owner.meta.finalizers.iter().any(|name| name == FOREGROUND);
-            if !is_waiting {
-                return;
+            if is_waiting {
+                waiting = true;
+            } else {
+                staying.push(reference.clone());
             }
-            waiting = true;
         }
-        if object.meta.owners.is_empty() {
+        if staying.len() == object.meta.owners.len() {
+            return;
+        }
+        if !staying.is_empty() {
+            self.keep_owners(object, staying);
             return;
         }
         let propagation = if waiting { Propagation::Foreground } else { Propagation::Background };
@@ -55,16 +62,21 @@ impl SimCluster {
             .expect("the uid is the object's own");
     }
 
+    fn keep_owners(&mut self, object: &Object, owners: Vec<OwnerReference>) {
+        let meta = Meta { owners, ..Meta::clone(&object.meta) };
+        let after = Object { meta: Arc::new(meta), ..object.clone() };
+        let user = self.work.users.garbage.clone();
+        self.put(after, Verb::Patch(PatchKind::Merge), &user);
+    }
+
     /// Every dependent loses its reference to the object, then the object may go.
     fn let_dependents_go(&mut self, object: &Arc<Object>) {
         let dependents: Vec<Place> = self.store.owned_by(&object.meta.uid).cloned().collect();
         for place in dependents {
             let Some(dependent) = self.store.get(place.kind, &place.key).cloned() else { continue };
-            let mut meta = Meta::clone(&dependent.meta);
-            meta.owners.retain(|owner| owner.uid != object.meta.uid);
-            let after = Object { meta: Arc::new(meta), ..Object::clone(&dependent) };
-            let user = self.work.users.garbage.clone();
-            self.put(after, Verb::Patch(PatchKind::Merge), &user);
+            let mut owners = dependent.meta.owners.clone();
+            owners.retain(|owner| owner.uid != object.meta.uid);
+            self.keep_owners(&dependent, owners);
         }
         self.remove_finalizer(object, ORPHAN);
     }

@@ -108,7 +108,7 @@ impl ApiError {
     }
 
     /// Fields are wrong.
-    pub fn invalid(kind: &Kind, name: &str, mut causes: Vec<Cause>) -> Self {
+    pub fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
         let mut seen: Vec<String> = Vec::new();
         for cause in &causes {
             let sentence = format!("{}: {}", cause.field, cause.message);
@@ -116,7 +116,6 @@ impl ApiError {
                 seen.push(sentence);
             }
         }
-        causes.dedup();
         let what = if seen.len() == 1 { seen.remove(0) } else { format!("[{}]", seen.join(", ")) };
         let message = format!("{} {name:?} is invalid: {what}", kind.qualified());
         let mut refusal = Self::about(422, "Invalid", message, kind, name);
@@ -224,10 +223,12 @@ impl Details {
 
 fn cause_json(cause: &Cause) -> Value {
     let mut map = Map::new();
-    map.insert("reason".to_owned(), json!(cause.reason));
-    map.insert("message".to_owned(), json!(cause.message));
-    if !cause.field.is_empty() {
-        map.insert("field".to_owned(), json!(cause.field));
+    for (key, text) in
+        [("reason", cause.reason), ("message", &cause.message), ("field", &cause.field)]
+    {
+        if !text.is_empty() {
+            map.insert(key.to_owned(), json!(text));
+        }
     }
     Value::Object(map)
 }

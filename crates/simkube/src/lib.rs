@@ -3,6 +3,7 @@
 //! from counters) and knows nothing about rollouts.
 
 pub mod behave;
+pub mod conformance;
 pub mod error;
 pub mod kinds;
 pub mod object;
@@ -137,10 +138,10 @@ impl SimCluster {
         self.store.compact();
     }
 
-    /// How images behave from now on; pods that run already keep their timeline.
+    /// How images behave in pods made from now on; pods that run already stay as they are.
     pub fn set_behaviours(&mut self, behaviours: Behaviours) {
         self.behaviours = Arc::new(behaviours);
-        self.work.forget_timelines();
+        self.work.timelines.forget_specs();
     }
 
     fn found(&mut self, kind: KindId, body: serde_json::Value, now: Timestamp) {

@@ -260,14 +260,14 @@ impl List {
         let items: Vec<Value> = self.items.iter().map(|item| item.to_json(kinds)).collect();
         json!({
             "kind": kind.list_kind, "apiVersion": kind.api_version(),
-            "metadata": self.metadata(), "items": items,
+            "metadata": self.metadata(kinds), "items": items,
         })
     }
 
-    /// `metadata` of the list.
-    pub fn metadata(&self) -> Value {
+    /// `metadata` of the list. Lists of custom kinds say so when there is no more.
+    pub fn metadata(&self, kinds: &Kinds) -> Value {
         let mut metadata = json!({ "resourceVersion": self.version.to_string() });
-        if !self.continue_token.is_empty() {
+        if !self.continue_token.is_empty() || kinds.get(self.kind).custom {
             metadata["continue"] = json!(self.continue_token);
         }
         if let Some(remaining) = self.remaining {

@@ -86,6 +86,17 @@ impl Schema {
         self.whole().validate(object, old)
     }
 
+    /// Everything that is wrong with the parts of an object that a write has changed: part, new
+    /// value, old value. `more` is what else is wrong with it; rules are asked only of an object
+    /// that is otherwise right.
+    pub fn validate_parts<'a>(
+        &self,
+        parts: impl IntoIterator<Item = (Part<'a>, &'a Value, Option<&'a Value>)>,
+        more: Vec<Cause>,
+    ) -> Vec<Cause> {
+        validate::parts(&parts.into_iter().collect::<Vec<_>>(), more, self.has_rules)
+    }
+
     /// Paths of fields that `prune` would remove, for strict field validation.
     pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
         self.whole().unknown_fields(object)
@@ -129,7 +140,7 @@ impl Part<'_> {
 
     /// Everything that is wrong with the value.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
-        validate::validate(self, value, old)
+        validate::parts(&[(*self, value, old)], Vec::new(), self.has_rules)
     }
 
     /// Paths of fields that `prune` would remove.

@@ -162,6 +162,7 @@ fn respond(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> 
         Route::Healthy => text(StatusCode::OK, "ok"),
         Route::NoPage => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         Route::NoResource => refusal(&no_such_resource()),
+        Route::NoSide(kind, name) => refusal(&ApiError::not_found(kinds.get(kind), &name)),
         Route::Version => json(StatusCode::OK, &discovery::version()),
         Route::Discovery(what) => match discovery::document(&kinds, &what, accept, host) {
             Some((content_type, document)) => typed(StatusCode::OK, content_type, &document),
@@ -201,7 +202,7 @@ impl Asked<'_> {
     fn answer(&mut self) -> Result<Response<Body>, ApiError> {
         let shape = Shape::negotiate(header_text(self.parts, header::ACCEPT), self.query)?;
         let verb = self.verb()?;
-        if matches!(verb, Verb::Get | Verb::List) && self.query.flag("watch") {
+        if verb == Verb::List && self.query.flag("watch") {
             let watch = watch::Watch::new(self.shared.clone(), &self.target, self.query, shape)?;
             return Ok(stream(watch));
         }

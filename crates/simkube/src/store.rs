@@ -31,6 +31,8 @@ pub struct Event {
     pub change: Change,
     /// The object afterwards; of a deleted one the last state, with the version of its deletion.
     pub object: Arc<Object>,
+    /// The object before, if there was one.
+    pub before: Option<Arc<Object>>,
 }
 
 /// One accepted write, with what it replaced.
@@ -205,7 +207,7 @@ impl Store {
         after: Arc<Object>,
     ) {
         let shelf = self.shelf_mut(after.kind);
-        shelf.log.push_back(Event { change, object: after.clone() });
+        shelf.log.push_back(Event { change, object: after.clone(), before: before.clone() });
         if shelf.log.len() > EVENTS_KEPT
             && let Some(oldest) = shelf.log.pop_front()
         {

@@ -59,6 +59,7 @@ impl SimCluster {
             (Verb::Create, Subresource::Binding) if request.kind == KindId::POD => {
                 self.bind(request, kind, now)
             }
+            _ if kind.custom => Err(ApiError::not_found(kind, &request.name)),
             _ => Err(no_such_resource()),
         }?;
         if kind.stored_as != request.kind {
@@ -95,7 +96,7 @@ fn check_named(kind: &Kind, body: &Value) -> Result<(), ApiError> {
 }
 
 /// Refuses a body that says it is something else than the path says.
-fn check_type(kind: &Kind, body: &Value) -> Result<(), ApiError> {
+fn check_type(kind: &Kind, body: &Value, name: &str) -> Result<(), ApiError> {
     let text = |field: &str| body[field].as_str().filter(|text| !text.is_empty());
     let expected = kind.api_version();
     if let Some(found) = text("apiVersion").filter(|found| **found != expected) {
@@ -114,7 +115,6 @@ fn check_type(kind: &Kind, body: &Value) -> Result<(), ApiError> {
         )));
     }
     let named = Kind { kind: found.into(), ..kind.clone() };
-    let name = body["metadata"]["name"].as_str().unwrap_or_default();
     let cause = Cause::invalid("kind", &json!(found), &format!("must be {}", kind.kind));
     Err(ApiError::invalid(&named, name, vec![cause]))
 }

@@ -85,12 +85,6 @@ impl Default for Work {
     }
 }
 
-impl Work {
-    pub(crate) fn forget_timelines(&mut self) {
-        self.timelines = Timelines::default();
-    }
-}
-
 impl SimCluster {
     /// Who has something to do at `now`.
     pub fn runnable(&self, now: Timestamp) -> impl Iterator<Item = Actor> {
@@ -177,6 +171,7 @@ impl SimCluster {
             self.work.pods.mark(pod.key());
         } else {
             self.work.pods.forget(&pod.key());
+            self.work.timelines.forget_pod(&pod.key());
         }
         let owners =
             [before.and_then(|pod| pod.controller()), after.and_then(|pod| pod.controller())];

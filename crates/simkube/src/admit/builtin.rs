@@ -12,11 +12,19 @@ use crate::selector::LabelSelector;
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 const IMMUTABLE: &str = "field is immutable";
+const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 /// What is wrong with an object, or with its new state.
 pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
     let mut causes = Vec::new();
+    if object.kind == KindId::EVENT {
+        check_event(object, &mut causes);
+    }
     if let Some(before) = before {
+        if object.kind == KindId::SECRET && before.rest.get("type") != object.rest.get("type") {
+            let new = object.rest.get("type").unwrap_or(&Value::Null);
+            causes.push(Cause::invalid("type", new, IMMUTABLE));
+        }
         if is_frozen(object.kind, before) && !Arc::ptr_eq(&before.rest, &object.rest) {
             let why = "field is immutable when `immutable` is set";
             causes.push(Cause::forbidden("data", why));
@@ -40,6 +48,18 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
     causes
 }
 
+/// An event stands beside what it is about; what has no namespace is told of in `default`.
+fn check_event(object: &Object, causes: &mut Vec<Cause>) {
+    let about = object.rest.get("involvedObject").unwrap_or(&Value::Null);
+    let namespace = about["namespace"].as_str().unwrap_or_default();
+    let own = &*object.meta.namespace;
+    let is_beside = namespace == own || (namespace.is_empty() && own == "default");
+    if !is_beside {
+        let why = "does not match event.namespace";
+        causes.push(Cause::invalid("involvedObject.namespace", &json!(namespace), why));
+    }
+}
+
 fn is_frozen(kind: KindId, before: &Object) -> bool {
     let can_be = kind == KindId::CONFIG_MAP || kind == KindId::SECRET;
     can_be && before.rest.get("immutable") == Some(&Value::Bool(true))
@@ -58,7 +78,10 @@ fn check_workload(kind: KindId, spec: &Value, old: Option<&Value>, causes: &mut 
     let selector = &spec["selector"];
     let labels = labels_of(&spec["template"]);
     match LabelSelector::from_json(selector) {
-        _ if selector.is_null() => causes.push(Cause::required("spec.selector", "")),
+        _ if selector.is_null() => {
+            causes.push(Cause::required("spec.selector", ""));
+            causes.push(Cause::invalid("spec.template.metadata.labels", &json!(labels), NO_MATCH));
+        }
         Err(error) => {
             let field = "spec.selector.matchExpressions[0].operator";
             causes.push(Cause::invalid(field, selector, &error.to_string()));
@@ -68,8 +91,7 @@ fn check_workload(kind: KindId, spec: &Value, old: Option<&Value>, causes: &mut 
             causes.push(Cause::invalid("spec.selector", selector, why));
         }
         Ok(parsed) if !parsed.matches(&labels) => {
-            let why = "`selector` does not match template `labels`";
-            causes.push(Cause::invalid("spec.template.metadata.labels", &json!(labels), why));
+            causes.push(Cause::invalid("spec.template.metadata.labels", &json!(labels), NO_MATCH));
         }
         Ok(_) => {}
     }

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Cause;
+use crate::kinds::{Kind, ScalePaths};
 use crate::object::Object;
 use crate::schema::Schema;
 
@@ -29,36 +30,73 @@ pub(super) fn complete(
     }
 }
 
-/// What the schema says against the parts that differ from `before`.
-pub(super) fn check(object: &Object, before: Option<&Object>, schema: &Schema) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let parts = [
-        ("spec", &object.spec, before.map(|before| &before.spec)),
-        ("status", &object.status, before.map(|before| &before.status)),
-    ];
-    for (field, new, old) in parts {
-        if old.is_none_or(|old| !Arc::ptr_eq(old, new)) {
-            check_part(schema, field, new, old.map(|old| &**old), &mut causes);
-        }
+/// What is wrong with the parts that differ from `before`. A status with a path of its own is
+/// spoken of from there on.
+pub(super) fn check(
+    object: &Object,
+    before: Option<&Object>,
+    schema: &Schema,
+    kind: &Kind,
+) -> Vec<Cause> {
+    let mut parts = Vec::new();
+    let is_new =
+        |new: &Arc<Value>, old: Option<&Arc<Value>>| old.is_none_or(|old| !Arc::ptr_eq(old, new));
+    let old_spec = before.map(|before| &before.spec);
+    if is_new(&object.spec, old_spec) {
+        parts.push(("spec", &*object.spec, old_spec.map(|old| &**old)));
+    }
+    let old_status = before.map(|before| &before.status);
+    if is_new(&object.status, old_status) {
+        parts.push(("status", &*object.status, old_status.map(|old| &**old)));
     }
     if before.is_none_or(|before| !Arc::ptr_eq(&before.rest, &object.rest)) {
         for (field, new) in &*object.rest {
-            let old = before.and_then(|before| before.rest.get(field));
-            check_part(schema, field, new, old, &mut causes);
+            parts.push((field, new, before.and_then(|before| before.rest.get(field))));
         }
     }
-    for field in schema.required() {
-        let is_there = match field {
-            "spec" => !object.spec.is_null(),
-            "status" => !object.status.is_null(),
-            "apiVersion" | "kind" | "metadata" => true,
-            other => object.rest.contains_key(other),
-        };
-        if !is_there {
-            causes.push(Cause::required(field, ""));
-        }
+    let parts = parts.into_iter().filter(|(_, new, _)| !new.is_null());
+    let parts = parts.filter_map(|(field, new, old)| {
+        let part = schema.at(field)?;
+        let is_side = before.is_some() && kind.has_status && field == "status";
+        let part = if is_side { part.by_itself() } else { part };
+        Some((part, new, old.filter(|old| !old.is_null())))
+    });
+    let is_missing = |field: &&str| match *field {
+        "spec" => object.spec.is_null(),
+        "status" => object.status.is_null(),
+        "apiVersion" | "kind" | "metadata" => false,
+        other => !object.rest.contains_key(other),
+    };
+    let missing = schema.required().filter(is_missing).map(|field| Cause::required(field, ""));
+    let mut more: Vec<Cause> = missing.collect();
+    if is_new(&object.spec, old_spec) {
+        more.extend(kind.scale.as_ref().and_then(|paths| check_scale(object, paths)));
     }
-    causes
+    schema.validate_parts(parts, more)
+}
+
+/// What the scale subresource could not show.
+fn check_scale(object: &Object, paths: &ScalePaths) -> Option<Cause> {
+    let field = format!(".{}", paths.wanted);
+    let mut parts = paths.wanted.split('.').skip(1);
+    let value = parts.try_fold(&*object.spec, |value, part| value.get(part))?;
+    let kind = match value {
+        Value::Number(number) => match number.as_i64() {
+            Some(0..) => return None,
+            Some(_) => {
+                return Some(Cause::invalid(field, value, "should be a non-negative integer"));
+            }
+            None => "float64",
+        },
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Null => return None,
+    };
+    let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let why = format!("{field} accessor error: {shown} is of the type {kind}, expected int64");
+    Some(Cause::invalid(field, &json!(0), &why))
 }
 
 /// The fields no schema names, as the writer wrote them.
@@ -102,16 +140,4 @@ fn complete_rest(schema: &Schema, rest: &mut Map<String, Value>) {
         }
         None => keeps,
     });
-}
-
-fn check_part(
-    schema: &Schema,
-    field: &str,
-    new: &Value,
-    old: Option<&Value>,
-    causes: &mut Vec<Cause>,
-) {
-    if let Some(part) = schema.at(field).filter(|_| !new.is_null()) {
-        causes.extend(part.validate(new, old.filter(|old| !old.is_null())));
-    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::template::{complete_pod, complete_template, drop_empty, entries, put};
 use crate::SimCluster;
+use crate::error::ApiError;
 use crate::kinds::KindId;
 use crate::object::{Object, Texts};
 use crate::patch::merge;
@@ -218,6 +219,26 @@ fn complete_data(object: &mut Object) {
     if is_secret {
         put(rest, "type", json!("Opaque"));
     }
+}
+
+/// What a Secret stores must be coded.
+pub(super) fn check_data(object: &Object) -> Result<(), ApiError> {
+    let data = object.rest.get("data").and_then(Value::as_object);
+    for (key, value) in data.into_iter().flatten() {
+        if !value.is_null() && value.as_str().is_none_or(|text| !is_base64(text)) {
+            return Err(ApiError::bad_request(format!(
+                "Secret in version \"v1\" cannot be handled as a Secret: data.{key}: expected \
+                 base64, found {value}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -85,7 +85,7 @@ const ROWS: [Row; 22] = [
         "CustomResourceDefinition",
         "customresourcedefinitions",
         "crd,crds",
-        STATUS | COUNTS | CLUSTER | CONDITIONAL,
+        STATUS | COUNTS | CLUSTER | CONDITIONAL | RETURNS,
     ),
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", COUNTS),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", 0),

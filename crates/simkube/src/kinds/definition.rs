@@ -56,6 +56,8 @@ pub(crate) fn check(name: &str, spec: &Value) -> Vec<Cause> {
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         let why = "must have exactly one version marked as storage version";
         causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
+        let why = "must have at least one stored version";
+        causes.push(Cause::invalid("status.storedVersions", &json!([]), why));
     }
     for (index, version) in versions.iter().enumerate() {
         if version["schema"]["openAPIV3Schema"].is_null() {

@@ -83,14 +83,19 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchEr
         *document = value;
         return Ok(());
     }
-    match pointer_mut(document, path) {
-        Some(found) => {
-            *found = value;
+    let (parent, key) = parent_mut(document, path, "replace")?;
+    match parent {
+        // Replacing an absent field adds it; only an absent position is an error.
+        Value::Object(fields) => {
+            fields.insert(key, value);
             Ok(())
         }
-        None => Err(does_not_apply(format!(
-            "replace operation does not apply: doc is missing key: {path}: missing value"
-        ))),
+        Value::Array(items) => {
+            let at = index(&key, items.len(), path, "replace")?;
+            items[at] = value;
+            Ok(())
+        }
+        _ => Err(missing_path("replace", path)),
     }
 }
 

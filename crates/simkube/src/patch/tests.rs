@@ -52,6 +52,11 @@ fn a_json_patch_follows_rfc_6902() {
             json!({"a": {"b": 1, "c/d": 2}, "list": [1, 7, 2, 3]}),
         ),
         (
+            "an absent field is replaced as if it were there",
+            json!([{"op": "replace", "path": "/new", "value": 5}]),
+            json!({"a": {"b": 1, "c/d": 2}, "list": [1, 2, 3], "new": 5}),
+        ),
+        (
             "escaped pointers",
             json!([{"op": "replace", "path": "/a/c~1d", "value": 5}]),
             json!({"a": {"b": 1, "c/d": 5}, "list": [1, 2, 3]}),
@@ -79,7 +84,7 @@ fn a_failing_json_patch_changes_nothing() {
     let cases = [
         ("a missing parent", json!({"op": "add", "path": "/x/y", "value": 1})),
         ("removing what is absent", json!({"op": "remove", "path": "/x"})),
-        ("replacing what is absent", json!({"op": "replace", "path": "/x", "value": 1})),
+        ("replacing an absent position", json!({"op": "replace", "path": "/list/0", "value": 1})),
         ("a failed test", json!({"op": "test", "path": "/a", "value": 2})),
         ("an unknown operation", json!({"op": "frob", "path": "/a"})),
         ("a position behind the end", json!({"op": "add", "path": "/list/9", "value": 1})),

@@ -9,31 +9,49 @@ use super::{Additional, Cause, Checks, Kind, ListKind, Node, Part, format};
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
                        correct the existing errors to complete validation";
 
-/// Validates; with an old value, errors in unchanged places are forgiven (ratcheting).
-pub fn validate(part: &Part, value: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let Part { node, path, has_rules, by_itself } = *part;
-    let root = if path.is_empty() { Path::Root } else { Path::Field(&Path::Root, path) };
-    let shown_from = if by_itself { path.len() + 1 } else { 0 };
-    let mut found = Found { causes: Vec::new(), forgiving: false, shown_from };
-    found.shape(node, &root, value, None);
+/// A part of an object with its new and its old value.
+type Changed<'a> = (Part<'a>, &'a Value, Option<&'a Value>);
+
+/// Validates parts of one object. With an old value, errors in unchanged places are forgiven.
+pub fn parts(parts: &[Changed<'_>], more: Vec<Cause>, has_rules: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (part, value, old) in parts {
+        causes.extend(shape_and_lists(part, value, *old));
+    }
+    causes.extend(more);
+    if !has_rules {
+        return causes;
+    }
+    if causes.iter().any(is_blocking) {
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: null: {BLOCKED}"),
+            field: "<nil>".into(),
+        });
+        return causes;
+    }
+    for (part, value, old) in parts {
+        let mut found = Found::new(part);
+        found.rules(part.node, &root(part), value, *old);
+        causes.extend(found.causes);
+    }
+    causes
+}
+
+fn shape_and_lists(part: &Part, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut found = Found::new(part);
+    found.shape(part.node, &root(part), value, None);
     if !found.causes.is_empty() && old.is_some() {
         // Comparing with the old value costs, so it is done only when there is something to forgive.
-        found = Found { causes: Vec::new(), forgiving: true, shown_from };
-        found.shape(node, &root, value, old);
+        found = Found { forgiving: true, ..Found::new(part) };
+        found.shape(part.node, &root(part), value, old);
     }
-    found.lists(node, &root, value);
-    if has_rules {
-        if found.causes.iter().any(is_blocking) {
-            found.causes.push(Cause {
-                reason: "FieldValueInvalid",
-                message: format!("Invalid value: null: {BLOCKED}"),
-                field: "<nil>".into(),
-            });
-        } else {
-            found.rules(node, &root, value, old);
-        }
-    }
+    found.lists(part.node, &root(part), value);
     found.causes
+}
+
+fn root<'a>(part: &Part<'a>) -> Path<'a> {
+    if part.path.is_empty() { Path::Root } else { Path::Field(&Path::Root, part.path) }
 }
 
 fn is_blocking(cause: &Cause) -> bool {
@@ -77,6 +95,11 @@ struct Found {
 }
 
 impl Found {
+    fn new(part: &Part) -> Self {
+        let shown_from = if part.by_itself { part.path.len() + 1 } else { 0 };
+        Self { causes: Vec::new(), forgiving: false, shown_from }
+    }
+
     fn shape(&mut self, node: &Node, path: &Path, value: &Value, old: Option<&Value>) {
         if self.forgiving && old == Some(value) {
             return;
@@ -96,8 +119,12 @@ impl Found {
         }
         match value {
             Value::Object(fields) => {
-                for name in &node.required {
-                    if !fields.contains_key(&**name) {
+                // An object within an object must say what it is.
+                let is_embedded = node.is_resource && !matches!(path, Path::Root);
+                let of_embedded: &[&str] = if is_embedded { &["apiVersion", "kind"] } else { &[] };
+                let required = node.required.iter().map(|name| &**name);
+                for name in required.chain(of_embedded.iter().copied()) {
+                    if !fields.contains_key(name) {
                         self.add(&Path::Field(path, name), "FieldValueRequired", "Required value");
                     }
                 }

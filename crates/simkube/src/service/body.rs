@@ -68,11 +68,8 @@ pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, 
             serde_saphyr::from_slice(body).map_err(|error| unreadable(kind, &error))
         }
         _ => {
-            let protobuf = match kind {
-                Some(kind) if kind.custom => "",
-                _ => ", application/vnd.kubernetes.protobuf",
-            };
-            let message = format!("{UNKNOWN_FORMAT}: {JSON}, {YAML}{protobuf}");
+            let message =
+                format!("{UNKNOWN_FORMAT}: {JSON}, {YAML}, application/vnd.kubernetes.protobuf");
             return Err(ApiError::unsupported_media_type(message));
         }
     }?;

@@ -23,17 +23,7 @@ pub fn read(call: &mut Request, query: &Query) -> Result<(), ApiError> {
     }
     options.resource_version = version(query)?;
     if call.verb == Verb::List {
-        match query.get("resourceVersionMatch") {
-            None | Some("NotOlderThan") => {}
-            Some("Exact") => options.exact_version = true,
-            Some(other) => {
-                let field = "resourceVersionMatch";
-                return Err(invalid_options(
-                    "ListOptions",
-                    Cause::unsupported(field, &Value::from(other), &["Exact", "NotOlderThan", ""]),
-                ));
-            }
-        }
+        options.exact_version = is_exact(query)?;
     }
     Ok(())
 }
@@ -66,14 +56,7 @@ pub fn version(query: &Query) -> Result<Option<u64>, ApiError> {
         return Ok(None);
     };
     text.parse().map(Some).map_err(|_| {
-        invalid_options(
-            "ListOptions",
-            Cause::invalid(
-                "resourceVersion",
-                &Value::from(text),
-                "strconv.ParseUint: parsing: invalid syntax",
-            ),
-        )
+        ApiError::bad_request(format!("invalid resource version {text:?}: it is not a number"))
     })
 }
 
@@ -87,6 +70,29 @@ pub fn invalid_options(kind: &str, cause: Cause) -> ApiError {
         ..Default::default()
     };
     ApiError { code: 422, reason: "Invalid", message, details: Some(Box::new(details)) }
+}
+
+/// Whether a list asks for exactly its version, if it says how it means it.
+fn is_exact(query: &Query) -> Result<bool, ApiError> {
+    let field = "resourceVersionMatch";
+    let Some(word) = query.get(field) else {
+        return Ok(false);
+    };
+    let forbidden = |why: &str| Err(invalid_options("ListOptions", Cause::forbidden(field, why)));
+    match (word, query.get("resourceVersion")) {
+        (_, None) => {
+            forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        }
+        ("Exact", Some("0")) => {
+            forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+        }
+        ("Exact", Some(_)) => Ok(true),
+        ("NotOlderThan", Some(_)) => Ok(false),
+        (other, Some(_)) => Err(invalid_options(
+            "ListOptions",
+            Cause::unsupported(field, &Value::from(other), &["Exact", "NotOlderThan", ""]),
+        )),
+    }
 }
 
 fn is_dry_run(value: Option<&str>) -> Result<bool, ApiError> {

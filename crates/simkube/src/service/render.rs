@@ -66,13 +66,13 @@ impl Shape {
             }
             (Self::Table(include), Content::List(list)) => {
                 let items = list.items.iter().map(|item| &**item);
-                table::table(kinds, list.kind, items, list.metadata(), include, now)
+                table::table(kinds, list.kind, items, list.metadata(kinds), include, now)
             }
             (Self::Metadata, Content::Object(object)) => metadata_of(object),
             (Self::Metadata, Content::List(list)) => json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
-                "metadata": list.metadata(),
+                "metadata": list.metadata(kinds),
                 "items": list.items.iter().map(|item| metadata_of(item)).collect::<Vec<_>>(),
             }),
             _ => reply.to_json(kinds),

@@ -26,6 +26,8 @@ pub enum Route {
     Resource(Target),
     /// The group or version is served, the resource is not.
     NoResource,
+    /// The object has no such side; a custom one is said to be absent itself.
+    NoSide(KindId, String),
     /// Nothing is served there.
     NoPage,
 }
@@ -100,8 +102,9 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
     let Some(kind) = kinds.by_plural(group, version, plural) else {
         return Route::NoResource;
     };
-    if !namespace.is_empty() && !kinds.get(kind).namespaced {
-        return Route::NoResource;
+    let known = kinds.get(kind);
+    if !namespace.is_empty() && !known.namespaced {
+        return if known.custom { Route::NoPage } else { Route::NoResource };
     }
     let (name, subresource) = match rest {
         [] => ("", Subresource::None),
@@ -112,8 +115,9 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
         [name, "binding"] => (*name, Subresource::Binding),
         _ => return Route::NoResource,
     };
-    if !has(kinds.get(kind), kind, subresource) {
-        return Route::NoResource;
+    if !has(known, kind, subresource) {
+        let no_side = Route::NoSide(kind, name.to_owned());
+        return if known.custom { no_side } else { Route::NoResource };
     }
     Route::Resource(Target { kind, namespace: namespace.into(), name: name.into(), subresource })
 }

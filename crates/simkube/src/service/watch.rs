@@ -67,7 +67,7 @@ impl Watch {
         shape: Shape,
     ) -> Result<Self, ApiError> {
         let (position, phase) = beginning(query)?;
-        let options = selectors(target, query);
+        let options = selectors(query);
         let filter =
             shared.with(|cluster, _| Filter::of(&options, cluster.kinds().get(target.kind)))?;
         let seconds = query.get("timeoutSeconds").and_then(|text| text.parse().ok());
@@ -169,8 +169,8 @@ impl Watch {
                 }
                 Ok(events) => {
                     for event in events {
-                        if let Some(name) = self.seen_as(event, cluster) {
-                            self.line(&mut lines, name, &event.object, cluster, now);
+                        if let Some((name, object)) = self.seen_as(event) {
+                            self.line(&mut lines, name, &object, cluster, now);
                         }
                     }
                     self.position = self.position.max(cluster.version());
@@ -181,35 +181,24 @@ impl Watch {
     }
 
     /// What an event is to this watch: an object that comes to match its selectors is added, one
-    /// that ceases to is deleted.
-    fn seen_as(&self, event: &Event, cluster: &SimCluster) -> Option<&'static str> {
+    /// that ceases to is deleted, and shown as it was when it last matched.
+    fn seen_as(&self, event: &Event) -> Option<(&'static str, Arc<Object>)> {
         let object = &event.object;
         if !self.namespace.is_empty() && object.meta.namespace != self.namespace {
             return None;
         }
-        let matches = self.filter.accepts(object);
-        match event.change {
-            Change::Added => matches.then_some("ADDED"),
-            Change::Deleted => {
-                (matches || self.matched_before(event, cluster)).then_some("DELETED")
+        let matched = event.before.as_ref().is_some_and(|before| self.filter.accepts(before));
+        match (event.change, matched, self.filter.accepts(object)) {
+            (Change::Added, _, true) | (Change::Modified, false, true) => {
+                Some(("ADDED", object.clone()))
             }
-            Change::Modified => match (self.matched_before(event, cluster), matches) {
-                (true, true) => Some("MODIFIED"),
-                (false, true) => Some("ADDED"),
-                (true, false) => Some("DELETED"),
-                (false, false) => None,
-            },
-        }
-    }
-
-    /// Whether the object matched before the event. If the log of writes has forgotten, assume so:
-    /// a client ignores the deletion of what it does not know.
-    fn matched_before(&self, event: &Event, cluster: &SimCluster) -> bool {
-        let write = cluster.writes_after(event.object.version.saturating_sub(1)).next();
-        let write = write.filter(|write| write.version == event.object.version);
-        match write.and_then(|write| write.before.as_ref()) {
-            Some(before) => self.filter.accepts(before),
-            None => true,
+            (Change::Modified, true, true) => Some(("MODIFIED", object.clone())),
+            (Change::Modified, true, false) | (Change::Deleted, true, _) => {
+                let before = event.before.as_ref()?;
+                let last = Object { version: object.version, ..Object::clone(before) };
+                Some(("DELETED", Arc::new(last)))
+            }
+            _ => None,
         }
     }
 
@@ -282,17 +271,10 @@ fn beginning(query: &Query) -> Result<(u64, Phase), ApiError> {
     }
 }
 
-/// The selectors; a watch of one object is one of all with its name.
-fn selectors(target: &Target, query: &Query) -> Options {
-    let fields = query.get("fieldSelector").map(str::to_owned);
-    let fields = match (fields, &*target.name) {
-        (fields, "") => fields,
-        (None, name) => Some(format!("metadata.name={name}")),
-        (Some(fields), name) => Some(format!("{fields},metadata.name={name}")),
-    };
+fn selectors(query: &Query) -> Options {
     Options {
         label_selector: query.get("labelSelector").map(Into::into),
-        field_selector: fields.map(Into::into),
+        field_selector: query.get("fieldSelector").map(Into::into),
         ..Options::default()
     }
 }

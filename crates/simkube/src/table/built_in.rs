@@ -53,11 +53,11 @@ pub fn columns(id: KindId) -> Vec<BuiltIn> {
         }
         KindId::NODE => node(),
         KindId::EVENT => event(),
-        KindId::CONFIG_MAP => vec![NAME, ("Data", "integer", 0, data), AGE],
+        KindId::CONFIG_MAP => vec![NAME, ("Data", "string", 0, data), AGE],
         KindId::SECRET => vec![
             NAME,
             ("Type", "string", 0, |o, _| o["type"].clone()),
-            ("Data", "integer", 0, data),
+            ("Data", "string", 0, data),
             AGE,
         ],
         KindId::SERVICE_ACCOUNT => {

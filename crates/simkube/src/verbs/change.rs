@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::patch::unreadable;
 use super::{check_named, check_path, check_type};
 use crate::SimCluster;
 use crate::admit;
@@ -22,7 +23,7 @@ impl SimCluster {
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         check_named(kind, &request.body)?;
-        check_type(kind, &request.body)?;
+        check_type(kind, &request.body, &request.name)?;
         let wanted = Object::from_json(kind.stored_as, request.body.clone())?;
         check_path(request, &wanted.meta)?;
         let before = self.find(request, kind)?;
@@ -61,7 +62,11 @@ impl SimCluster {
         }
         admit::check_shape(kind, &wanted)?;
         let mut causes = Vec::new();
-        let warnings = admit::unknown_fields(kind, &wanted, request.options.field_validation)?;
+        let warnings = admit::unknown_fields(kind, &wanted, request.options.field_validation);
+        let warnings = match request.verb {
+            Verb::Patch(_) => warnings.map_err(|error| unreadable(error, &request.body)),
+            _ => warnings,
+        }?;
         keep_what_the_server_owns(&before, &mut wanted, kind, &mut causes);
         keep_the_other_side(&before, &mut wanted, kind, request.subresource);
         admit::complete_changed(&mut wanted, &before, kind);
@@ -108,9 +113,10 @@ impl SimCluster {
         if !may_go {
             return Ok(self.put(wanted, request.verb, options.writer()));
         }
-        let last = Arc::new(Object { version: before.version, ..wanted });
-        self.withdraw(&last);
-        Ok(self.take(&last, Verb::Delete, options.writer()))
+        // Watchers see the state that was stored last, the caller the one that let it go.
+        self.withdraw(&before);
+        let last = self.take(&before, Verb::Delete, options.writer());
+        Ok(Arc::new(Object { version: last.version, ..wanted }))
     }
 }
 
@@ -157,7 +163,9 @@ fn keep_what_the_server_owns(
                  finalizers []string{{{}}}",
                 new.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
             );
-            causes.push(Cause::forbidden("metadata.finalizers", &why));
+            // A custom object's metadata is checked twice, and both checks tell.
+            let times = if kind.custom { 2 } else { 1 };
+            causes.extend((0..times).map(|_| Cause::forbidden("metadata.finalizers", &why)));
         }
     }
 }

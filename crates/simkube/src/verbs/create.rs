@@ -27,7 +27,8 @@ impl SimCluster {
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         check_named(kind, &request.body)?;
-        check_type(kind, &request.body)?;
+        let name = request.body["metadata"]["name"].as_str().unwrap_or_default();
+        check_type(kind, &request.body, name)?;
         let mut object = Object::from_json(kind.stored_as, request.body.clone())?;
         let meta = Arc::make_mut(&mut object.meta);
         if kind.namespaced {

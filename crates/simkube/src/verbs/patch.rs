@@ -25,13 +25,13 @@ impl SimCluster {
             (Verb::Patch(PatchKind::Merge), Value::Object(patch))
                 if is_in_parts(&before, patch) =>
             {
-                check_type(kind, &request.body)?;
+                check_type(kind, &request.body, &request.name)?;
                 merged(&before, patch).map_err(|error| unreadable(error, &request.body))?
             }
             (Verb::Patch(language), _) => {
                 let mut value = before.to_json(&self.kinds);
                 apply(&mut value, &request.body, language, kind)?;
-                check_type(kind, &value)?;
+                check_type(kind, &value, &request.name)?;
                 let read = Object::from_json(before.kind, value.clone());
                 read.map_err(|error| unreadable(error, &value))?
             }
@@ -43,7 +43,7 @@ impl SimCluster {
 }
 
 /// A patch whose result is no object of any kind is the patch's fault.
-fn unreadable(error: ApiError, value: &Value) -> ApiError {
+pub(super) fn unreadable(error: ApiError, value: &Value) -> ApiError {
     if error.reason != "BadRequest" {
         return error;
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{SimCluster, patch};
-use crate::error::{ApiError, Cause};
+use crate::error::{ApiError, Cause, Details};
 use crate::kinds::{Kind, ScalePaths};
 use crate::object::Object;
 use crate::request::{Reply, Request, Subresource, Verb};
@@ -21,6 +21,9 @@ impl SimCluster {
     ) -> Result<Reply, ApiError> {
         let Some(paths) = &kind.scale else { return Err(super::no_such_resource()) };
         let before = self.find(request, kind)?;
+        if kind.custom && before.field(&paths.wanted).is_none() {
+            return Err(no_such_field(&paths.wanted));
+        }
         let mut scale = shown(&before, paths);
         match request.verb {
             Verb::Update => scale = request.body.clone(),
@@ -49,7 +52,8 @@ fn wanted(
             return Err(ApiError::bad_request(message));
         }
     };
-    if replicas < 0 {
+    // A custom kind is checked by its own paths when it is stored.
+    if replicas < 0 && !kind.custom {
         let why = "must be greater than or equal to 0";
         let cause = Cause::invalid("spec.replicas", &json!(replicas), why);
         return Err(ApiError::invalid(kind, &before.meta.name, vec![cause]));
@@ -61,6 +65,14 @@ fn wanted(
         set(Arc::make_mut(&mut wanted.spec), path, json!(replicas));
     }
     Ok(wanted)
+}
+
+fn no_such_field(path: &str) -> ApiError {
+    let why = format!("the spec replicas field \".{path}\" does not exist");
+    let causes = vec![Cause::new("", "", why.clone())];
+    let details = Some(Box::new(Details { causes, ..Details::default() }));
+    let message = format!("Internal error occurred: {why}");
+    ApiError { code: 500, reason: "InternalError", message, details }
 }
 
 fn set(value: &mut Value, path: &str, number: Value) {

@@ -1,8 +1,10 @@
 //! The kubelet: starts and stops pods as their images behave.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::behave::{Behaviours, Phase, PodState, Timeline};
 use crate::kinds::KindId;
@@ -14,22 +16,41 @@ use crate::{NODE, SimCluster};
 /// How many specs are remembered with their timeline. Pods of one template share their spec.
 const TIMELINES_KEPT: usize = 64;
 
-/// The timelines of the specs seen last.
+/// How the pods behave: decided when the kubelet first sees a pod, then kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timelines {
-    list: Vec<(Arc<serde_json::Value>, Arc<Timeline>)>,
+    by_pod: BTreeMap<Key, Arc<Timeline>>,
+    by_spec: Vec<(Arc<Value>, Arc<Timeline>)>,
 }
 
 impl Timelines {
-    fn of(&mut self, spec: &Arc<serde_json::Value>, behaviours: &Behaviours) -> Arc<Timeline> {
-        if let Some((_, found)) = self.list.iter().find(|(one, _)| Arc::ptr_eq(one, spec)) {
+    /// Pods seen from now on behave by other rules.
+    pub(crate) fn forget_specs(&mut self) {
+        self.by_spec.clear();
+    }
+
+    pub(crate) fn forget_pod(&mut self, key: &Key) {
+        self.by_pod.remove(key);
+    }
+
+    fn of(&mut self, key: &Key, spec: &Arc<Value>, behaviours: &Behaviours) -> Arc<Timeline> {
+        if let Some(found) = self.by_pod.get(key) {
+            return found.clone();
+        }
+        let timeline = self.of_spec(spec, behaviours);
+        self.by_pod.insert(key.clone(), timeline.clone());
+        timeline
+    }
+
+    fn of_spec(&mut self, spec: &Arc<Value>, behaviours: &Behaviours) -> Arc<Timeline> {
+        if let Some((_, found)) = self.by_spec.iter().find(|(one, _)| Arc::ptr_eq(one, spec)) {
             return found.clone();
         }
         let timeline = Arc::new(Timeline::of(spec, behaviours.of_pod(spec)));
-        if self.list.len() == TIMELINES_KEPT {
-            self.list.remove(0);
+        if self.by_spec.len() == TIMELINES_KEPT {
+            self.by_spec.remove(0);
         }
-        self.list.push((spec.clone(), timeline.clone()));
+        self.by_spec.push((spec.clone(), timeline.clone()));
         timeline
     }
 }
@@ -41,7 +62,7 @@ impl SimCluster {
             self.work.pods.forget(key);
             return;
         };
-        let timeline = self.work.timelines.of(&pod.spec, &self.behaviours);
+        let timeline = self.work.timelines.of(key, &pod.spec, &self.behaviours);
         if pod.meta.deleting.is_some() {
             self.stop_pod(&pod, &timeline, now);
             return;

@@ -138,6 +138,19 @@ fn bad_images_never_count_as_ready() {
 }
 
 #[test]
+fn new_behaviours_are_for_new_pods() {
+    let mut cluster = cluster(json!([]));
+    create(&mut cluster, KindId::REPLICA_SET, replica_set(1, "web:1"), at(0));
+    run_until(&mut cluster, at(5));
+    let list = json!([{"image": "*", "neverReady": true}]);
+    cluster.set_behaviours(serde_json::from_value(list).unwrap());
+    scale(&mut cluster, 2, at(10));
+    run_until(&mut cluster, at(60));
+    assert_eq!(status(&cluster)["replicas"], 2);
+    assert_eq!(status(&cluster)["readyReplicas"], 1, "the old pod is as good as before");
+}
+
+#[test]
 fn a_readiness_gate_holds_the_pod_until_somebody_opens_it() {
     let mut cluster = cluster(json!([]));
     let mut body = replica_set(1, "web:1");
