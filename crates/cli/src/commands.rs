@@ -1,6 +1,7 @@
 //! The table of commands; help comes from it.
 
 mod controller;
+mod demo;
 mod explain;
 mod version;
 
@@ -24,6 +25,7 @@ struct Gradus {
 #[derive(Debug, Subcommand)]
 enum Command {
     Controller(controller::Arguments),
+    Demo(demo::Arguments),
     Explain(explain::Arguments),
     Version(version::Arguments),
 }
@@ -49,6 +51,7 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let parsed = Gradus::try_parse_from(&arguments);
     match parsed.map_err(|error| in_other_words(error, &arguments)) {
         Ok(Gradus { command: Command::Controller(arguments) }) => controller::run(arguments),
+        Ok(Gradus { command: Command::Demo(arguments) }) => demo::run(&arguments),
         Ok(Gradus { command: Command::Explain(arguments) }) => explain::run(&arguments),
         Ok(Gradus { command: Command::Version(arguments) }) => version::run(&arguments),
         Err(refused) => refused.say(),

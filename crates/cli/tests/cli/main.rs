@@ -4,6 +4,8 @@
 
 mod cluster;
 mod controller;
+mod demo;
+mod docs;
 mod explain;
 mod flags;
 mod program;

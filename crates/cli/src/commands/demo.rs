@@ -1,0 +1,151 @@
+//! `gradus demo`: an embedded cluster, the production controller and rollouts that move.
+
+mod cluster;
+mod picture;
+mod scene;
+mod screen;
+mod story;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use gradus_controller::clock::Clock;
+use gradus_controller::connect;
+use gradus_controller::health::Health;
+use gradus_controller::rate::Rate;
+use gradus_controller::run::Settings;
+use gradus_controller::telemetry::{LogFormat, Metrics, start_logging};
+use gradus_lab::sight::Sight;
+use tokio::sync::oneshot;
+
+use crate::production::{Parts, control};
+use crate::stop::Stop;
+use cluster::{Embedded, NAMESPACE};
+use screen::Screen;
+use story::{Story, stories, told};
+
+/// The kubeconfig of the demo, in the current folder.
+const KUBECONFIG: &str = "gradus-demo.kubeconfig";
+
+/// How often the demo looks at the cluster.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// The controller's share of the embedded cluster: as much as it likes.
+const NO_LIMIT: Rate = Rate { per_second: 0.0, burst: 1 };
+
+/// Play rollouts on an embedded cluster, without Kubernetes
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// End when the first canary, checkout, is fully promoted
+    #[arg(long)]
+    once: bool,
+    /// Loopback port of the embedded API server; 0 takes a free one
+    #[arg(long, default_value = "0")]
+    port: u16,
+}
+
+/// Plays the demo until Ctrl-C, or once.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(play(arguments))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn play(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut stop = Stop::listen()?;
+    let clock = Clock::system();
+    let kubeconfig = std::env::current_dir()?.join(KUBECONFIG);
+    let embedded = Embedded::start(clock, arguments.port, &kubeconfig).await?;
+    let mut screen = Screen::of_stdout(clock.now());
+    if matches!(screen, Screen::Lines(_)) {
+        start_logging("warn", LogFormat::Text)?; // On a terminal they would tear the picture.
+    }
+    greet(&kubeconfig)?;
+    embedded.apply_samples()?;
+    let (done, is_done) = oneshot::channel::<()>();
+    let playing = async {
+        let outcome = tokio::select! {
+            outcome = tell(&embedded, clock, &mut screen, arguments.once) => outcome,
+            () = stop.asked() => Ok(()),
+        };
+        drop(done);
+        outcome
+    };
+    let controlling = control(parts(&embedded, clock)?, async {
+        // The sender sends nothing: its end is the message.
+        drop(is_done.await);
+    });
+    let (outcome, ()) = tokio::join!(playing, controlling);
+    outcome
+}
+
+fn greet(kubeconfig: &Path) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let path = kubeconfig.display();
+    writeln!(
+        out,
+        "An embedded cluster with sample rollouts; Ctrl-C ends it. Meanwhile, elsewhere:"
+    )?;
+    writeln!(out, "  export KUBECONFIG={path}; kubectl get rollouts\n")
+}
+
+/// The production controller, connected to the embedded cluster over its port.
+fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
+    let address = embedded.url().parse().context("the address of the embedded cluster")?;
+    let client = connect::client(kube::Config::new(address))?.client;
+    let (health, worlds) = Health::new();
+    let (metrics, settings) = (Metrics::new(), Settings::default());
+    Ok(Parts { client, rate: NO_LIMIT, clock, metrics, health, worlds, settings })
+}
+
+/// Plays the stories and shows what comes of them; returns only when it is to be told once.
+async fn tell(
+    embedded: &Embedded,
+    clock: Clock,
+    screen: &mut Screen,
+    once: bool,
+) -> anyhow::Result<()> {
+    let mut stories = stories();
+    let lead = stories[0].rollout;
+    let mut frames = tokio::time::interval(FRAME);
+    loop {
+        frames.tick().await;
+        for story in &mut stories {
+            advance(story, embedded, clock, screen)?;
+        }
+        let (shown, is_over) = embedded.server.with(|cluster, now| {
+            let lead = cluster.get(scene::rollouts(cluster), NAMESPACE, lead);
+            let lead = lead.map(|rollout| scene::standing(rollout));
+            let is_over = lead.is_some_and(|lead| {
+                lead.revision > 1 && lead.is_promoted && lead.phase == "Healthy"
+            });
+            (screen.show(cluster, now), is_over)
+        });
+        shown?;
+        if once && is_over {
+            return Ok(());
+        }
+    }
+}
+
+fn advance(
+    story: &mut Story,
+    embedded: &Embedded,
+    clock: Clock,
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
+    let action = embedded.server.with(|cluster, now| {
+        let rollout = cluster.get(scene::rollouts(cluster), NAMESPACE, story.rollout)?;
+        let document = scene::document(rollout);
+        story.look(&Sight::of(&document), now)
+    });
+    if let Some(action) = action {
+        embedded.act(story.rollout, &action)?;
+        screen.tell(story.rollout, &told(&action), clock.now())?;
+    }
+    Ok(())
+}

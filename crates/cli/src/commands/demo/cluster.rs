@@ -1,0 +1,126 @@
+//! Where does the demo play? On an embedded cluster with our CRDs and the sample rollouts.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use gradus_controller::clock::Clock;
+use gradus_lab::person::{Action, Deed};
+use gradus_lab::sight::Sight;
+use gradus_simkube::behave::{Behaviour, Behaviours};
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::server::{Listening, Server};
+use gradus_simkube::{ApiError, NODE, Request, SimCluster, Subresource};
+use serde_json::{Value, json};
+
+use super::scene;
+
+/// The namespace of the samples: the one kubectl uses if nobody says otherwise.
+pub const NAMESPACE: &str = "default";
+
+/// The sample rollouts, which README, docs and tests share.
+const SAMPLES: [(&str, &str); 4] = [
+    (
+        "canary-with-pauses",
+        include_str!("../../../../../examples/rollouts/canary-with-pauses.yaml"),
+    ),
+    ("rolling-update", include_str!("../../../../../examples/rollouts/rolling-update.yaml")),
+    (
+        "canary-with-timed-pauses",
+        include_str!("../../../../../examples/rollouts/canary-with-timed-pauses.yaml"),
+    ),
+    ("blue-to-green", include_str!("../../../../../examples/rollouts/blue-to-green.yaml")),
+];
+
+/// An embedded cluster that listens on a loopback port.
+pub struct Embedded {
+    /// The cluster.
+    pub server: Server,
+    listening: Listening,
+    kubeconfig: PathBuf,
+}
+
+impl Embedded {
+    /// Starts a cluster and writes a kubeconfig for it. Port 0 takes a free one.
+    pub async fn start(clock: Clock, port: u16, kubeconfig: &Path) -> anyhow::Result<Self> {
+        let server = Server::new(prepared(clock)?, Arc::new(move || clock.now()));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listening = server.listen(address).await;
+        let listening = listening.with_context(|| format!("cannot listen on {address}"))?;
+        let written = listening.write_kubeconfig(kubeconfig);
+        written.with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        let workers = server.clone();
+        tokio::spawn(async move { workers.run_workers().await });
+        Ok(Embedded { server, listening, kubeconfig: kubeconfig.to_owned() })
+    }
+
+    /// Where it listens, as a URL.
+    pub fn url(&self) -> String {
+        self.listening.url()
+    }
+
+    /// Creates the sample rollouts.
+    pub fn apply_samples(&self) -> anyhow::Result<()> {
+        for (name, text) in SAMPLES {
+            let manifest: Value =
+                serde_saphyr::from_str(text).with_context(|| format!("sample {name}"))?;
+            let made = self.server.with(|cluster, now| {
+                let kind = scene::rollouts(cluster);
+                cluster.call(&Request::create(kind, NAMESPACE, manifest), now)
+            });
+            made.map_err(refused).with_context(|| format!("sample {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// A person does something to a rollout, with the writes of the kubectl plugin.
+    pub fn act(&self, rollout: &str, action: &Action) -> anyhow::Result<()> {
+        let done = self.server.with(|cluster, now| {
+            let kind = scene::rollouts(cluster);
+            let Some(object) = cluster.get(kind, NAMESPACE, rollout) else { return Ok(()) };
+            let document = scene::document(object);
+            for write in action.writes(rollout, &Sight::of(&document)) {
+                let (patch, side) = match write.deed {
+                    Deed::Merge(patch) => (patch, Subresource::None),
+                    Deed::MergeStatus(patch) => (patch, Subresource::Status),
+                    Deed::Apply(_) | Deed::Delete => continue,
+                };
+                cluster.call(&Request::merge(kind, NAMESPACE, rollout, patch).on(side), now)?;
+            }
+            Ok(())
+        });
+        done.map_err(refused).with_context(|| format!("{action:?} on {rollout}"))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.kubeconfig) {
+            eprintln!("cannot remove {}: {error}", self.kubeconfig.display());
+        }
+    }
+}
+
+/// A cluster with our CRDs, in which images named `bad-…` never get ready.
+fn prepared(clock: Clock) -> anyhow::Result<SimCluster> {
+    let bad = Behaviour { image: "*:bad-*".to_owned(), never_ready: true, ..Behaviour::default() };
+    let mut cluster = SimCluster::new(Behaviours::new(vec![bad]), clock.now());
+    for (name, crd) in gradus_api::crd::crds() {
+        let request = Request::create(KindId::CUSTOM_RESOURCE_DEFINITION, "", crd);
+        let made = cluster.call(&request, clock.now());
+        made.map_err(refused).with_context(|| name.to_owned())?;
+    }
+    // Nothing runs on the node; it only has to look like one.
+    let status = json!({ "status": {
+        "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady" }],
+        "nodeInfo": { "kubeletVersion": concat!("gradus-", env!("CARGO_PKG_VERSION")) },
+    }});
+    let ready = Request::merge(KindId::NODE, "", NODE, status).on(Subresource::Status);
+    cluster.call(&ready, clock.now()).map_err(refused).context("the node")?;
+    Ok(cluster)
+}
+
+fn refused(error: ApiError) -> anyhow::Error {
+    anyhow!("the embedded cluster refused: {}", error.message)
+}

@@ -1,0 +1,243 @@
+//! How does a scene look in a terminal? Text lines of a given width, coloured or not.
+
+use super::scene::{PodLook, Role, Scene, SetScene, Standing};
+
+/// How to draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Are colours wanted?
+    pub colour: bool,
+}
+
+/// Cells of a progress bar.
+const BAR: usize = 32;
+
+/// The scenes, one line per string, none wider than the terminal.
+pub fn draw(scenes: &[Scene], style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for scene in scenes {
+        lines.push(title(scene, style));
+        lines.push(progress(&scene.standing, style));
+        for (at, set) in scene.sets.iter().enumerate() {
+            let branch = if at + 1 == scene.sets.len() { "└─" } else { "├─" };
+            lines.push(branch_line(branch, set, style));
+        }
+        lines.push(String::new());
+    }
+    lines
+}
+
+fn title(scene: &Scene, style: Style) -> String {
+    let standing = &scene.standing;
+    let mut line = Line::new(style);
+    line.say(&format!("{:<9} ", scene.name), "1");
+    line.say(&format!("{:<12}", standing.phase), phase_colour(&standing.phase));
+    line.say(&format!(" {}", step_text(standing)), "");
+    line.finish()
+}
+
+/// What the rollout is doing, in a few words.
+pub fn step_text(standing: &Standing) -> String {
+    let Standing { step, steps, doing, weight, image, .. } = standing;
+    if standing.is_promoted || *steps == 0 {
+        return image.clone();
+    }
+    if standing.phase == "Degraded" {
+        return format!("{image}, {}", standing.message);
+    }
+    match step {
+        step if step <= steps => {
+            format!("{image}, step {step}/{steps}: {doing}, weight {weight} %")
+        }
+        _ => format!("{image}, all {steps} steps done, weight {weight} %"),
+    }
+}
+
+fn progress(standing: &Standing, style: Style) -> String {
+    let full = (done(standing) * BAR as f64).round() as usize;
+    let mut line = Line::new(style);
+    line.say("  ", "");
+    line.say(&"█".repeat(full), phase_colour(&standing.phase));
+    line.say(&"░".repeat(BAR - full), "2");
+    let Standing { updated, available, desired, .. } = standing;
+    line.say(&format!(" {updated}/{desired} updated, {available} available"), "");
+    line.finish()
+}
+
+/// How much of the way lies behind, from 0 to 1.
+fn done(standing: &Standing) -> f64 {
+    let part =
+        |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
+    if standing.is_promoted {
+        1.0
+    } else if standing.steps == 0 {
+        part(standing.updated as f64, standing.desired as f64)
+    } else {
+        part(standing.step as f64 - 1.0, standing.steps as f64 + 1.0)
+    }
+}
+
+fn branch_line(branch: &str, set: &SetScene, style: Style) -> String {
+    let (role, colour) = match set.role {
+        Role::Stable => ("stable", "32"),
+        Role::Canary => ("canary", "33"),
+        Role::Old => ("old", "2"),
+    };
+    let mut line = Line::new(style);
+    line.say(&format!("  {branch} {} ", set.name), "");
+    line.say(&format!("revision {} ", set.revision), "2");
+    line.say(&format!("{role:<6} "), colour);
+    // Names of pods are worth their place only where all of them have one.
+    let has_room = set.pods.iter().map(|pod| pod.suffix.len() + 3).sum::<usize>() <= line.left;
+    for pod in &set.pods {
+        let (sign, colour) = pod_sign(pod.state);
+        line.say(sign, colour);
+        line.say(&if has_room { format!(" {} ", pod.suffix) } else { " ".to_owned() }, "2");
+    }
+    line.finish()
+}
+
+/// The sign of a pod, and its colour.
+pub fn pod_sign(state: PodLook) -> (&'static str, &'static str) {
+    match state {
+        PodLook::Ready => ("●", "32"),
+        PodLook::Starting => ("◌", "33"),
+        PodLook::NotReady => ("○", "33"),
+        PodLook::Ending => ("×", "2"),
+    }
+}
+
+fn phase_colour(phase: &str) -> &'static str {
+    match phase {
+        "Healthy" => "32",
+        "Paused" => "36",
+        "Degraded" => "31",
+        _ => "33",
+    }
+}
+
+/// One line that never grows wider than the terminal.
+struct Line {
+    text: String,
+    left: usize,
+    colour: bool,
+}
+
+impl Line {
+    fn new(style: Style) -> Self {
+        Line { text: String::new(), left: style.width, colour: style.colour }
+    }
+
+    /// Adds text in a colour of the terminal (a number of SGR, or none), as far as there is room.
+    fn say(&mut self, text: &str, colour: &str) {
+        let fitting: String = text.chars().take(self.left).collect();
+        self.left -= fitting.chars().count();
+        if self.colour && !colour.is_empty() && !fitting.is_empty() {
+            self.text.push_str(&format!("\x1b[{colour}m{fitting}\x1b[0m"));
+        } else {
+            self.text.push_str(&fitting);
+        }
+    }
+
+    fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scene::PodScene;
+    use super::*;
+
+    fn scene() -> Scene {
+        let pod = |suffix: &str, state| PodScene { suffix: suffix.to_owned(), state };
+        let set = |name: &str, revision, role, pods| SetScene {
+            name: name.to_owned(),
+            revision,
+            role,
+            pods,
+        };
+        Scene {
+            name: "checkout".to_owned(),
+            standing: Standing {
+                phase: "Paused".to_owned(),
+                revision: 2,
+                image: "nginx:1.28".to_owned(),
+                step: 2,
+                steps: 4,
+                doing: "pause until promoted".to_owned(),
+                weight: 20,
+                updated: 1,
+                available: 5,
+                desired: 5,
+                ..Standing::default()
+            },
+            sets: vec![
+                set("checkout-6d5", 2, Role::Canary, vec![pod("x1", PodLook::Starting)]),
+                set(
+                    "checkout-9f4",
+                    1,
+                    Role::Stable,
+                    vec![pod("a1", PodLook::Ready), pod("b2", PodLook::Ending)],
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_rollout_is_a_title_a_bar_and_a_tree() {
+        let lines = draw(&[scene()], Style { width: 100, colour: false });
+        assert_eq!(
+            lines,
+            [
+                "checkout  Paused       nginx:1.28, step 2/4: pause until promoted, weight 20 %",
+                "  ██████░░░░░░░░░░░░░░░░░░░░░░░░░░ 1/5 updated, 5 available",
+                "  ├─ checkout-6d5 revision 2 canary ◌ x1 ",
+                "  └─ checkout-9f4 revision 1 stable ● a1 × b2 ",
+                "",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in [0, 1, 20, 39, 80] {
+            let lines = draw(&[scene()], Style { width, colour: false });
+            let widest = lines.iter().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{width}: {lines:?}");
+        }
+        let narrow = draw(&[scene()], Style { width: 40, colour: false });
+        assert_eq!(narrow[3], "  └─ checkout-9f4 revision 1 stable ● × ", "signs before names");
+    }
+
+    #[test]
+    fn colours_are_used_only_where_they_are_wanted() {
+        let has_colour = |colour| {
+            let lines = draw(&[scene()], Style { width: 80, colour });
+            lines.iter().any(|line| line.contains('\x1b'))
+        };
+        assert!(has_colour(true));
+        assert!(!has_colour(false));
+    }
+
+    #[test]
+    fn the_bar_is_full_only_when_the_update_is() {
+        let with = |step, steps, updated, is_promoted| {
+            let standing =
+                Standing { step, steps, updated, is_promoted, desired: 4, ..Standing::default() };
+            done(&standing)
+        };
+        let cases = [
+            ("at the first step", with(1, 4, 1, false), 0.0),
+            ("all steps done, not yet promoted", with(5, 4, 4, false), 0.8),
+            ("promoted", with(5, 4, 4, true), 1.0),
+            ("without steps: by pods", with(1, 0, 2, false), 0.5),
+            ("scaled to nothing", done(&Standing::default()), 0.0),
+        ];
+        for (what, found, expected) in cases {
+            assert_eq!(found, expected, "{what}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What is there to see? The rollouts of a cluster with their ReplicaSets and pods.
+
+use std::sync::Arc;
+
+use gradus_api::names;
+use gradus_lab::sight::Sight;
+use gradus_simkube::SimCluster;
+use gradus_simkube::behave::ContainerState;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use serde_json::{Value, json};
+
+/// One rollout with all that belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Its name.
+    pub name: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// Its ReplicaSets that have pods or should have, the newest first.
+    pub sets: Vec<SetScene>,
+}
+
+/// How a rollout stands, in the words of its status.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// `status.phase`, empty before the first.
+    pub phase: String,
+    /// `status.message`.
+    pub message: String,
+    /// Revision that is rolled out.
+    pub revision: i64,
+    /// The image that is rolled out.
+    pub image: String,
+    /// Number of the current step, from 1, and how many there are. Past the last when all are done.
+    pub step: usize,
+    /// How many steps there are.
+    pub steps: usize,
+    /// What the current step does.
+    pub doing: String,
+    /// The part of the pods that the step wants to be new, in percent.
+    pub weight: i64,
+    /// Pods of the new revision.
+    pub updated: i64,
+    /// Available pods.
+    pub available: i64,
+    /// Pods that should be.
+    pub desired: i64,
+    /// Does the status speak about the spec as it is?
+    pub is_observed: bool,
+    /// Is the new revision the stable one?
+    pub is_promoted: bool,
+}
+
+/// One ReplicaSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetScene {
+    /// Its name.
+    pub name: String,
+    /// Its revision.
+    pub revision: i64,
+    /// What it is to its rollout.
+    pub role: Role,
+    /// Its pods, by name.
+    pub pods: Vec<PodScene>,
+}
+
+/// What a ReplicaSet is to its rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The revision that served before and serves if all goes wrong.
+    Stable,
+    /// The revision that is rolled out.
+    Canary,
+    /// An earlier one.
+    Old,
+}
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodScene {
+    /// The end of its name.
+    pub suffix: String,
+    /// What it does.
+    pub state: PodLook,
+}
+
+/// What a pod does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodLook {
+    /// Not running yet.
+    Starting,
+    /// Running, but not ready.
+    NotReady,
+    /// Ready.
+    Ready,
+    /// On its way out.
+    Ending,
+}
+
+/// The kind of Rollouts in a cluster where it is installed.
+pub fn rollouts(cluster: &SimCluster) -> KindId {
+    let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT);
+    kind.expect("the CRDs are installed when the cluster is made")
+}
+
+/// Everything there is to see in a cluster.
+pub fn look(cluster: &SimCluster) -> Vec<Scene> {
+    cluster.list(rollouts(cluster), "").map(|rollout| scene(cluster, rollout)).collect()
+}
+
+/// How a stored Rollout stands.
+pub fn standing(rollout: &Object) -> Standing {
+    let document = document(rollout);
+    let sight = Sight::of(&document);
+    let (spec, status) = (sight.spec, sight.status);
+    let steps = sight.steps();
+    let number = |value: &Value| value.as_i64().unwrap_or(0);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let index = usize::try_from(number(&status["currentStepIndex"])).unwrap_or(0);
+    Standing {
+        phase: text(&status["phase"]),
+        message: text(&status["message"]),
+        revision: sight.revision.unwrap_or(0),
+        image: text(&spec["template"]["spec"]["containers"][0]["image"]),
+        step: index + 1,
+        steps: steps.len(),
+        doing: steps.get(index).map_or_else(String::new, doing),
+        weight: sight.weight(),
+        updated: number(&status["updatedReplicas"]),
+        available: number(&status["availableReplicas"]),
+        desired: number(&spec["replicas"]),
+        is_observed: sight.is_observed(),
+        is_promoted: sight.is_observed()
+            && status["stableRS"].is_string()
+            && status["stableRS"] == status["currentPodHash"],
+    }
+}
+
+/// A Rollout as [`Sight`] reads it.
+pub fn document(rollout: &Object) -> Value {
+    json!({
+        "metadata": {
+            "generation": rollout.meta.generation,
+            "annotations": rollout.meta.annotations,
+        },
+        "spec": *rollout.spec,
+        "status": *rollout.status,
+    })
+}
+
+fn doing(step: &Value) -> String {
+    if let Some(weight) = step["setWeight"].as_i64() {
+        return format!("set weight {weight}");
+    }
+    match &step["pause"]["duration"] {
+        Value::String(duration) => format!("pause {duration}"),
+        Value::Number(seconds) => format!("pause {seconds}s"),
+        _ => "pause until promoted".to_owned(),
+    }
+}
+
+fn scene(cluster: &SimCluster, rollout: &Object) -> Scene {
+    let hash = |field: &str| rollout.status[field].as_str().unwrap_or_default();
+    let (stable, current) = (hash("stableRS"), hash("currentPodHash"));
+    let owned = cluster.owned_by(&rollout.meta.uid);
+    let mut sets: Vec<SetScene> = owned
+        .filter(|object| object.kind == KindId::REPLICA_SET)
+        .map(|set| {
+            let label = set.meta.labels.get(names::label::POD_TEMPLATE_HASH);
+            let role = match label.map(String::as_str).unwrap_or_default() {
+                hash if hash == stable => Role::Stable,
+                hash if hash == current => Role::Canary,
+                _ => Role::Old,
+            };
+            set_scene(cluster, set, role)
+        })
+        .filter(|set| set.role == Role::Stable || !set.pods.is_empty())
+        .collect();
+    sets.sort_by_key(|set| std::cmp::Reverse(set.revision));
+    Scene { name: rollout.meta.name.to_string(), standing: standing(rollout), sets }
+}
+
+fn set_scene(cluster: &SimCluster, set: &Arc<Object>, role: Role) -> SetScene {
+    let revision = set.meta.annotations.get(names::annotation::REVISION);
+    let pods = cluster.owned_by(&set.meta.uid).filter(|object| object.kind == KindId::POD);
+    let mut pods: Vec<PodScene> = pods.map(|pod| pod_scene(pod)).collect();
+    pods.sort_by(|one, other| one.suffix.cmp(&other.suffix));
+    SetScene {
+        name: set.meta.name.to_string(),
+        revision: revision.and_then(|text| text.parse().ok()).unwrap_or(0),
+        role,
+        pods,
+    }
+}
+
+fn pod_scene(pod: &Object) -> PodScene {
+    let suffix = pod.meta.name.rsplit('-').next().unwrap_or_default().to_owned();
+    let state = match &pod.pod {
+        _ if pod.meta.deleting.is_some() => PodLook::Ending,
+        Some(status) if status.ready => PodLook::Ready,
+        Some(status) if matches!(status.state.container, ContainerState::Running(_)) => {
+            PodLook::NotReady
+        }
+        _ => PodLook::Starting,
+    };
+    PodScene { suffix, state }
+}

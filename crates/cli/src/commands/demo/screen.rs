@@ -1,0 +1,143 @@
+//! Where is the demo shown? Redrawn in place on a terminal, else one line per transition.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+
+use gradus_simkube::SimCluster;
+use jiff::Timestamp;
+
+use super::picture::{Style, draw, step_text};
+use super::scene::{Scene, Standing, look, rollouts, standing};
+
+/// Width and height where a terminal does not say.
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+/// What the demo shows itself on.
+pub enum Screen {
+    /// A terminal.
+    Terminal(Terminal),
+    /// A file, a pipe, a terminal that can do nothing.
+    Lines(Lines),
+}
+
+impl Screen {
+    /// The screen that fits standard output.
+    pub fn of_stdout(start: Timestamp) -> Self {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        if io::stdout().is_terminal() && !is_dumb {
+            let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            return Screen::Terminal(Terminal { start, colour, drawn: 0, last: String::new() });
+        }
+        Screen::Lines(Lines { start, version: 0, told: BTreeMap::new() })
+    }
+
+    /// Shows how things stand now.
+    pub fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
+        match self {
+            Screen::Terminal(terminal) => terminal.show(&look(cluster), now),
+            Screen::Lines(lines) => lines.show(cluster, now),
+        }
+    }
+
+    /// Tells of something that a person did.
+    pub fn tell(&mut self, rollout: &str, deed: &str, now: Timestamp) -> io::Result<()> {
+        match self {
+            Screen::Terminal(terminal) => {
+                terminal.last = format!("{} {rollout:<9} {deed}", seconds(terminal.start, now));
+                Ok(())
+            }
+            Screen::Lines(lines) => lines.say(rollout, deed, now),
+        }
+    }
+}
+
+/// A picture that is drawn again over itself.
+pub struct Terminal {
+    start: Timestamp,
+    colour: bool,
+    /// Lines of the picture that is on the screen.
+    drawn: usize,
+    /// The last thing a person did.
+    last: String,
+}
+
+impl Terminal {
+    fn show(&mut self, scenes: &[Scene], now: Timestamp) -> io::Result<()> {
+        let size = terminal_size::terminal_size();
+        let (width, height) = size
+            .map_or(USUAL_SIZE, |(width, height)| (usize::from(width.0), usize::from(height.0)));
+        let mut lines = draw(scenes, Style { width, colour: self.colour });
+        // The last line stays free for the cursor, the one before it for what people do.
+        lines.truncate(height.saturating_sub(2));
+        let last = if self.last.is_empty() { seconds(self.start, now) } else { self.last.clone() };
+        lines.push(last.chars().take(width).collect());
+        let mut out = io::stdout().lock();
+        match self.drawn {
+            0 => write!(out, "\x1b[?25l")?,
+            drawn => write!(out, "\x1b[{drawn}A\r")?,
+        }
+        for line in &lines {
+            writeln!(out, "{line}\x1b[K")?;
+        }
+        write!(out, "\x1b[J")?;
+        self.drawn = lines.len();
+        out.flush()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.drawn > 0 {
+            print!("\x1b[?25h"); // Gives the cursor back.
+        }
+    }
+}
+
+/// One line per transition.
+pub struct Lines {
+    start: Timestamp,
+    /// The last version of the cluster that was told.
+    version: u64,
+    /// What was last told of each rollout.
+    told: BTreeMap<String, String>,
+}
+
+impl Lines {
+    /// Tells every state that a rollout was in since the last time, none twice in a row.
+    fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
+        let events = cluster.events_after(rollouts(cluster), self.version);
+        let states: Vec<(String, Standing)> = match events {
+            Ok(events) => events
+                .map(|event| (event.object.meta.name.to_string(), standing(&event.object)))
+                .collect(),
+            // The log is bounded; who comes too late sees how things stand.
+            Err(_) => look(cluster).into_iter().map(|scene| (scene.name, scene.standing)).collect(),
+        };
+        self.version = cluster.version();
+        for (name, standing) in states {
+            let line = transition(&standing);
+            if !standing.is_observed || self.told.get(&name) == Some(&line) {
+                continue;
+            }
+            self.say(&name, &line, now)?;
+            self.told.insert(name, line);
+        }
+        Ok(())
+    }
+
+    fn say(&self, rollout: &str, text: &str, now: Timestamp) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{} {rollout:<9} {text}", seconds(self.start, now))?;
+        out.flush()
+    }
+}
+
+fn transition(standing: &Standing) -> String {
+    let Standing { phase, revision, updated, available, desired, .. } = standing;
+    let counts = format!("{updated}/{desired} updated, {available} available");
+    format!("{phase:<12} revision {revision}, {}, {counts}", step_text(standing))
+}
+
+fn seconds(start: Timestamp, now: Timestamp) -> String {
+    format!("{:6.1} s", now.duration_since(start).as_secs_f64())
+}

@@ -1,0 +1,61 @@
+//! `gradus demo`, shown line by line.
+
+use std::process::Command;
+
+use crate::program::{Running, command, folder, gradus};
+
+#[test]
+fn told_once_it_shows_every_step_of_a_canary_and_ends_well() {
+    let folder = folder("demo-once");
+    let mut program = command(&["demo", "--once"]);
+    let mut demo = Running::start({
+        program.current_dir(&folder);
+        program
+    });
+    for expected in [
+        "export KUBECONFIG=",
+        "checkout  Healthy      revision 1, nginx:1.27",
+        "checkout  a person sets the image nginx:1.28",
+        "step 2/4: pause until promoted, weight 20 %, 1/5 updated",
+        "checkout  a person promotes it",
+        "step 4/4: pause until promoted, weight 60 %, 3/5 updated",
+        "checkout  Healthy      revision 2, nginx:1.28, 5/5 updated, 5 available",
+    ] {
+        demo.until(expected);
+    }
+    assert_eq!(demo.end().code(), Some(0), "{}", demo.seen.join("\n"));
+    assert!(!folder.join("gradus-demo.kubeconfig").exists(), "the kubeconfig is removed");
+}
+
+#[test]
+fn ctrl_c_ends_it_cleanly_and_kubectl_works_meanwhile() {
+    let folder = folder("demo-kubectl");
+    let mut program = command(&["demo"]);
+    program.current_dir(&folder);
+    let mut demo = Running::start(program);
+    demo.until("cart      Healthy");
+    let mut kubectl = Command::new("kubectl");
+    kubectl.env("KUBECONFIG", folder.join("gradus-demo.kubeconfig")).env("HOME", &folder);
+    match kubectl.args(["get", "rollouts"]).output() {
+        Ok(output) => {
+            let table = String::from_utf8(output.stdout).unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(table.starts_with("NAME"), "{table}{said}");
+            assert!(table.contains("checkout") && table.contains("DESIRED"), "{table}");
+        }
+        Err(error) => eprintln!("kubectl was not tried: {error}"),
+    }
+    demo.signal("INT");
+    assert_eq!(demo.end().code(), Some(0));
+    assert!(!folder.join("gradus-demo.kubeconfig").exists());
+}
+
+#[test]
+fn a_taken_port_is_one_clear_error() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let finished = gradus(&["demo", &format!("--port={port}")]);
+    assert_eq!(finished.code, Some(1));
+    let expected = format!("error: cannot listen on 127.0.0.1:{port}: ");
+    assert!(finished.stderr.starts_with(&expected), "{}", finished.stderr);
+}

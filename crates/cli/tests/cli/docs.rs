@@ -1,0 +1,160 @@
+//! Do the documents tell the truth? Their commands run, their manifests are valid, their links lead
+//! somewhere.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gradus_api::rollout::RolloutSpec;
+use gradus_api::validate::{Source, validate};
+use serde_json::Value;
+
+use crate::program::{Running, command, folder};
+
+/// A fenced block of a document.
+struct Block {
+    page: String,
+    /// What stands after the fence: `console`, `yaml scenario`, …
+    info: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every page of the documentation, by its path.
+fn pages() -> Vec<PathBuf> {
+    let folders = [root(), root().join("docs")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut pages: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    pages.sort();
+    pages
+}
+
+fn blocks() -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        // Odd parts are inside fences.
+        for part in text.split("\n```").skip(1).step_by(2) {
+            let (info, text) = part.split_once('\n').unwrap();
+            let page = page.display().to_string();
+            blocks.push(Block { page, info: info.to_owned(), text: text.to_owned() });
+        }
+    }
+    blocks
+}
+
+/// The arguments of a line that calls the program.
+fn arguments(line: &str) -> Option<Vec<&str>> {
+    let rest = line.strip_prefix("cargo run --release -- ").or(line.strip_prefix("gradus "))?;
+    Some(rest.split_whitespace().collect())
+}
+
+#[test]
+fn every_console_block_runs() {
+    let mut count = 0;
+    for (at, block) in blocks().iter().enumerate().filter(|(_, b)| b.info.starts_with("console")) {
+        for line in block.text.lines() {
+            let arguments = arguments(line);
+            let arguments = arguments.unwrap_or_else(|| panic!("{}: {line}", block.page));
+            let mut program = command(&arguments);
+            program.current_dir(folder(&format!("docs-{at}")));
+            let mut running = Running::start(program);
+            if arguments == ["demo"] {
+                running.until("Healthy"); // This one runs until somebody ends it.
+                running.signal("INT");
+            }
+            let is_refused = block.info == "console error";
+            let status = running.end();
+            assert_eq!(!status.success(), is_refused, "{}: {line}: {:?}", block.page, running.seen);
+            count += 1;
+        }
+    }
+    assert!(count > 3, "the documents show how to use the program");
+}
+
+#[test]
+fn every_sample_rollout_is_valid() {
+    let folder = root().join("examples/rollouts");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# "), "{}: what is it for?", path.display());
+        is_valid(&serde_saphyr::from_str(&text).unwrap(), &path.display().to_string());
+        count += 1;
+    }
+    assert!(count >= 4);
+}
+
+#[test]
+fn every_yaml_block_is_valid() {
+    for block in blocks().iter().filter(|block| block.info.starts_with("yaml")) {
+        let value: Value = serde_saphyr::from_str(&block.text).unwrap();
+        if block.info == "yaml scenario" {
+            let folder = folder("docs-scenario");
+            let examples = folder.join("examples");
+            std::fs::create_dir_all(folder.join("scenarios")).unwrap();
+            std::os::unix::fs::symlink(root().join("examples"), examples).unwrap();
+            let name = value["name"].as_str().unwrap();
+            let path = folder.join("scenarios").join(format!("{name}.yaml"));
+            std::fs::write(&path, &block.text).unwrap();
+            gradus_lab::load(&path).unwrap();
+        } else {
+            is_valid(&value, &block.page);
+        }
+    }
+}
+
+fn is_valid(manifest: &Value, place: &str) {
+    assert_eq!(manifest["kind"], "Rollout", "{place}");
+    let spec: RolloutSpec = serde_json::from_value(manifest["spec"].clone()).unwrap();
+    let errors = validate(&spec, Source::Written);
+    assert!(errors.is_empty(), "{place}: {errors:?}");
+}
+
+#[test]
+fn every_page_can_be_reached_from_the_readme_and_no_link_is_dead() {
+    let mut reached = BTreeSet::new();
+    let mut left = vec![root().join("README.md")];
+    while let Some(page) = left.pop() {
+        if !reached.insert(page.clone()) || page.extension().is_none_or(|ending| ending != "md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&page).unwrap();
+        for link in links(&text) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target =
+                if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            let target = target.canonicalize();
+            let target =
+                target.unwrap_or_else(|_| panic!("{}: {link} leads nowhere", page.display()));
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#')).map(slug);
+                let is_found = headings.any(|heading| heading == anchor);
+                assert!(is_found, "{}: {link} leads nowhere", page.display());
+            }
+            left.push(target);
+        }
+    }
+    for page in pages() {
+        assert!(reached.contains(&page), "{} cannot be found from the README", page.display());
+    }
+}
+
+/// Links to files of the repository.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://"))
+}
+
+/// A heading as links name it.
+fn slug(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
