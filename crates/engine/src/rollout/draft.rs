@@ -121,9 +121,21 @@ impl<'w> Draft<'w> {
         match planned.map(|change| &mut change.op) {
             Some(Op::Create(planned) | Op::Merge(planned)) => merge(Arc::make_mut(planned), body),
             Some(Op::Delete) => {} // What is being deleted needs no patch.
-            None => self.changes.push(Change::patch(target, body, version)),
+            None => {
+                let change = Change::patch(target, body, version);
+                let at = self.place_of(&change);
+                self.changes.insert(at, change);
+            }
         }
         self
+    }
+
+    /// A ReplicaSet is resized before a new one is created: the new one's pods count on the room.
+    fn place_of(&self, change: &Change) -> usize {
+        let is_create = |planned: &Change| matches!(planned.op, Op::Create(_));
+        let create = self.changes.iter().position(is_create);
+        let is_set = change.target.kind == crate::kinds::REPLICA_SET;
+        create.filter(|_| is_set).unwrap_or(self.changes.len())
     }
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.

@@ -356,3 +356,14 @@ fn only_so_many_old_revisions_are_kept() {
     assert_eq!(story.sizes(), [1]);
     assert_eq!(story.reconcile(at(601)), [""; 0]);
 }
+
+#[test]
+fn without_surge_room_is_made_before_the_new_revision_is_created() {
+    let mut story = Story::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
+    let limits = json!({ "maxSurge": 0, "maxUnavailable": 1 });
+    story.patch_spec(json!({ "strategy": { "canary": limits } }));
+    story.settle(at(0));
+    story.set_image("v2");
+    let writes = story.reconcile(at(10));
+    assert_eq!(writes, ["resize 1 to 3", "create 2 size 1", "revision 2", "status"]);
+}
