@@ -41,13 +41,18 @@ struct Template {
     replicas: usize,
     min_ready: SignedDuration,
     selector: LabelSelector,
+    pods: Arc<PodTemplate>,
+}
+
+/// What all pods of a template share, read once for each template.
+#[derive(Debug)]
+struct PodTemplate {
     generate_name: Arc<str>,
     labels: Texts,
     annotations: Texts,
     finalizers: Vec<String>,
-    pod_template: Value,
-    pod_spec: Arc<Value>,
     owner: OwnerReference,
+    spec: Arc<Value>,
 }
 
 /// A write the server refused.
@@ -81,26 +86,30 @@ impl Replicas {
 }
 
 impl Template {
-    /// Pods keep sharing one spec as long as the template stays the same.
     fn read(replica_set: &Object, old: Option<&Self>) -> Self {
         let spec = &replica_set.spec;
-        let pod_template = &spec["template"];
-        let same = old.filter(|old| old.pod_template == *pod_template);
-        let meta = Meta::from_json(pod_template["metadata"].clone());
-        let (meta, _) = meta.unwrap_or_default();
+        let same = old.filter(|old| old.source["template"] == spec["template"]);
         let replicas = spec["replicas"].as_u64().unwrap_or(1);
         Self {
             source: spec.clone(),
             replicas: usize::try_from(replicas).unwrap_or(usize::MAX),
             min_ready: SignedDuration::from_secs(spec["minReadySeconds"].as_i64().unwrap_or(0)),
             selector: LabelSelector::from_json(&spec["selector"]).unwrap_or_default(),
+            pods: same
+                .map_or_else(|| Arc::new(PodTemplate::read(replica_set)), |same| same.pods.clone()),
+        }
+    }
+}
+
+impl PodTemplate {
+    fn read(replica_set: &Object) -> Self {
+        let template = &replica_set.spec["template"];
+        let (meta, _) = Meta::from_json(template["metadata"].clone()).unwrap_or_default();
+        Self {
             generate_name: format!("{}-", replica_set.meta.name).into(),
             labels: meta.labels,
             annotations: meta.annotations,
             finalizers: meta.finalizers,
-            pod_template: pod_template.clone(),
-            pod_spec: same
-                .map_or_else(|| admit::pod_spec(pod_template), |same| same.pod_spec.clone()),
             owner: OwnerReference {
                 api_version: "apps/v1".into(),
                 kind: "ReplicaSet".into(),
@@ -109,6 +118,7 @@ impl Template {
                 controller: Some(true),
                 block_owner_deletion: Some(true),
             },
+            spec: admit::pod_spec(template),
         }
     }
 
@@ -126,7 +136,7 @@ impl Template {
             kind: KindId::POD,
             version: 0,
             meta: Arc::new(meta),
-            spec: self.pod_spec.clone(),
+            spec: self.spec.clone(),
             status: Arc::default(),
             rest: Arc::default(),
             pod: None,
@@ -185,7 +195,7 @@ impl SimCluster {
         }
         for pod in self.orphans_for(replica_set, template) {
             let mut meta = Meta::clone(&pod.meta);
-            meta.owners.push(template.owner.clone());
+            meta.owners.push(template.pods.owner.clone());
             pods.push(self.write_owners(&pod, meta));
         }
         pods
@@ -222,7 +232,7 @@ impl SimCluster {
         let options = Options { user, ..Options::default() };
         let missing = template.replicas.saturating_sub(active.len()).min(BURST);
         for _ in 0..missing {
-            let pod = template.pod(&replica_set.meta.namespace);
+            let pod = template.pods.pod(&replica_set.meta.namespace);
             match self.create_object(pod, kind, &options, now) {
                 Ok(_) => {}
                 Err(error) if is_namespace_terminating(&error) => break,

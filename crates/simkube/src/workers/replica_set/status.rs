@@ -35,7 +35,7 @@ impl Counts {
         for pod in active {
             let labels = &pod.meta.labels;
             let is_labeled =
-                template.labels.iter().all(|(key, value)| labels.get(key) == Some(value));
+                template.pods.labels.iter().all(|(key, value)| labels.get(key) == Some(value));
             counts.fully_labeled += usize::from(is_labeled);
             let Some(since) = ready_since(pod) else { continue };
             counts.ready += 1;
