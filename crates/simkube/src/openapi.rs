@@ -39,6 +39,19 @@ pub fn index(kinds: &Kinds) -> Value {
     json!({"paths": paths})
 }
 
+/// The document of `/openapi/v2` in protobuf: one that defines nothing. kubectl asks for it when it
+/// validates a `kind: List` by itself, and skips what it finds no definition for.
+pub fn version_2() -> Vec<u8> {
+    let text = |number: u8, text: &str| {
+        let length = u8::try_from(text.len()).expect("the texts below are short");
+        [&[number << 3 | 2, length], text.as_bytes()].concat()
+    };
+    let info = [text(1, "Kubernetes"), text(2, "v1.35")].concat();
+    let info_length = u8::try_from(info.len()).expect("two short texts");
+    let no_paths_and_definitions = [8 << 3 | 2, 0, 9 << 3 | 2, 0];
+    [&text(1, "2.0")[..], &[2 << 3 | 2, info_length], &info, &no_paths_and_definitions].concat()
+}
+
 /// The document of one group and version, such as `apis/apps/v1`.
 pub fn document(kinds: &Kinds, path: &str) -> Option<Value> {
     let served: Vec<&Kind> =

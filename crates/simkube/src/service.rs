@@ -2,6 +2,7 @@
 
 mod body;
 mod options;
+mod protobuf;
 mod query;
 mod render;
 mod reviews;
@@ -168,6 +169,11 @@ fn respond(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> 
             Some((content_type, document)) => typed(StatusCode::OK, content_type, &document),
             None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         },
+        Route::OpenApiV2 => response(
+            StatusCode::OK,
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            Full::new(Bytes::from(openapi::version_2())).boxed_unsync(),
+        ),
         Route::OpenApiIndex => json(StatusCode::OK, &openapi::index(&kinds)),
         Route::OpenApi(path) => match openapi::document(&kinds, &path) {
             Some(document) => json(StatusCode::OK, &document),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use gradus_simkube::SimCluster;
 use gradus_simkube::behave::Behaviours;
 use gradus_simkube::conformance::{self, Target};
 use gradus_simkube::server::Server;
-use gradus_simkube::SimCluster;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};

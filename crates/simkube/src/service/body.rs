@@ -4,7 +4,7 @@ use http::header;
 use http::request::Parts;
 use serde_json::Value;
 
-use super::{header_text, options};
+use super::{header_text, options, protobuf};
 use crate::error::ApiError;
 use crate::kinds::{Kind, Kinds};
 use crate::openapi;
@@ -13,6 +13,7 @@ use crate::request::{FieldValidation, PatchKind, Request, Subresource, Verb};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const UNKNOWN_FORMAT: &str =
     "the body of the request was in an unknown format - accepted media types include";
 
@@ -67,9 +68,11 @@ pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, 
         YAML | "application/x-yaml" | "text/yaml" => {
             serde_saphyr::from_slice(body).map_err(|error| unreadable(kind, &error))
         }
+        PROTOBUF if !kind.is_some_and(|kind| kind.custom) => {
+            protobuf::read(body).map_err(|error| ApiError::bad_request(error.to_string()))
+        }
         _ => {
-            let message =
-                format!("{UNKNOWN_FORMAT}: {JSON}, {YAML}, application/vnd.kubernetes.protobuf");
+            let message = format!("{UNKNOWN_FORMAT}: {JSON}, {YAML}, {PROTOBUF}");
             return Err(ApiError::unsupported_media_type(message));
         }
     }?;

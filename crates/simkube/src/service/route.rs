@@ -16,6 +16,8 @@ pub enum Route {
     Version,
     /// What kinds are there.
     Discovery(Discovery),
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// `/openapi/v3`.
     OpenApiIndex,
     /// `/openapi/v3/...`: the rest of the path.
@@ -66,6 +68,7 @@ pub fn route(kinds: &Kinds, path: &str) -> Route {
     match &segments[..] {
         ["healthz" | "livez" | "readyz", ..] => Route::Healthy,
         ["version"] => Route::Version,
+        ["openapi", "v2"] => Route::OpenApiV2,
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", rest @ ..] => Route::OpenApi(rest.join("/")),
         ["api"] => Route::Discovery(Discovery::Core),
