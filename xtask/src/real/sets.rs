@@ -31,3 +31,20 @@ pub fn sizes(sets: &[ReplicaSet]) -> BTreeMap<i64, i64> {
 fn revision(set: &ReplicaSet) -> Option<i64> {
     set.annotations().get(names::annotation::REVISION)?.parse().ok()
 }
+
+#[test]
+fn sets_are_known_by_their_revision() {
+    let set = |hash: &str, revision: &str, size: i32| {
+        let mut set = ReplicaSet::default();
+        set.spec.replicas = Some(size);
+        let label = (names::label::POD_TEMPLATE_HASH.to_owned(), hash.to_owned());
+        set.metadata.labels = Some([label].into());
+        let annotation = (names::annotation::REVISION.to_owned(), revision.to_owned());
+        set.metadata.annotations = Some([annotation].into());
+        set
+    };
+    let sets = [set("aaa", "1", 0), set("bbb", "2", 5)];
+    assert_eq!(sizes(&sets), BTreeMap::from([(1, 0), (2, 5)]));
+    let expected = Revisions::from([("aaa".to_owned(), 1), ("bbb".to_owned(), 2)]);
+    assert_eq!(revisions(&sets), expected);
+}
