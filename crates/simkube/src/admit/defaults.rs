@@ -43,7 +43,7 @@ pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
     let Some(spec) = spec.as_object_mut() else { return };
     match object.kind {
         KindId::POD => complete_pod(spec),
-        KindId::REPLICA_SET => put(spec, "replicas", json!(1)),
+        KindId::REPLICA_SET => put(spec, "replicas", 1),
         KindId::DEPLOYMENT => complete_deployment(spec),
         KindId::STATEFUL_SET => complete_stateful_set(spec),
         KindId::JOB => complete_job(spec),
@@ -85,27 +85,27 @@ impl SimCluster {
 }
 
 fn complete_deployment(spec: &mut Map<String, Value>) {
-    put(spec, "replicas", json!(1));
-    put(spec, "revisionHistoryLimit", json!(10));
-    put(spec, "progressDeadlineSeconds", json!(600));
+    put(spec, "replicas", 1);
+    put(spec, "revisionHistoryLimit", 10);
+    put(spec, "progressDeadlineSeconds", 600);
     put(spec, "strategy", json!({}));
     let Some(strategy) = inner(spec, "strategy") else { return };
-    put(strategy, "type", json!("RollingUpdate"));
+    put(strategy, "type", "RollingUpdate");
     if strategy["type"] != "RollingUpdate" {
         return;
     }
     put(strategy, "rollingUpdate", json!({}));
     if let Some(limits) = inner(strategy, "rollingUpdate") {
-        put(limits, "maxSurge", json!("25%"));
-        put(limits, "maxUnavailable", json!("25%"));
+        put(limits, "maxSurge", "25%");
+        put(limits, "maxUnavailable", "25%");
     }
 }
 
 fn complete_stateful_set(spec: &mut Map<String, Value>) {
-    put(spec, "replicas", json!(1));
-    put(spec, "revisionHistoryLimit", json!(10));
-    put(spec, "podManagementPolicy", json!("OrderedReady"));
-    put(spec, "serviceName", json!(""));
+    put(spec, "replicas", 1);
+    put(spec, "revisionHistoryLimit", 10);
+    put(spec, "podManagementPolicy", "OrderedReady");
+    put(spec, "serviceName", "");
     let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 0 } });
     put(spec, "updateStrategy", strategy);
     let retention = json!({ "whenDeleted": "Retain", "whenScaled": "Retain" });
@@ -114,14 +114,14 @@ fn complete_stateful_set(spec: &mut Map<String, Value>) {
 
 fn complete_job(spec: &mut Map<String, Value>) {
     if !spec.contains_key("parallelism") {
-        put(spec, "completions", json!(1));
+        put(spec, "completions", 1);
     }
-    put(spec, "parallelism", json!(1));
-    put(spec, "backoffLimit", json!(6));
-    put(spec, "completionMode", json!("NonIndexed"));
-    put(spec, "suspend", json!(false));
-    put(spec, "manualSelector", json!(false));
-    put(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
+    put(spec, "parallelism", 1);
+    put(spec, "backoffLimit", 6);
+    put(spec, "completionMode", "NonIndexed");
+    put(spec, "suspend", false);
+    put(spec, "manualSelector", false);
+    put(spec, "podReplacementPolicy", "TerminatingOrFailed");
 }
 
 /// A Job's pods are told apart by its uid.
@@ -150,10 +150,10 @@ fn label_job(object: &mut Object) {
 }
 
 fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
-    put(spec, "type", json!("ClusterIP"));
-    put(spec, "sessionAffinity", json!("None"));
+    put(spec, "type", "ClusterIP");
+    put(spec, "sessionAffinity", "None");
     for port in entries(spec, "ports") {
-        put(port, "protocol", json!("TCP"));
+        put(port, "protocol", "TCP");
         if let Some(number) = port.get("port").cloned() {
             put(port, "targetPort", number);
         }
@@ -161,7 +161,7 @@ fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
     if spec["type"] == "ExternalName" {
         return;
     }
-    put(spec, "internalTrafficPolicy", json!("Cluster"));
+    put(spec, "internalTrafficPolicy", "Cluster");
     let (families, policy) = match (spec.get("clusterIP"), spec.get("selector")) {
         (Some(address), None) if address == "None" => {
             (json!(["IPv4", "IPv6"]), json!("RequireDualStack"))
@@ -172,10 +172,10 @@ fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
     put(spec, "ipFamilyPolicy", policy);
     let is_outside = spec["type"] == "NodePort" || spec["type"] == "LoadBalancer";
     if is_outside {
-        put(spec, "externalTrafficPolicy", json!("Cluster"));
+        put(spec, "externalTrafficPolicy", "Cluster");
     }
     if spec["type"] == "LoadBalancer" {
-        put(spec, "allocateLoadBalancerNodePorts", json!(true));
+        put(spec, "allocateLoadBalancerNodePorts", true);
     }
     if spec.get("clusterIP") == Some(&json!("")) {
         spec.remove("clusterIP");
@@ -217,7 +217,7 @@ fn complete_data(object: &mut Object) {
     }
     rest.retain(|_, value| !is_empty(value));
     if is_secret {
-        put(rest, "type", json!("Opaque"));
+        put(rest, "type", "Opaque");
     }
 }
 

@@ -88,9 +88,9 @@ pub(super) fn complete_template(template: &mut Value) {
 /// Completes the spec of a pod.
 pub(super) fn complete_pod(spec: &mut Map<String, Value>) {
     complete_spec(spec);
-    put(spec, "enableServiceLinks", json!(true));
-    put(spec, "priority", json!(0));
-    put(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    put(spec, "enableServiceLinks", true);
+    put(spec, "priority", 0);
+    put(spec, "preemptionPolicy", "PreemptLowerPriority");
     let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         for container in entries(spec, list) {
@@ -114,11 +114,11 @@ pub(super) fn complete_pod(spec: &mut Map<String, Value>) {
 }
 
 fn complete_spec(spec: &mut Map<String, Value>) {
-    put(spec, "restartPolicy", json!("Always"));
-    put(spec, "terminationGracePeriodSeconds", json!(30));
-    put(spec, "dnsPolicy", json!("ClusterFirst"));
+    put(spec, "restartPolicy", "Always");
+    put(spec, "terminationGracePeriodSeconds", 30);
+    put(spec, "dnsPolicy", "ClusterFirst");
     put(spec, "securityContext", json!({}));
-    put(spec, "schedulerName", json!("default-scheduler"));
+    put(spec, "schedulerName", "default-scheduler");
     if let Some(account) = spec.get("serviceAccountName").cloned() {
         put(spec, "serviceAccount", account);
     } else if let Some(account) = spec.get("serviceAccount").cloned() {
@@ -135,14 +135,14 @@ fn complete_spec(spec: &mut Map<String, Value>) {
 }
 
 fn complete_container(container: &mut Map<String, Value>) {
-    put(container, "terminationMessagePath", json!("/dev/termination-log"));
-    put(container, "terminationMessagePolicy", json!("File"));
+    put(container, "terminationMessagePath", "/dev/termination-log");
+    put(container, "terminationMessagePolicy", "File");
     put(container, "resources", json!({}));
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
     let policy = if is_moving(image) { "Always" } else { "IfNotPresent" };
-    put(container, "imagePullPolicy", json!(policy));
+    put(container, "imagePullPolicy", policy);
     for port in entries(container, "ports") {
-        put(port, "protocol", json!("TCP"));
+        put(port, "protocol", "TCP");
     }
     for variable in entries(container, "env") {
         if let Some(from) = variable.get_mut("valueFrom").and_then(Value::as_object_mut) {
@@ -165,20 +165,20 @@ fn complete_container(container: &mut Map<String, Value>) {
 }
 
 fn complete_probe(probe: &mut Map<String, Value>) {
-    put(probe, "timeoutSeconds", json!(1));
-    put(probe, "periodSeconds", json!(10));
-    put(probe, "successThreshold", json!(1));
-    put(probe, "failureThreshold", json!(3));
+    put(probe, "timeoutSeconds", 1);
+    put(probe, "periodSeconds", 10);
+    put(probe, "successThreshold", 1);
+    put(probe, "failureThreshold", 3);
     if let Some(call) = probe.get_mut("grpc") {
-        put_in(call, "service", json!(""));
+        put_in(call, "service", "");
     }
     complete_call(probe);
 }
 
 fn complete_call(parent: &mut Map<String, Value>) {
     if let Some(call) = parent.get_mut("httpGet") {
-        put_in(call, "path", json!("/"));
-        put_in(call, "scheme", json!("HTTP"));
+        put_in(call, "path", "/");
+        put_in(call, "scheme", "HTTP");
     }
 }
 
@@ -188,7 +188,7 @@ fn complete_volume(volume: &mut Map<String, Value>) {
     }
     for source in ["secret", "configMap", "projected", "downwardAPI"] {
         if let Some(source) = volume.get_mut(source) {
-            put_in(source, "defaultMode", json!(FILE_MODE));
+            put_in(source, "defaultMode", FILE_MODE);
         }
     }
     if let Some(Value::Object(claim)) =
@@ -196,7 +196,7 @@ fn complete_volume(volume: &mut Map<String, Value>) {
     {
         put(claim, "metadata", json!({}));
         if let Some(spec) = claim.get_mut("spec") {
-            put_in(spec, "volumeMode", json!("Filesystem"));
+            put_in(spec, "volumeMode", "Filesystem");
             spec.get_mut("resources").into_iter().for_each(rewrite_quantities);
         }
     }
@@ -204,12 +204,12 @@ fn complete_volume(volume: &mut Map<String, Value>) {
         quantity::canonical(size);
     }
     if let Some(path) = volume.get_mut("hostPath") {
-        put_in(path, "type", json!(""));
+        put_in(path, "type", "");
     }
     if let Some(projected) = volume.get_mut("projected").and_then(Value::as_object_mut) {
         for source in entries(projected, "sources") {
             if let Some(token) = source.get_mut("serviceAccountToken") {
-                put_in(token, "expirationSeconds", json!(3_600));
+                put_in(token, "expirationSeconds", 3_600);
             }
             if let Some(items) = source.get_mut("downwardAPI").and_then(Value::as_object_mut) {
                 complete_items(items);
@@ -229,10 +229,10 @@ fn complete_items(parent: &mut Map<String, Value>) {
 
 fn complete_references(parent: &mut Map<String, Value>) {
     if let Some(field) = parent.get_mut("fieldRef") {
-        put_in(field, "apiVersion", json!("v1"));
+        put_in(field, "apiVersion", "v1");
     }
     if let Some(Value::Object(resource)) = parent.get_mut("resourceFieldRef") {
-        put(resource, "divisor", json!("0"));
+        put(resource, "divisor", "0");
         resource.get_mut("divisor").into_iter().for_each(quantity::canonical);
     }
 }
@@ -273,13 +273,13 @@ fn is_moving(image: &str) -> bool {
 }
 
 /// Fills in a field that is absent.
-pub(super) fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
+pub(super) fn put(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     if !map.contains_key(key) {
-        map.insert(key.to_owned(), value);
+        map.insert(key.to_owned(), value.into());
     }
 }
 
-fn put_in(parent: &mut Value, key: &str, value: Value) {
+fn put_in(parent: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(map) = parent.as_object_mut() {
         put(map, key, value);
     }

@@ -71,8 +71,8 @@ impl SimCluster {
         }
         self.allocate(&mut object);
         self.check_quota(&object, kind)?;
-        if self.store.get(object.kind, &object.key()).is_some() {
-            return Err(ApiError::already_exists(kind, &object.meta.name));
+        if let Some(there) = self.store.get(object.kind, &object.key()) {
+            return Err(already_exists(there, kind));
         }
         self.install(&mut object, kind, options, now)?;
         if options.dry_run {
@@ -132,6 +132,14 @@ impl SimCluster {
         }
         Err(refusal)
     }
+}
+
+fn already_exists(there: &Object, kind: &Kind) -> ApiError {
+    let mut refusal = ApiError::already_exists(kind, &there.meta.name);
+    if there.meta.deleting.is_some() {
+        refusal.message.insert_str(0, "object is being deleted: ");
+    }
+    refusal
 }
 
 fn generated(base: &str, number: u64) -> String {

@@ -316,6 +316,9 @@ fn finalizers_hold_an_object_until_the_last_is_gone() {
     let version = cluster.version();
     call(&mut cluster, &delete(KindId::CONFIG_MAP, "a", Options::default())).unwrap();
     assert_eq!(cluster.version(), version, "a second deletion changes nothing");
+    let again = Request::create(KindId::CONFIG_MAP, "default", config_map("a"));
+    let message = cluster.call(&again, at(1)).unwrap_err().message;
+    assert_eq!(message, r#"object is being deleted: configmaps "a" already exists"#);
     let add = json!({"metadata": {"finalizers": ["x.io/one", "x.io/two"]}});
     let result = call(&mut cluster, &Request::merge(KindId::CONFIG_MAP, "default", "a", add));
     assert_eq!(refused(result), (422, "Invalid", vec!["metadata.finalizers".to_owned()]));
