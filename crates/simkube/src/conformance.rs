@@ -76,8 +76,8 @@ pub struct Case {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Method and path. `{ns}` is the case's namespace; `{core}`, `{apps}`, `{own}` are the paths of
-    /// namespaced resources; other names in braces were saved by an earlier step.
+    /// Method and path. `{ns}` is the case's namespace; `{core}`, `{apps}`, `{own}` are the paths
+    /// of namespaced resources; other names in braces were saved by an earlier step.
     pub call: String,
     /// Content type: `json` (default), `yaml`, `merge`, `json-patch`, `strategic`, or as written.
     #[serde(rename = "type", default)]
@@ -101,7 +101,7 @@ pub struct Step {
     /// Values to keep for later steps: name and JSON pointer.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
-    /// Ask again until these JSON pointers have these values (null: absent), or `code` is the status.
+    /// Ask again until these JSON pointers have these values (null: absent); `code` is the status.
     #[serde(default)]
     pub until: BTreeMap<String, Value>,
 }
@@ -159,8 +159,9 @@ pub async fn prepare(target: &impl Target) -> Result<(), ConformanceError> {
     for definition in definitions {
         let (group, names) = (&definition["spec"]["group"], &definition["spec"]["names"]);
         let path = format!("/apis/{}/v1/{}", text(group), text(&names["plural"]));
+        let install = "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let steps = json!([
-            {"call": "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", "body": definition},
+            {"call": install, "body": definition},
             {"call": format!("GET {path}"), "until": {"code": 200}},
         ]);
         let steps: Vec<Step> = serde_json::from_value(steps).map_err(|error| {

@@ -193,7 +193,9 @@ mod tests {
         let object = json!({
             "metadata": {"labels": {"a.b/c": "x"}},
             "spec": {"replicas": 3, "list": [{"n": "a", "v": 1}, {"n": "b", "v": 2}]},
-            "status": {"conditions": [{"type": "Old", "status": "No"}, {"type": "Ready", "status": "True"}]}
+            "status": {"conditions": [
+                {"type": "Old", "status": "No"}, {"type": "Ready", "status": "True"}
+            ]}
         });
         let cases = [
             (".spec.replicas", json!([3])),

@@ -1,4 +1,4 @@
-//! The cluster as a running server: one owner of the cluster and its clock, in process and on a port.
+//! The cluster as a running server: one owner of cluster and clock, in process and on a port.
 
 use std::io;
 use std::net::SocketAddr;

@@ -108,22 +108,19 @@ fn patched(mut target: Value, patch: Value) -> Value {
 
 #[test]
 fn strategic_lists_merge_by_key() {
-    let pod = || {
-        json!({"spec": {"containers": [
-            {"name": "a", "image": "a:1", "ports": [{"containerPort": 80}]},
-            {"name": "b", "image": "b:1"}
-        ]}})
-    };
+    let a = || json!({"name": "a", "image": "a:1", "ports": [{"containerPort": 80}]});
+    let b = || json!({"name": "b", "image": "b:1"});
+    let pod = || json!({"spec": {"containers": [a(), b()]}});
     let cases = [
         (
             "a known name is merged in place",
             json!({"spec": {"containers": [{"name": "b", "image": "b:2"}]}}),
-            json!([{"name": "a", "image": "a:1", "ports": [{"containerPort": 80}]}, {"name": "b", "image": "b:2"}]),
+            json!([a(), {"name": "b", "image": "b:2"}]),
         ),
         (
             "a new name goes first",
             json!({"spec": {"containers": [{"name": "c", "image": "c:1"}]}}),
-            json!([{"name": "c", "image": "c:1"}, {"name": "a", "image": "a:1", "ports": [{"containerPort": 80}]}, {"name": "b", "image": "b:1"}]),
+            json!([{"name": "c", "image": "c:1"}, a(), b()]),
         ),
         (
             "an order asked for is kept",
@@ -131,12 +128,12 @@ fn strategic_lists_merge_by_key() {
                 "$setElementOrder/containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}],
                 "containers": [{"name": "c", "image": "c:1"}]
             }}),
-            json!([{"name": "a", "image": "a:1", "ports": [{"containerPort": 80}]}, {"name": "b", "image": "b:1"}, {"name": "c", "image": "c:1"}]),
+            json!([a(), b(), {"name": "c", "image": "c:1"}]),
         ),
         (
             "an order alone reorders",
             json!({"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}}),
-            json!([{"name": "b", "image": "b:1"}, {"name": "a", "image": "a:1", "ports": [{"containerPort": 80}]}]),
+            json!([b(), a()]),
         ),
         (
             "an element is deleted by its key",
@@ -150,8 +147,13 @@ fn strategic_lists_merge_by_key() {
         ),
         (
             "ports of a container merge by containerPort",
-            json!({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80, "name": "http"}]}]}}),
-            json!([{"name": "a", "image": "a:1", "ports": [{"containerPort": 80, "name": "http"}]}, {"name": "b", "image": "b:1"}]),
+            json!({"spec": {"containers": [
+                {"name": "a", "ports": [{"containerPort": 80, "name": "http"}]}
+            ]}}),
+            json!([
+                {"name": "a", "image": "a:1", "ports": [{"containerPort": 80, "name": "http"}]},
+                b()
+            ]),
         ),
     ];
     for (what, patch, expected) in cases {
@@ -176,7 +178,9 @@ fn strategic_directives_steer_maps_and_scalar_lists() {
         ),
         (
             "only retained keys survive",
-            json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}),
+            json!({"spec": {"strategy": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}
+            }}}),
             json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
             json!({"spec": {"strategy": {"type": "Recreate"}}}),
         ),
@@ -201,7 +205,10 @@ fn strategic_directives_steer_maps_and_scalar_lists() {
         (
             "directives never reach a new field",
             json!({}),
-            json!({"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "a", "x": null}]}}),
+            json!({"spec": {
+                "$setElementOrder/containers": [{"name": "a"}],
+                "containers": [{"name": "a", "x": null}]
+            }}),
             json!({"spec": {"containers": [{"name": "a"}]}}),
         ),
     ];

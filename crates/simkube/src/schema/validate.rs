@@ -42,7 +42,7 @@ fn shape_and_lists(part: &Part, value: &Value, old: Option<&Value>) -> Vec<Cause
     let mut found = Found::new(part);
     found.shape(part.node, &root(part), value, None);
     if !found.causes.is_empty() && old.is_some() {
-        // Comparing with the old value costs, so it is done only when there is something to forgive.
+        // Comparing with the old value costs: only when there is something to forgive.
         found = Found { forgiving: true, ..Found::new(part) };
         found.shape(part.node, &root(part), value, old);
     }
