@@ -84,8 +84,12 @@ fn every_sample_rollout_is_valid() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# "), "{}: what is it for?", path.display());
-        is_valid(&serde_saphyr::from_str(&text).unwrap(), &path.display().to_string());
-        count += 1;
+        let place = path.display().to_string();
+        let manifests: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        for rollout in manifests.iter().filter(|manifest| manifest["kind"] == "Rollout") {
+            is_valid(rollout, &place);
+            count += 1;
+        }
     }
     assert!(count >= 4);
 }
@@ -114,6 +118,20 @@ fn is_valid(manifest: &Value, place: &str) {
     let spec: RolloutSpec = serde_json::from_value(manifest["spec"].clone()).unwrap();
     let errors = validate(&spec, Source::Written);
     assert!(errors.is_empty(), "{place}: {errors:?}");
+}
+
+#[test]
+fn what_is_refused_is_said_to_be_refused() {
+    let code = include_str!("../../../engine/src/rollout/supported.rs");
+    let page = std::fs::read_to_string(root().join("docs/differences.md")).unwrap();
+    let fields = code.split('"').filter(|text| text.starts_with("spec.") && !text.contains('{'));
+    for field in fields {
+        assert!(page.contains(&format!("`{field}`")), "{field} is not in docs/differences.md");
+    }
+    let rows = page.split("## Not there yet").nth(1).unwrap().split("\n## ").next().unwrap();
+    for field in rows.split('`').filter(|text| text.starts_with("spec.")) {
+        assert!(code.contains(&format!("\"{field}\"")), "{field} is not refused any more");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ const SAMPLES: [(&str, &str); 4] = [
         "canary-with-timed-pauses",
         include_str!("../../../../../examples/rollouts/canary-with-timed-pauses.yaml"),
     ),
-    ("blue-to-green", include_str!("../../../../../examples/rollouts/blue-to-green.yaml")),
+    ("blue-green", include_str!("../../../../../examples/rollouts/blue-green.yaml")),
 ];
 
 /// An embedded cluster that listens on a loopback port.
@@ -60,18 +60,26 @@ impl Embedded {
         self.listening.url()
     }
 
-    /// Creates the sample rollouts.
+    /// Creates the objects of the samples.
     pub fn apply_samples(&self) -> anyhow::Result<()> {
         for (name, text) in SAMPLES {
-            let manifest: Value =
-                serde_saphyr::from_str(text).with_context(|| format!("sample {name}"))?;
-            let made = self.server.with(|cluster, now| {
-                let kind = scene::rollouts(cluster);
-                cluster.call(&Request::create(kind, NAMESPACE, manifest), now)
-            });
-            made.map_err(refused).with_context(|| format!("sample {name}"))?;
+            let manifests = serde_saphyr::from_multiple::<Value>(text);
+            for manifest in manifests.with_context(|| format!("sample {name}"))? {
+                self.create(manifest).with_context(|| format!("sample {name}"))?;
+            }
         }
         Ok(())
+    }
+
+    fn create(&self, manifest: Value) -> anyhow::Result<()> {
+        let text = |field: &str| manifest[field].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        self.server.with(|cluster, now| {
+            let known = cluster.kinds().by_name(&api_version, &kind);
+            let known = known.with_context(|| format!("no kind {api_version} {kind}"))?;
+            let made = cluster.call(&Request::create(known, NAMESPACE, manifest), now);
+            made.map(drop).map_err(refused)
+        })
     }
 
     /// A person does something to a rollout, with the writes of the kubectl plugin.

@@ -41,11 +41,12 @@ fn title(scene: &Scene, style: Style) -> String {
 /// What the rollout is doing, in a few words.
 pub fn step_text(standing: &Standing) -> String {
     let Standing { step, steps, doing, weight, image, .. } = standing;
-    if standing.is_promoted || *steps == 0 {
+    if standing.is_promoted {
         return image.clone();
     }
-    if standing.phase == "Degraded" {
-        return format!("{image}, {}", standing.message);
+    if standing.phase == "Degraded" || *steps == 0 {
+        let message = if standing.message.is_empty() { "" } else { ", " };
+        return format!("{image}{message}{}", standing.message);
     }
     match step {
         step if step <= steps => {
@@ -66,29 +67,28 @@ fn progress(standing: &Standing, style: Style) -> String {
     line.finish()
 }
 
-/// How much of the way lies behind, from 0 to 1.
+/// How much of the way lies behind, from 0 to 1: full only when the update is promoted.
 fn done(standing: &Standing) -> f64 {
-    let part =
-        |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
-    if standing.is_promoted {
-        1.0
-    } else if standing.steps == 0 {
-        part(standing.updated as f64, standing.desired as f64)
-    } else {
-        part(standing.step as f64 - 1.0, standing.steps as f64 + 1.0)
-    }
+    let (passed, whole) = match standing {
+        Standing { is_promoted: true, .. } => return 1.0,
+        Standing { phase, .. } if phase == "Degraded" => return 0.0,
+        Standing { steps: 0, updated, desired, .. } => (*updated as f64, *desired as f64 + 1.0),
+        Standing { step, steps, .. } => (*step as f64 - 1.0, *steps as f64 + 1.0),
+    };
+    (passed / whole).clamp(0.0, 1.0)
 }
 
 fn branch_line(branch: &str, set: &SetScene, style: Style) -> String {
     let (role, colour) = match set.role {
         Role::Stable => ("stable", "32"),
         Role::Canary => ("canary", "33"),
+        Role::Preview => ("preview", "36"),
         Role::Old => ("old", "2"),
     };
     let mut line = Line::new(style);
     line.say(&format!("  {branch} {} ", set.name), "");
     line.say(&format!("revision {} ", set.revision), "2");
-    line.say(&format!("{role:<6} "), colour);
+    line.say(&format!("{role:<7} "), colour);
     // Names of pods are worth their place only where all of them have one.
     let has_room = set.pods.iter().map(|pod| pod.suffix.len() + 3).sum::<usize>() <= line.left;
     for pod in &set.pods {
@@ -194,8 +194,8 @@ mod tests {
             [
                 "checkout  Paused       nginx:1.28, step 2/4: pause until promoted, weight 20 %",
                 "  ██████░░░░░░░░░░░░░░░░░░░░░░░░░░ 1/5 updated, 5 available",
-                "  ├─ checkout-6d5 revision 2 canary ◌ x1 ",
-                "  └─ checkout-9f4 revision 1 stable ● a1 × b2 ",
+                "  ├─ checkout-6d5 revision 2 canary  ◌ x1 ",
+                "  └─ checkout-9f4 revision 1 stable  ● a1 × b2 ",
                 "",
             ]
         );
@@ -208,8 +208,8 @@ mod tests {
             let widest = lines.iter().map(|line| line.chars().count()).max();
             assert!(widest <= Some(width), "{width}: {lines:?}");
         }
-        let narrow = draw(&[scene()], Style { width: 40, colour: false });
-        assert_eq!(narrow[3], "  └─ checkout-9f4 revision 1 stable ● × ", "signs before names");
+        let narrow = draw(&[scene()], Style { width: 41, colour: false });
+        assert_eq!(narrow[3], "  └─ checkout-9f4 revision 1 stable  ● × ", "signs before names");
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
             ("at the first step", with(1, 4, 1, false), 0.0),
             ("all steps done, not yet promoted", with(5, 4, 4, false), 0.8),
             ("promoted", with(5, 4, 4, true), 1.0),
-            ("without steps: by pods", with(1, 0, 2, false), 0.5),
+            ("without steps: by pods", with(1, 0, 2, false), 0.4),
             ("scaled to nothing", done(&Standing::default()), 0.0),
         ];
         for (what, found, expected) in cases {

@@ -70,8 +70,10 @@ pub struct SetScene {
 pub enum Role {
     /// The revision that served before and serves if all goes wrong.
     Stable,
-    /// The revision that is rolled out.
+    /// The revision that is rolled out beside it, in a canary.
     Canary,
+    /// The revision that is rolled out beside it, in a blue-green rollout.
+    Preview,
     /// An earlier one.
     Old,
 }
@@ -163,6 +165,7 @@ fn doing(step: &Value) -> String {
 fn scene(cluster: &SimCluster, rollout: &Object) -> Scene {
     let hash = |field: &str| rollout.status[field].as_str().unwrap_or_default();
     let (stable, current) = (hash("stableRS"), hash("currentPodHash"));
+    let is_blue_green = rollout.spec["strategy"]["blueGreen"].is_object();
     let owned = cluster.owned_by(&rollout.meta.uid);
     let mut sets: Vec<SetScene> = owned
         .filter(|object| object.kind == KindId::REPLICA_SET)
@@ -170,6 +173,7 @@ fn scene(cluster: &SimCluster, rollout: &Object) -> Scene {
             let label = set.meta.labels.get(names::label::POD_TEMPLATE_HASH);
             let role = match label.map(String::as_str).unwrap_or_default() {
                 hash if hash == stable => Role::Stable,
+                hash if hash == current && is_blue_green => Role::Preview,
                 hash if hash == current => Role::Canary,
                 _ => Role::Old,
             };
