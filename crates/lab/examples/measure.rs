@@ -93,7 +93,10 @@ fn fill_index(times: usize) {
         }
     }
     let after = resident_kilobytes();
-    println!("{}", json!({ "rollouts": index.rollouts().count(), "before_kb": before, "after_kb": after }));
+    println!(
+        "{}",
+        json!({ "rollouts": index.rollouts().count(), "before_kb": before, "after_kb": after })
+    );
 }
 
 fn resident_kilobytes() -> u64 {
@@ -158,7 +161,12 @@ fn conditions(progressing: &str, done: &str) -> Value {
     json!([
         condition("Healthy", done, "RolloutHealthy", "Rollout is healthy"),
         condition("Completed", done, "RolloutCompleted", "RolloutCompleted"),
-        condition("Progressing", "True", progressing, "ReplicaSet \"web\" has successfully progressed."),
+        condition(
+            "Progressing",
+            "True",
+            progressing,
+            "ReplicaSet \"web\" has successfully progressed."
+        ),
         condition("Available", "True", "AvailableReason", "Rollout has minimum availability"),
     ])
 }

@@ -13,9 +13,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let runs: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(2_000);
-    let told = gradus_lab::load(Path::new(&file)).map_err(|error| error.to_string()).and_then(
-        |scenario| Prepared::new(scenario).map_err(|error| error.to_string()),
-    );
+    let told = gradus_lab::load(Path::new(&file))
+        .map_err(|error| error.to_string())
+        .and_then(|scenario| Prepared::new(scenario).map_err(|error| error.to_string()));
     let prepared = match told {
         Ok(prepared) => prepared,
         Err(error) => {

@@ -124,6 +124,12 @@ impl Faults {
         }
     }
 
+    /// Does whoever interrupts an update decide how it ends?
+    pub fn ends_story(&self) -> bool {
+        let action = self.interruption.as_ref().map(|one| &one.action);
+        matches!(action, Some(Action::Abort | Action::PromoteFull))
+    }
+
     /// May the order of steps differ from the fixed one?
     pub fn is_seeded(&self) -> bool {
         self.seed.is_some()

@@ -1,11 +1,13 @@
 //! The controller against a cluster: simulated in virtual time, or live over HTTP.
 //!
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
-//! ([`simulate`], [`faults`], [`trace`]) and how it is judged ([`checks`], [`ends`]).
+//! ([`simulate`], [`faults`], [`trace`]), how it is judged ([`checks`], [`ends`]) and how often
+//! ([`enumerate`]).
 
 pub mod checks;
 mod door;
 pub mod ends;
+pub mod enumerate;
 pub mod faults;
 pub mod person;
 pub mod scenario;

@@ -159,7 +159,8 @@ fn plain(value: &Value, revisions: &Revisions) -> Value {
 
 fn is_empty(value: &Value) -> bool {
     match value {
-        Value::Null => true,
+        // A flag that a person has cleared by hand stays in the store; it says no more than none.
+        Value::Null | Value::Bool(false) => true,
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
         _ => false,

@@ -176,7 +176,7 @@ impl<'p> Run<'p> {
             now: *start,
             shell: Shell::default(),
             flights: Vec::new(),
-            feeds: watches::feeds(*rollout),
+            feeds: watches::feeds(&prepared.cluster),
             story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
             is_stirred: true,
             chance: faults.seed.map(Chance::new),
@@ -276,6 +276,9 @@ impl<'p> Run<'p> {
             Some(Turn::Flight(at)) => self.fly(at),
             Some(Turn::Person) => self.story.act(&self.bench)?,
         }
+        if self.bench.borrow().interrupted_update == Some(true) && self.faults.ends_story() {
+            self.story.stop();
+        }
         if self.bench.borrow().has_crashed {
             self.restart();
         }
@@ -287,7 +290,7 @@ impl<'p> Run<'p> {
         if let Some(actor) = self.bench.borrow().cluster.runnable(self.now).next() {
             return Some(Turn::Worker(actor));
         }
-        if let Some(at) = self.ready_feeds().next() {
+        if let Some(at) = self.feeds.iter().position(|feed| self.is_ready(feed)) {
             return Some(Turn::Watch(at));
         }
         if !self.flights.is_empty() {
@@ -304,7 +307,8 @@ impl<'p> Run<'p> {
         let mut turns = std::mem::take(&mut self.turns);
         turns.clear();
         turns.extend(self.bench.borrow().cluster.runnable(self.now).map(Turn::Worker));
-        turns.extend(self.ready_feeds().map(Turn::Watch));
+        let feeds = self.feeds.iter().enumerate().filter(|(_, feed)| self.is_ready(feed));
+        turns.extend(feeds.map(|(at, _)| Turn::Watch(at)));
         turns.extend((0..self.flights.len()).map(Turn::Flight));
         if self.is_stirred {
             turns.push(Turn::Decide);
@@ -385,7 +389,7 @@ impl<'p> Run<'p> {
     fn restart(&mut self) {
         self.flights.clear();
         self.shell = Shell::default();
-        self.feeds = watches::feeds(self.prepared.rollout);
+        self.feeds = watches::feeds(&self.prepared.cluster);
         self.is_stirred = true;
         let mut bench = self.bench.borrow_mut();
         bench.has_crashed = false;
@@ -396,8 +400,9 @@ impl<'p> Run<'p> {
     /// The earliest moment at which somebody can take a step again.
     fn next_moment(&self) -> Option<Timestamp> {
         let bench = self.bench.borrow();
-        let moments = [self.shell.next_due(), bench.cluster.next_due(), self.story.next_due()];
-        let feeds = self.feeds.iter().filter_map(Feed::next_due);
+        let story = self.story.next_due(self.now);
+        let moments = [self.shell.next_due(), bench.cluster.next_due(), story];
+        let feeds = self.feeds.iter().filter_map(|feed| feed.next_due(self.now));
         moments.into_iter().flatten().chain(feeds).filter(|moment| self.now < *moment).min()
     }
 

@@ -1,6 +1,7 @@
 //! What happened in a run, in which order and when? A running hash for comparing, and records that
 //! can be printed when they are asked for.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub enum Record {
     /// The watch has lost an event; a list will show it.
     Lost(Arc<str>, u64),
     /// The controller has listed a kind.
-    Listed(&'static str),
+    Listed(Cow<'static, str>),
     /// The controller has decided: so many changes, and whether a status.
     Decided(usize, bool),
     /// A write of ours was done and made this version.

@@ -40,11 +40,16 @@ impl Story {
         self.step().is_none()
     }
 
+    /// Nothing more is done: somebody else has taken over.
+    pub(super) fn stop(&mut self) {
+        self.next = self.scenario.steps.len();
+    }
+
     /// When the next step can come although nothing happens.
-    pub(super) fn next_due(&self) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         let at = self.step()?.at.map(|at| self.start + at);
         let patience = self.held_since.map(|since| since + PATIENCE);
-        at.into_iter().chain(patience).min()
+        at.into_iter().chain(patience).filter(|due| now < *due).min()
     }
 
     /// Can the next step be taken now?

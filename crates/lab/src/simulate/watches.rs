@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use gradus_controller::shell::Seen;
+use gradus_controller::watched::Watched;
 use gradus_engine::decision::Kind;
-use gradus_engine::kinds;
-use gradus_simkube::Change;
+use gradus_engine::rollout::Rollouts;
 use gradus_simkube::kinds::KindId;
+use gradus_simkube::{Change, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Run;
@@ -18,7 +19,6 @@ use crate::trace::Record;
 pub(super) struct Feed {
     kind: Kind,
     id: KindId,
-    name: &'static str,
     /// The version it has come to.
     version: u64,
     /// A list is due at this moment.
@@ -30,43 +30,34 @@ pub(super) struct Feed {
 }
 
 /// The watches of a controller that has just started.
-pub(super) fn feeds(rollout: KindId) -> Vec<Feed> {
-    let feed = |kind: Kind, id: KindId, name: &'static str| Feed {
-        kind,
-        id,
-        name,
-        version: 0,
-        list_at: None,
-        silent_until: None,
-        is_new: true,
+pub(super) fn feeds(cluster: &SimCluster) -> Vec<Feed> {
+    let feed = |kind: Kind| {
+        let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
+        let id = id.expect("the controller watches only kinds that every cluster of a story has");
+        Feed { kind, id, version: 0, list_at: None, silent_until: None, is_new: true }
     };
-    vec![
-        feed(kinds::ROLLOUT, rollout, "Rollouts"),
-        feed(kinds::REPLICA_SET, KindId::REPLICA_SET, "ReplicaSets"),
-    ]
+    Rollouts::watches("").into_iter().map(|watch| feed(watch.kind)).collect()
 }
 
 impl Feed {
     /// When it can speak again although nothing happens.
-    pub(super) fn next_due(&self) -> Option<Timestamp> {
-        [self.list_at, self.silent_until].into_iter().flatten().min()
+    pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
+        [self.list_at, self.silent_until].into_iter().flatten().filter(|due| now < *due).min()
     }
 }
 
 impl Run<'_> {
-    /// The watches that have something to show now.
-    pub(super) fn ready_feeds(&self) -> impl Iterator<Item = usize> {
+    /// Has this watch something to show now?
+    pub(super) fn is_ready(&self, feed: &Feed) -> bool {
+        if feed.is_new || feed.list_at.is_some_and(|at| at <= self.now) {
+            return true;
+        }
+        if feed.silent_until.is_some_and(|until| self.now < until) {
+            return false;
+        }
         let bench = self.bench.borrow();
-        let is_ready = |feed: &Feed| {
-            if feed.is_new || feed.list_at.is_some_and(|at| at <= self.now) {
-                return true;
-            }
-            let is_silent = feed.silent_until.is_some_and(|until| self.now < until);
-            let mut news = bench.cluster.events_after(feed.id, feed.version).ok();
-            !is_silent && news.as_mut().is_some_and(|news| news.next().is_some())
-        };
-        let ready: [bool; 2] = std::array::from_fn(|at| is_ready(&self.feeds[at]));
-        (0..2).filter(move |at| ready[*at])
+        let news = bench.cluster.events_after(feed.id, feed.version);
+        news.is_ok_and(|mut news| news.next().is_some())
     }
 
     /// Shows one event of a watch, or a whole list.
@@ -127,7 +118,7 @@ impl Run<'_> {
         let objects: Vec<_> = bench.cluster.list(feed.id, "").cloned().collect();
         feed.version = bench.cluster.version();
         (feed.list_at, feed.is_new) = (None, false);
-        bench.trace.note(self.now, Record::Listed(feed.name));
+        bench.trace.note(self.now, Record::Listed(feed.kind.plural.clone()));
         self.shell.observe(&feed.kind, Seen::Init, self.now);
         for object in objects {
             bench.checker.shown(&object);

@@ -1,0 +1,109 @@
+//! Does a story end the same whatever happens to any one write, and whoever acts between any two
+//! requests? All cases, one by one.
+
+use crate::ends::Ending;
+use crate::faults::{Fault, Faults};
+use crate::person::Action;
+use crate::simulate::{Outcome, Prepared, simulate};
+
+/// A run that did not end as it must.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    /// How it was disturbed.
+    pub faults: Faults,
+    /// What was wrong.
+    pub violations: Vec<String>,
+}
+
+/// What a series of runs has shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// How many runs.
+    pub runs: usize,
+    /// Those that failed.
+    pub failed: Vec<Failed>,
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}:", self.faults)?;
+        self.violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
+    }
+}
+
+/// Every fault at every write, or every `stride`th of these cases: each run must end like the
+/// undisturbed one.
+pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
+    let plain = simulate(prepared, &Faults::default());
+    let runs = points(plain.writes).map(|(write, fault)| Faults::at(write, fault));
+    tally(runs.step_by(stride).map(|faults| judge(prepared, faults, &plain.ending)))
+}
+
+/// Every fault at one write, and another at the write after it.
+pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
+    let plain = simulate(prepared, &Faults::default());
+    let runs = points(plain.writes).map(|(write, fault)| {
+        let mut faults = Faults::at(write, fault);
+        faults.planned.extend(Faults::at(write + 1, second).planned);
+        faults
+    });
+    tally(runs.step_by(stride).map(|faults| judge(prepared, faults, &plain.ending)))
+}
+
+/// Many seeds: each run must end like the undisturbed one.
+pub fn seeds(prepared: &Prepared, faults: impl Iterator<Item = Faults>) -> Tally {
+    let plain = simulate(prepared, &Faults::default());
+    tally(faults.map(|faults| judge(prepared, faults, &plain.ending)))
+}
+
+/// A person acts between any two requests of ours: an abort or promote is obeyed, never lost.
+pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -> Tally {
+    let plain = simulate(prepared, &Faults::default());
+    let runs = (1..=plain.requests + 1).step_by(stride).map(|request| {
+        let faults = Faults::interrupted(request, action.clone());
+        let outcome = simulate(prepared, &faults);
+        let mut violations: Vec<String> =
+            outcome.violations.iter().map(ToString::to_string).collect();
+        violations.extend(disobeyed(action, &outcome));
+        Failed { faults, violations }
+    });
+    tally(runs)
+}
+
+fn points(writes: usize) -> impl Iterator<Item = (usize, Fault)> {
+    (1..=writes).flat_map(|write| Fault::ALL.map(|fault| (write, fault)))
+}
+
+/// What is wrong with the end of a run in which somebody interrupted an update.
+fn disobeyed(action: &Action, outcome: &Outcome) -> Option<String> {
+    if outcome.interrupted_update != Some(true) {
+        return None; // There was nothing to give up or to promote.
+    }
+    let status = &outcome.ending.status;
+    let is_obeyed = match action {
+        Action::Abort => status["abort"] == true && status["phase"] == "Degraded",
+        Action::PromoteFull => status["phase"] == "Healthy",
+        _ => true, // A promote that is lost is seen at the write that loses it.
+    };
+    (!is_obeyed).then(|| format!("{action:?} is not obeyed: the rollout ends with {status}"))
+}
+
+fn judge(prepared: &Prepared, faults: Faults, plain: &Ending) -> Failed {
+    let outcome = simulate(prepared, &faults);
+    let mut violations: Vec<String> = outcome.violations.iter().map(ToString::to_string).collect();
+    if let Err(violation) = outcome.ending.same_as(plain) {
+        violations.push(violation.to_string());
+    }
+    Failed { faults, violations }
+}
+
+fn tally(runs: impl Iterator<Item = Failed>) -> Tally {
+    let mut tally = Tally::default();
+    for run in runs {
+        tally.runs += 1;
+        if !run.violations.is_empty() {
+            tally.failed.push(run);
+        }
+    }
+    tally
+}

@@ -1,0 +1,46 @@
+//! Many seeds: any order of steps, and any mix of faults, leads to the same end.
+
+use std::path::Path;
+
+use gradus_lab::enumerate;
+use gradus_lab::faults::Faults;
+use gradus_lab::simulate::{Prepared, narrate};
+
+/// The story with the most seeds.
+const FIRST: &str = "canary_pause_promote";
+
+/// Enough to meet every kind of fault often; an unoptimised build is forty times slower.
+fn seeds(prepared: &Prepared) -> u64 {
+    match (cfg!(debug_assertions), prepared.scenario().name == FIRST) {
+        (true, true) => 100,
+        (true, false) => 10,
+        (false, _) => 1_000,
+    }
+}
+
+fn stories() -> Vec<Prepared> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let scenarios = gradus_lab::load_all(&folder).unwrap();
+    scenarios.into_iter().map(|scenario| Prepared::new(scenario).unwrap()).collect()
+}
+
+fn assert_all_good(faults: impl Fn(u64) -> Faults) {
+    for prepared in stories() {
+        let tally = enumerate::seeds(&prepared, (0..seeds(&prepared)).map(&faults));
+        if let Some(first) = tally.failed.first() {
+            let told = narrate(&prepared, &first.faults);
+            let (name, count) = (&prepared.scenario().name, tally.failed.len());
+            panic!("{name}: {count} of {} failed; the first: {first}\n{}", tally.runs, told.trace);
+        }
+    }
+}
+
+#[test]
+fn the_order_of_steps_does_not_change_the_end() {
+    assert_all_good(Faults::order);
+}
+
+#[test]
+fn faults_of_all_kinds_do_not_change_the_end() {
+    assert_all_good(Faults::mixed);
+}
