@@ -95,7 +95,11 @@ pub(super) fn set_progressing<'w>(
         let message = format!("ReplicaSet \"{name}\" is progressing.");
         let statement = progressing(reason::REPLICA_SET_UPDATED, &message);
         conditions::refresh(&mut next.conditions, now, statement);
-        return draft;
+        // The status may say so already (a write whose answer was lost): then nothing else wakes it.
+        return match deadline(&draft, roles, next) {
+            Some(end) => draft.wake(end),
+            None => draft,
+        };
     }
     let Some(end) = deadline(&draft, roles, next) else { return draft };
     if now < end {
