@@ -1,5 +1,6 @@
 //! What should happen next to a Rollout? Validate, fold the contract's passes, say what holds it.
 
+mod affinity;
 mod blue_green;
 mod canary;
 mod conditions;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gradus_api::names::{self, annotation, condition, condition_status, event, label, reason};
 use serde_json::{Map, Value, json};
 
+use super::affinity;
 use super::conditions::{self, Statement};
 use super::draft::{Creation, Draft};
 use crate::decision::{After, Change, EventKind, ObjectRef};
@@ -110,20 +111,54 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     if !notes.is_empty() {
         body.insert("metadata".into(), json!({ "annotations": notes }));
     }
+    let mut spec = Map::new();
     let seconds = draft.spec().min_ready_seconds;
     if set.min_ready_seconds != seconds {
-        body.insert("spec".into(), json!({ "minReadySeconds": seconds }));
+        spec.insert("minReadySeconds".into(), json!(seconds));
+    }
+    let is_touched = !notes.is_empty() || !spec.is_empty();
+    let keeps_away_from = renewed_affinity(&draft, &set, is_touched, &mut spec);
+    if !spec.is_empty() {
+        body.insert("spec".into(), Value::Object(spec));
     }
     if body.is_empty() || draft.creation != Creation::None {
         return note_revision(draft, revision);
     }
+    let is_respecified = body.contains_key("spec");
     let mut draft = draft.patch(rollout.replica_set(&set.name), Value::Object(body), set.version);
     let view = Arc::make_mut(&mut draft.sets[new]);
     view.revision = Some(revision);
-    view.generation += i64::from(view.min_ready_seconds != seconds);
+    view.generation += i64::from(is_respecified);
     view.min_ready_seconds = seconds;
+    if let Some(rare) = &mut view.rare {
+        rare.keeps_away_from = keeps_away_from;
+    }
     view.with_annotations(copied(rollout));
     note_revision(draft, revision)
+}
+
+/// An injected term that names another revision than the stable one is renewed, and one that is no
+/// longer wanted goes with the next change. Returns what the pods keep away from afterwards.
+fn renewed_affinity(
+    draft: &Draft<'_>,
+    set: &ReplicaSetView,
+    is_touched: bool,
+    spec: &mut Map<String, Value>,
+) -> Option<String> {
+    let known = set.keeps_away_from()?;
+    let stable = &draft.status.stable_rs;
+    let is_outdated = **stable != *set.hash && !stable.is_empty() && *stable != known;
+    if !is_outdated && !is_touched {
+        return Some(known.to_owned());
+    }
+    let template = parsed(draft.rollout());
+    let wanted = affinity::wanted(draft, &set.hash, &template);
+    let is_injected = wanted.as_ref().is_some_and(|wanted| {
+        crate::template::injected_stable_hash(&json!({ "spec": { "affinity": wanted } })).is_some()
+    });
+    let replacement = affinity::replacement(wanted);
+    spec.insert("template".into(), json!({ "spec": { "affinity": replacement } }));
+    is_injected.then(|| stable.clone())
 }
 
 /// The main resource of the Rollout: its revision, and 1 replica where none is said, because an
@@ -161,8 +196,10 @@ fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
 
 fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
     let rollout = draft.rollout();
-    let mut template: Value =
-        serde_json::from_str(&rollout.spec.template).expect("it was printed from JSON");
+    let mut template = parsed(rollout);
+    if let Some(affinity) = affinity::wanted(draft, &rollout.hash, &template) {
+        template["spec"]["affinity"] = affinity;
+    }
     let hash = json!(&*rollout.hash);
     let labels = entry(entry(&mut template, "metadata"), "labels");
     labels[label::POD_TEMPLATE_HASH] = hash.clone();
@@ -196,6 +233,10 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
         },
         "spec": spec,
     })
+}
+
+fn parsed(rollout: &RolloutView) -> Value {
+    serde_json::from_str(&rollout.spec.template).expect("it was printed from JSON")
 }
 
 /// The object under a key, made where it is missing or null.

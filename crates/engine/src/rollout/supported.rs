@@ -17,7 +17,6 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
             "spec.strategy.blueGreen.postPromotionAnalysis",
             green.is_some_and(|b| b.post_promotion_analysis.is_some()),
         ),
-        ("spec.strategy.blueGreen.antiAffinity", green.is_some_and(|b| b.anti_affinity.is_some())),
         (
             "spec.strategy.blueGreen.previewMetadata",
             green.is_some_and(|b| b.preview_metadata.is_some()),
@@ -32,7 +31,6 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
         ),
         ("spec.strategy.canary.pingPong", canary.is_some_and(|c| c.ping_pong.is_some())),
         ("spec.strategy.canary.analysis", canary.is_some_and(|c| c.analysis.is_some())),
-        ("spec.strategy.canary.antiAffinity", canary.is_some_and(|c| c.anti_affinity.is_some())),
         (
             "spec.strategy.canary.canaryMetadata",
             canary.is_some_and(|c| c.canary_metadata.is_some()),

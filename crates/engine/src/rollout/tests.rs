@@ -367,3 +367,36 @@ fn without_surge_room_is_made_before_the_new_revision_is_created() {
     let writes = story.reconcile(at(10));
     assert_eq!(writes, ["resize 1 to 3", "create 2 size 1", "revision 2", "status"]);
 }
+
+#[test]
+fn new_pods_keep_away_from_stable_ones_and_a_revert_finds_its_replica_set() {
+    for kind in ["preferred", "required"] {
+        let mut story = Story::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]));
+        let how = if kind == "preferred" { json!({ "weight": 7 }) } else { json!({}) };
+        let field = format!("{kind}DuringSchedulingIgnoredDuringExecution");
+        let wanted =
+            json!({ "strategy": { "canary": { "antiAffinity": { field.as_str(): how } } } });
+        story.patch_spec(wanted);
+        story.settle(at(0));
+        assert_eq!(
+            story.affinity(0),
+            json!(null),
+            "{kind}: the first has nothing to keep away from"
+        );
+        story.set_image("v2");
+        story.settle(at(10));
+        let terms = &story.affinity(1)["podAntiAffinity"][&field];
+        let term = if kind == "preferred" { &terms[0]["podAffinityTerm"] } else { &terms[0] };
+        let expression = &term["labelSelector"]["matchExpressions"][0];
+        assert_eq!(expression["values"][0], story.status()["stableRS"], "{kind}");
+        story.promote();
+        story.settle(at(20));
+        assert_eq!(story.sizes(), [0, 2], "{kind}");
+        story.set_image("v3");
+        story.settle(at(30));
+        story.set_image("v2");
+        story.settle(at(40));
+        assert_eq!(story.sizes(), [0, 2, 0], "{kind}: the term is no difference");
+        assert_eq!(story.affinity(1), json!(null), "{kind}: and goes with the next change");
+    }
+}

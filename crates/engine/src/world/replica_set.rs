@@ -63,6 +63,9 @@ pub struct Rare {
     pub revision_history: Option<String>,
     /// Its ReplicaFailure condition, when true.
     pub failure: Option<ReplicaFailure>,
+    /// The stable revision its pods keep away from, where a term was injected.
+    #[serde(default)]
+    pub keeps_away_from: Option<String>,
 }
 
 /// The scale-down deadline annotation of a ReplicaSet.
@@ -120,7 +123,11 @@ impl ReplicaSetView {
             deadline: deadline(note(names::annotation::SCALE_DOWN_DEADLINE)),
             template,
             digests,
-            rare: rare(note(names::annotation::REVISION_HISTORY), failure(status)),
+            rare: rare(Rare {
+                revision_history: note(names::annotation::REVISION_HISTORY).map(str::to_owned),
+                failure: failure(status),
+                keeps_away_from: template::injected_stable_hash(&spec["template"]),
+            }),
         }
     }
 
@@ -132,6 +139,11 @@ impl ReplicaSetView {
     /// Why it cannot make its pods, if it says so.
     pub fn failure(&self) -> Option<&ReplicaFailure> {
         self.rare.as_ref()?.failure.as_ref()
+    }
+
+    /// The stable revision its pods keep away from, where a term was injected.
+    pub fn keeps_away_from(&self) -> Option<&str> {
+        self.rare.as_ref()?.keeps_away_from.as_deref()
     }
 
     /// Has it this annotation with this value?
@@ -171,10 +183,8 @@ fn deadline(text: Option<&str>) -> Deadline {
     }
 }
 
-fn rare(history: Option<&str>, failure: Option<ReplicaFailure>) -> Option<Box<Rare>> {
-    let revision_history = history.map(str::to_owned);
-    let is_rare = revision_history.is_some() || failure.is_some();
-    is_rare.then(|| Box::new(Rare { revision_history, failure }))
+fn rare(rare: Rare) -> Option<Box<Rare>> {
+    (rare != Rare::default()).then(|| Box::new(rare))
 }
 
 fn failure(status: &Value) -> Option<ReplicaFailure> {

@@ -260,6 +260,11 @@ impl Story {
         conditions.iter().find(|known| known["type"] == r#type).unwrap().clone()
     }
 
+    /// The affinity of a ReplicaSet's pods.
+    pub fn affinity(&self, at: usize) -> Value {
+        self.sets[at]["spec"]["template"]["spec"]["affinity"].clone()
+    }
+
     /// Sizes of the ReplicaSets, oldest first.
     pub fn sizes(&self) -> Vec<i64> {
         self.sets.iter().map(|set| set["spec"]["replicas"].as_i64().unwrap()).collect()
