@@ -64,8 +64,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "sim",
-        arguments: "[SEEDS]",
-        help: "run many seeds of every scenario with faults",
+        arguments: "",
+        help: "run many seeds of every scenario with faults, optimised",
         run: sim::run,
     },
     Task {

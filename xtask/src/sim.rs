@@ -1,32 +1,24 @@
-//! `cargo xtask sim`: do many seeds of every scenario end well? More of them than a test run has
-//! time for.
+//! `cargo xtask sim`: do many seeds of every scenario end well? Optimised, the tests of the lab take
+//! many more of them than a test run has time for.
 
 use std::process::Command;
 
 use thiserror::Error;
 
-use crate::{Failure, repository, summary::Summary};
-
-/// What the test of seeds reads.
-const SEEDS: &str = "GRADUS_SEEDS";
-
-const DEFAULT_SEEDS: u64 = 10_000;
+use crate::{Failure, repository, summary::Summary, test};
 
 #[derive(Debug, Error)]
-#[error("{0:?} is no number of seeds, expected one like {DEFAULT_SEEDS}")]
-struct NoNumber(String);
+#[error("no arguments are expected, found {0}")]
+struct Unexpected(String);
 
-/// Runs the test of seeds in release, with its output as it comes.
+/// Runs the tests of the lab in release.
 pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
-    let seeds = match arguments.first() {
-        Some(text) => text.parse().map_err(|_| NoNumber(text.clone()))?,
-        None => DEFAULT_SEEDS,
-    };
-    let status = Command::new(env!("CARGO"))
+    if let Some(argument) = arguments.first() {
+        return Err(Unexpected(argument.clone()).into());
+    }
+    let output = Command::new(env!("CARGO"))
         .current_dir(repository())
-        .args(["test", "--release", "--package", "gradus-lab", "--test", "seeds"])
-        .args(["--", "--nocapture"])
-        .env(SEEDS, seeds.to_string())
-        .status()?;
-    Ok(Summary::of(status.success()))
+        .args(["test", "--release", "--package", "gradus-lab", "--no-fail-fast"])
+        .output()?;
+    Ok(test::summary_of(&output))
 }
