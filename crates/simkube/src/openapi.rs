@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::{Kind, Kinds};
 
-pub use typed::typed;
+pub use typed::check;
 
 const REFERENCE: &str = "#/components/schemas/";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

@@ -216,9 +216,10 @@ impl Asked<'_> {
             .on(self.target.subresource);
         options::read(&mut call, self.query)?;
         call.options.user = user(self.parts).into();
-        body::read(&mut call, self.kinds, self.parts, self.body)?;
+        let warnings = body::read(&mut call, self.kinds, self.parts, self.body)?;
         let reply = self.shared.with(|cluster, now| {
-            let reply = cluster.call(&call, now)?;
+            let mut reply = cluster.call(&call, now)?;
+            reply.warnings.extend(warnings);
             let document = shape.render(&reply, cluster.kinds(), now);
             Ok::<_, ApiError>((reply, document))
         });

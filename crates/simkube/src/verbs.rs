@@ -23,6 +23,7 @@ use crate::request::{Content, Reply, Request, Subresource, Verb};
 
 pub(crate) use delete::{FOREGROUND, ORPHAN};
 pub(crate) use list::Filter;
+pub(crate) use patch::unreadable;
 
 impl SimCluster {
     /// Answers one request at the moment `now`.

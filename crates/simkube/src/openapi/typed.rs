@@ -1,20 +1,49 @@
 //! How a server with Go types reads an object: fields the types do not have are dropped, values of
 //! the wrong type are refused.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{BUILT_IN, definition, reference};
+use crate::error::ApiError;
 use crate::kinds::Kind;
 use crate::patch::go_kind;
+use crate::request::FieldValidation;
 
-/// Drops unknown fields and nulls from an object of a built-in kind, and names the unknown ones.
-/// A patch keeps its nulls and its `$` directives. The error is the decoder's message.
-pub fn typed(kind: &Kind, value: &mut Value, is_patch: bool) -> Result<Vec<String>, String> {
+/// Reads an object of a built-in kind, or a patch of one. Unknown fields are warned about, or
+/// refused if the writer is strict. A patch keeps its nulls and its `$` directives.
+pub fn check(
+    kind: &Kind,
+    value: &mut Value,
+    is_patch: bool,
+    validation: FieldValidation,
+) -> Result<Vec<String>, ApiError> {
+    let refuse = |problem: &str| {
+        let Kind { kind, version, .. } = kind;
+        ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {problem}"
+        ))
+    };
+    let unknown = typed(kind, value, is_patch).map_err(|problem| refuse(&problem))?;
+    let warnings: Vec<String> =
+        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Strict if !warnings.is_empty() => {
+            Err(refuse(&format!("strict decoding error: {}", warnings.join(", "))))
+        }
+        FieldValidation::Warn | FieldValidation::Strict => Ok(warnings),
+    }
+}
+
+/// Drops unknown fields and nulls, and names the unknown ones. The error is the decoder's message.
+fn typed(kind: &Kind, value: &mut Value, is_patch: bool) -> Result<Vec<String>, String> {
     let Some(name) = definition(kind) else {
         return Ok(Vec::new());
     };
     let mut reader = Reader { is_patch, unknown: Vec::new() };
     reader.read(value, &BUILT_IN[name], "", &kind.kind)?;
+    reader.unknown.sort();
     Ok(reader.unknown)
 }
 
@@ -32,45 +61,45 @@ impl Reader {
         path: &str,
         owner: &str,
     ) -> Result<(), String> {
-        let (schema, owner_below) = match reference(schema) {
+        let (resolved, owner_below) = match reference(schema) {
             Some(name) => (
                 BUILT_IN.get(name).unwrap_or(&Value::Null),
                 name.rsplit('.').next().unwrap_or(name),
             ),
             None => (schema, owner),
         };
-        let wrong = |value: &Value, expected: &str| {
-            let found = go_kind(value);
-            Err(format!(
-                "json: cannot unmarshal {found} into Go struct field {owner}.{} of type {expected}",
-                without_positions(path)
-            ))
-        };
-        match (schema["type"].as_str(), &mut *value) {
-            (_, Value::Null) => Ok(()),
+        check_format(owner_below, value)?;
+        let is_right = match (resolved["type"].as_str(), &mut *value) {
+            (_, Value::Null) => true,
             (Some("object"), Value::Object(fields)) => {
-                self.fields(fields, schema, path, owner_below)
+                return self.fields(fields, resolved, path, owner_below);
             }
             (Some("array"), Value::Array(items)) => {
                 for (at, item) in items.iter_mut().enumerate() {
-                    self.read(item, &schema["items"], &format!("{path}[{at}]"), owner_below)?;
+                    self.read(item, &resolved["items"], &format!("{path}[{at}]"), owner_below)?;
                 }
-                Ok(())
+                true
             }
             (Some("string"), Value::String(_))
             | (Some("boolean"), Value::Bool(_))
-            | (Some("number"), Value::Number(_)) => Ok(()),
-            (Some("integer"), Value::Number(number)) if number.is_i64() || number.is_u64() => {
-                Ok(())
-            }
-            (Some("object"), other) => wrong(other, owner_below),
-            (Some("array"), other) => wrong(other, "[]"),
-            (Some("boolean"), other) => wrong(other, "bool"),
-            (Some("integer"), other) => wrong(other, schema["format"].as_str().unwrap_or("int64")),
-            (Some(name), other) => wrong(other, name),
+            | (Some("number"), Value::Number(_)) => true,
+            (Some("integer"), Value::Number(number)) => number.is_i64() || number.is_u64(),
+            (Some(_), _) => false,
             // No type: an integer or a text, a quantity, or a document of any shape.
-            (None, _) => Ok(()),
+            (None, _) => true,
+        };
+        if is_right {
+            return Ok(());
         }
+        let found = match &*value {
+            Value::Number(number) if resolved["type"] == "integer" => format!("number {number}"),
+            other => go_kind(other).to_owned(),
+        };
+        Err(format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{} of type {}",
+            without_positions(path),
+            go_type(schema)
+        ))
     }
 
     fn fields(
@@ -113,6 +142,56 @@ impl Reader {
     }
 }
 
+/// The types that read their texts themselves.
+fn check_format(name: &str, value: &Value) -> Result<(), String> {
+    let Value::String(text) = value else {
+        return Ok(());
+    };
+    let is_time = || text.parse::<Timestamp>().is_ok();
+    // Go's layout wants exactly six digits behind the dot.
+    let is_micro = || is_time() && text.find('.').is_some_and(|dot| digits_at(text, dot + 1) == 6);
+    match name {
+        "Time" if !is_time() => {
+            Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\""))
+        }
+        "MicroTime" if !is_micro() => {
+            Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05.000000Z07:00\""))
+        }
+        "Quantity" if !is_quantity(text) => Err("quantities must match the regular expression \
+             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn digits_at(text: &str, from: usize) -> usize {
+    text.bytes().skip(from).take_while(u8::is_ascii_digit).count()
+}
+
+fn is_quantity(text: &str) -> bool {
+    let number = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+    let (number, suffix) = number.split_at(end);
+    let suffix = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let exponent = suffix.strip_prefix(['+', '-']).unwrap_or(suffix);
+    !number.is_empty() && exponent.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What Go calls the type of a field.
+fn go_type(schema: &Value) -> String {
+    if let Some(name) = reference(schema) {
+        return format!("v1.{}", name.rsplit('.').next().unwrap_or(name));
+    }
+    match schema["type"].as_str() {
+        Some("array") => format!("[]{}", go_type(&schema["items"])),
+        Some("object") => format!("map[string]{}", go_type(&schema["additionalProperties"])),
+        Some("boolean") => "bool".into(),
+        Some("integer") => schema["format"].as_str().unwrap_or("int64").into(),
+        Some("number") => "float64".into(),
+        other => other.unwrap_or("interface {}").into(),
+    }
+}
+
 fn without_positions(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     let mut is_inside = false;
@@ -146,7 +225,7 @@ mod tests {
         let unknown = typed(kinds.get(KindId::REPLICA_SET), &mut set, false).unwrap();
         assert_eq!(
             unknown,
-            ["metadata.frob", "spec.typo", "spec.template.spec.containers[0].imagee"]
+            ["metadata.frob", "spec.template.spec.containers[0].imagee", "spec.typo"]
         );
         assert_eq!(
             set["spec"],
@@ -173,12 +252,44 @@ mod tests {
     #[test]
     fn values_of_the_wrong_type_are_refused_in_the_decoders_words() {
         let kinds = Kinds::default();
-        let mut set = json!({"spec": {"replicas": "3"}});
-        assert_eq!(
-            typed(kinds.get(KindId::REPLICA_SET), &mut set, false),
-            Err("json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas \
-                 of type int32"
-                .to_owned())
-        );
+        let into = "into Go struct field ServiceSpec.spec";
+        let cases = [
+            (json!({"spec": []}), "array into Go struct field Service.spec of type v1.ServiceSpec"),
+            (
+                json!({"spec": {"ports": {}}}),
+                &*format!("object {into}.ports of type []v1.ServicePort"),
+            ),
+            (
+                json!({"spec": {"selector": 1}}),
+                &*format!("number {into}.selector of type map[string]string"),
+            ),
+            (
+                json!({"spec": {"healthCheckNodePort": 1.5}}),
+                &*format!("number 1.5 {into}.healthCheckNodePort of type int32"),
+            ),
+        ];
+        for (mut service, expected) in cases {
+            let found = typed(kinds.get(KindId::SERVICE), &mut service, false);
+            assert_eq!(found, Err(format!("json: cannot unmarshal {expected}")), "{service}");
+        }
+    }
+
+    #[test]
+    fn times_and_quantities_read_their_texts() {
+        let cases = [
+            ("Time", "2026-01-01T00:00:00Z", true),
+            ("Time", "noon", false),
+            ("MicroTime", "2026-01-01T00:00:00.000000Z", true),
+            ("MicroTime", "2026-01-01T00:00:00Z", false),
+            ("Quantity", "1.5Gi", true),
+            ("Quantity", "-100m", true),
+            ("Quantity", "1e3", true),
+            ("Quantity", "x", false),
+            ("Quantity", "", false),
+            ("Quantity", "1 Gi", false),
+        ];
+        for (name, text, is_right) in cases {
+            assert_eq!(check_format(name, &json!(text)).is_ok(), is_right, "{name} {text:?}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use crate::error::ApiError;
 use crate::kinds::{Kind, Kinds};
 use crate::openapi;
 use crate::patch::go_kind;
-use crate::request::{FieldValidation, PatchKind, Request, Subresource, Verb};
+use crate::request::{PatchKind, Request, Subresource, Verb};
+use crate::verbs::unreadable;
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -17,8 +18,13 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const UNKNOWN_FORMAT: &str =
     "the body of the request was in an unknown format - accepted media types include";
 
-/// Decodes the body for the call's verb and puts it into the call.
-pub fn read(call: &mut Request, kinds: &Kinds, parts: &Parts, body: &[u8]) -> Result<(), ApiError> {
+/// Decodes the body for the call's verb and puts it into the call; the result is warnings.
+pub fn read(
+    call: &mut Request,
+    kinds: &Kinds,
+    parts: &Parts,
+    body: &[u8],
+) -> Result<Vec<String>, ApiError> {
     let kind = kinds.get(call.kind);
     match call.verb {
         Verb::Get | Verb::List => {}
@@ -30,16 +36,17 @@ pub fn read(call: &mut Request, kinds: &Kinds, parts: &Parts, body: &[u8]) -> Re
         }
         Verb::Create | Verb::Update => {
             call.body = object(parts, body, Some(kind))?;
-            check_fields(call, kind)?;
+            return check_fields(call, kind);
         }
         Verb::Patch(language) => {
             call.body = patch(language, body)?;
+            // What a JSON patch makes of an object is seen when it is applied.
             if language != PatchKind::Json {
-                check_fields(call, kind)?;
+                return check_fields(call, kind);
             }
         }
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// Which patch language the content type names, if the kind speaks it.
@@ -64,9 +71,9 @@ pub fn patch_kind(parts: &Parts, kind: &Kind) -> Result<PatchKind, ApiError> {
 /// Decodes an object; `kind` is what the path says it is.
 pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, ApiError> {
     let mut document = match media_type(parts) {
-        "" | JSON => serde_json::from_slice(body).map_err(|error| unreadable(kind, &error)),
+        "" | JSON => serde_json::from_slice(body).map_err(|error| unrecognized(kind, &error)),
         YAML | "application/x-yaml" | "text/yaml" => {
-            serde_saphyr::from_slice(body).map_err(|error| unreadable(kind, &error))
+            serde_saphyr::from_slice(body).map_err(|error| unrecognized(kind, &error))
         }
         PROTOBUF if !kind.is_some_and(|kind| kind.custom) => {
             protobuf::read(body).map_err(|error| ApiError::bad_request(error.to_string()))
@@ -77,7 +84,7 @@ pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, 
         }
     }?;
     if !matches!(document, Value::Object(_)) {
-        return Err(unreadable(kind, &"expected an object"));
+        return Err(unrecognized(kind, &"expected an object"));
     }
     whole_numbers(&mut document);
     Ok(document)
@@ -105,31 +112,15 @@ fn patch(language: PatchKind, body: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// Built-in kinds are decoded into types by a real server: what the types do not have is dropped,
-/// and refused or warned about on request. Custom kinds have schemas for that.
-fn check_fields(call: &mut Request, kind: &Kind) -> Result<(), ApiError> {
+/// and warned about or refused. Custom kinds have schemas for that.
+fn check_fields(call: &mut Request, kind: &Kind) -> Result<Vec<String>, ApiError> {
     let is_whole = matches!(call.subresource, Subresource::None | Subresource::Status);
     if kind.custom || !is_whole {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let is_patch = matches!(call.verb, Verb::Patch(_));
-    let unknown = openapi::typed(kind, &mut call.body, is_patch).map_err(|problem| {
-        ApiError::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: {problem}",
-            kind.kind, kind.version, kind.kind
-        ))
-    })?;
-    if unknown.is_empty() || call.options.field_validation != FieldValidation::Strict {
-        return Ok(());
-    }
-    let unknown: Vec<String> =
-        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-    Err(ApiError::bad_request(format!(
-        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-        kind.kind,
-        kind.version,
-        kind.kind,
-        unknown.join(", ")
-    )))
+    let checked = openapi::check(kind, &mut call.body, is_patch, call.options.field_validation);
+    if is_patch { checked.map_err(|error| unreadable(error, &call.body)) } else { checked }
 }
 
 /// `1.0` is the integer 1, as Go prints it.
@@ -147,7 +138,7 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-fn unreadable(kind: Option<&Kind>, error: &dyn std::fmt::Display) -> ApiError {
+fn unrecognized(kind: Option<&Kind>, error: &dyn std::fmt::Display) -> ApiError {
     let name = kind.map_or("DeleteOptions", |kind| &*kind.kind);
     ApiError::bad_request(format!(
         "the object provided is unrecognized (must be of type {name}): couldn't get version/kind; \

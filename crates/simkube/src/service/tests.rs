@@ -192,6 +192,37 @@ async fn a_kube_client_works_without_a_socket() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kube_watcher_lists_and_follows_in_both_ways() {
+    use futures::TryStreamExt;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
+    use kube::runtime::watcher::{self, Event};
+    for config in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
+        let server = server();
+        send(&server, Method::POST, MAPS, config_map("a", json!({}))).await.unwrap();
+        let maps: Api<ConfigMap> =
+            Api::default_namespaced(kube::Client::new(server.service(), "default"));
+        let mut events = std::pin::pin!(watcher::watcher(maps, config));
+        let mut seen = Vec::new();
+        while seen.len() < 5 {
+            seen.push(match events.try_next().await.unwrap().unwrap() {
+                Event::Init => "init".into(),
+                Event::InitApply(map) => format!("there {}", map.metadata.name.unwrap()),
+                Event::InitDone => {
+                    let path = format!("{MAPS}/a");
+                    send(&server, Method::POST, MAPS, config_map("b", json!({}))).await.unwrap();
+                    send(&server, Method::DELETE, &path, Value::Null).await.unwrap();
+                    "done".into()
+                }
+                Event::Apply(map) => format!("new {}", map.metadata.name.unwrap()),
+                Event::Delete(map) => format!("gone {}", map.metadata.name.unwrap()),
+            });
+        }
+        assert_eq!(seen, ["init", "there a", "done", "new b", "gone a"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_start_by_themselves_in_virtual_time() {
     let server = server();
     let workers = server.clone();

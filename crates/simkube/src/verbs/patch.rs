@@ -10,6 +10,7 @@ use crate::SimCluster;
 use crate::error::{ApiError, Cause, Details};
 use crate::kinds::Kind;
 use crate::object::Object;
+use crate::openapi;
 use crate::patch::{self, Keys, PatchError, go_kind};
 use crate::request::{PatchKind, Reply, Request, Verb};
 
@@ -32,6 +33,11 @@ impl SimCluster {
                 let mut value = before.to_json(&self.kinds);
                 apply(&mut value, &request.body, language, kind)?;
                 check_type(kind, &value, &request.name)?;
+                if language == PatchKind::Json && !kind.custom {
+                    let strictness = request.options.field_validation;
+                    let checked = openapi::check(kind, &mut value, false, strictness);
+                    checked.map_err(|error| unreadable(error, &value))?;
+                }
                 let read = Object::from_json(before.kind, value.clone());
                 read.map_err(|error| unreadable(error, &value))?
             }
@@ -43,7 +49,7 @@ impl SimCluster {
 }
 
 /// A patch whose result is no object of any kind is the patch's fault.
-pub(super) fn unreadable(error: ApiError, value: &Value) -> ApiError {
+pub(crate) fn unreadable(error: ApiError, value: &Value) -> ApiError {
     if error.reason != "BadRequest" {
         return error;
     }
