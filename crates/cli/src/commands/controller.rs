@@ -1,5 +1,6 @@
 //! `gradus controller`: runs the controller against a cluster, with the flags of Argo Rollouts.
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -140,8 +141,8 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     announce(&arguments, &connection);
     let (health_at, metrics_at) = (health_port.local_addr()?, metrics_port.local_addr()?);
     tracing::info!("health on port {}, metrics on port {}", health_at.port(), metrics_at.port());
-    tokio::spawn(serve_health(health_port, health.clone()));
-    tokio::spawn(serve_metrics(metrics_port, metrics.clone(), Clock::system()));
+    spawn("health", serve_health(health_port, health.clone()));
+    spawn("metrics", serve_metrics(metrics_port, metrics.clone(), Clock::system()));
     let server = tokio::select! {
         server = reach(&connection) => server,
         () = stop.asked() => return Ok(()),
@@ -159,6 +160,15 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     .await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Serves a port beside the loop.
+fn spawn(what: &'static str, serving: impl Future<Output = io::Result<()>> + Send + 'static) {
+    tokio::spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::error!("the {what} port is no longer served: {error}");
+        }
+    });
 }
 
 fn settings(arguments: Arguments, connection: &Connection) -> Settings {
@@ -180,7 +190,7 @@ fn announce(arguments: &Arguments, connection: &Connection) {
 async fn listen(port: u16, flag: &str) -> anyhow::Result<TcpListener> {
     let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await;
     let listener = match both {
-        Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
         }
         both => both,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this crate is tests")]
 
+mod bad_input;
 mod cluster;
 mod controller;
 mod demo;

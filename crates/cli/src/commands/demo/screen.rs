@@ -12,6 +12,11 @@ use super::scene::{Scene, Standing, look, rollouts, standing};
 /// Width and height where a terminal does not say.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
+const HIDE_CURSOR: &str = "\x1b[?25l";
+const SHOW_CURSOR: &str = "\x1b[?25h";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
 /// What the demo shows itself on.
 pub enum Screen {
     /// A terminal.
@@ -64,31 +69,35 @@ pub struct Terminal {
 impl Terminal {
     fn show(&mut self, scenes: &[Scene], now: Timestamp) -> io::Result<()> {
         let size = terminal_size::terminal_size();
-        let (width, height) = size
-            .map_or(USUAL_SIZE, |(width, height)| (usize::from(width.0), usize::from(height.0)));
+        let size = size.map_or(USUAL_SIZE, |(width, height)| (width.0.into(), height.0.into()));
+        let frame = self.frame(scenes, size, now);
+        let mut out = io::stdout().lock();
+        out.write_all(frame.as_bytes())?;
+        out.flush()
+    }
+
+    /// The text that draws the picture over the one before it.
+    fn frame(&mut self, scenes: &[Scene], size: (usize, usize), now: Timestamp) -> String {
+        let (width, height) = size;
         let mut lines = draw(scenes, Style { width, colour: self.colour });
         // The last line stays free for the cursor, the one before it for what people do.
         lines.truncate(height.saturating_sub(2));
         let last = if self.last.is_empty() { seconds(self.start, now) } else { self.last.clone() };
         lines.push(last.chars().take(width).collect());
-        let mut out = io::stdout().lock();
-        match self.drawn {
-            0 => write!(out, "\x1b[?25l")?,
-            drawn => write!(out, "\x1b[{drawn}A\r")?,
-        }
-        for line in &lines {
-            writeln!(out, "{line}\x1b[K")?;
-        }
-        write!(out, "\x1b[J")?;
+        let start = match self.drawn {
+            0 => HIDE_CURSOR.to_owned(),
+            drawn => format!("\x1b[{drawn}A\r"),
+        };
         self.drawn = lines.len();
-        out.flush()
+        let text: String = lines.iter().map(|line| format!("{line}{CLEAR_LINE}\n")).collect();
+        format!("{start}{text}{CLEAR_BELOW}")
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         if self.drawn > 0 {
-            print!("\x1b[?25h"); // Gives the cursor back.
+            print!("{SHOW_CURSOR}");
         }
     }
 }
@@ -140,4 +149,29 @@ fn transition(standing: &Standing) -> String {
 
 fn seconds(start: Timestamp, now: Timestamp) -> String {
     format!("{:6.1} s", now.duration_since(start).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_drawn_over_the_one_before_and_fits_the_terminal() {
+        let scene = |name: &str| Scene {
+            name: name.to_owned(),
+            standing: Standing::default(),
+            sets: Vec::new(),
+        };
+        let start = Timestamp::UNIX_EPOCH;
+        let mut terminal = Terminal { start, colour: false, drawn: 0, last: String::new() };
+        let first = terminal.frame(&[scene("cart"), scene("web")], (80, 24), start);
+        assert!(first.starts_with(HIDE_CURSOR), "{first:?}");
+        assert_eq!(first.matches('\n').count(), 7, "two rollouts of three lines, and the time");
+        let second = terminal.frame(&[scene("cart")], (80, 24), start);
+        assert!(second.starts_with("\x1b[7A\r"), "{second:?}");
+        assert!(second.ends_with(CLEAR_BELOW), "what the longer picture left is cleared");
+        let low = terminal.frame(&[scene("cart"), scene("web")], (80, 5), start);
+        assert_eq!(low.matches('\n').count(), 4, "the cursor keeps a line of its own");
+        terminal.drawn = 0; // No test has a cursor to give back.
+    }
 }
