@@ -18,19 +18,16 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::request::Verb;
 use gradus_simkube::{
-    ApiError, Content, Options, PatchKind, Propagation, Request, SimCluster, Subresource,
+    ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::checks::{CONTROLLER, Checker};
+use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
-use crate::person::{Action, Deed, PersonalWrite};
-use crate::sight::Sight;
+use crate::person::Action;
 use crate::trace::{Record, Trace};
-
-/// The namespace stories happen in.
-pub const NAMESPACE: &str = "default";
 
 /// The cluster of one run, with those who watch and disturb it.
 pub(crate) struct Bench {
@@ -38,10 +35,8 @@ pub(crate) struct Bench {
     pub(crate) now: Timestamp,
     pub(crate) checker: Checker,
     pub(crate) trace: Trace,
-    /// The kind Rollouts are stored under.
-    pub(crate) rollout: KindId,
     /// The Rollout the story is about.
-    pub(crate) name: Arc<str>,
+    pub(crate) place: Place,
     /// Requests of ours so far.
     pub(crate) requests: usize,
     /// The controller must be replaced by a new one.
@@ -63,8 +58,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(
         cluster: SimCluster,
-        rollout: KindId,
-        name: Arc<str>,
+        place: Place,
         now: Timestamp,
         faults: &Faults,
         trace: Trace,
@@ -73,10 +67,9 @@ impl Bench {
             judged: cluster.version(),
             cluster,
             now,
-            checker: Checker::new(rollout),
+            checker: Checker::new(place.kind),
             trace,
-            rollout,
-            name,
+            place,
             requests: 0,
             has_crashed: false,
             last_write: now,
@@ -93,50 +86,18 @@ impl Bench {
 
     /// The Rollout as it is stored.
     pub(crate) fn rollout(&self) -> Option<&Arc<Object>> {
-        self.cluster.get(self.rollout, NAMESPACE, &self.name)
+        self.cluster.get(self.place.kind, &self.place.key.namespace, &self.place.key.name)
     }
 
     /// Does what a person does. A refusal is an error of the story.
     pub(crate) fn perform(&mut self, action: &Action) -> Result<(), ApiError> {
         self.trace.note(self.now, Record::Acted(format!("{action:?}")));
-        match action {
-            Action::Behave(behaviours) => self.cluster.set_behaviours(behaviours.clone()),
-            Action::RestartController => self.has_crashed = true,
-            _ => {}
+        if *action == Action::RestartController {
+            self.has_crashed = true;
         }
-        let found = self.rollout().cloned();
-        let none = Value::Null;
-        let sight = match &found {
-            Some(object) => sight(object),
-            None => Sight { generation: 0, revision: None, spec: &none, status: &none },
-        };
-        let name = Arc::clone(&self.name);
-        for write in action.writes(&name, &sight) {
-            self.write_personally(&write)?;
-        }
-        self.last_write = self.now;
-        Ok(())
-    }
-
-    fn write_personally(&mut self, write: &PersonalWrite) -> Result<(), ApiError> {
-        let kind = self.cluster.kinds().by_name(&write.api_version, &write.kind);
-        let kind = kind.ok_or_else(|| {
-            ApiError::bad_request(&format!("no kind {} {}", write.api_version, write.kind))
-        })?;
-        let namespace = if self.cluster.kinds().get(kind).namespaced { NAMESPACE } else { "" };
-        let merge = |body: &Value| Request::merge(kind, namespace, &write.name, body.clone());
-        let mut request = match &write.deed {
-            Deed::Apply(object) => match self.cluster.get(kind, namespace, &write.name) {
-                Some(_) => merge(object),
-                None => Request::create(kind, namespace, object.clone()),
-            },
-            Deed::Merge(patch) => merge(patch),
-            Deed::MergeStatus(patch) => merge(patch).on(Subresource::Status),
-            Deed::Delete => Request::new(Verb::Delete, kind, namespace, &write.name),
-        };
-        request.options.user = "person".into();
-        self.cluster.call(&request, self.now)?;
+        deeds::perform(&mut self.cluster, &self.place, action, self.now)?;
         self.judge();
+        self.last_write = self.now;
         Ok(())
     }
 
@@ -270,7 +231,7 @@ impl Bench {
 
     fn kind(&self, kind: &Kind) -> KindId {
         if *kind == kinds::ROLLOUT {
-            self.rollout
+            self.place.kind
         } else if *kind == kinds::REPLICA_SET {
             KindId::REPLICA_SET
         } else {
@@ -351,17 +312,6 @@ pub(crate) fn frame(object: &Object) -> Frame {
         },
         spec: Arc::clone(&object.spec),
         status: Arc::clone(&object.status),
-    }
-}
-
-/// A stored Rollout as a person sees it.
-pub(crate) fn sight(object: &Object) -> Sight<'_> {
-    let revision = object.meta.annotations.get(gradus_api::names::annotation::REVISION);
-    Sight {
-        generation: object.meta.generation,
-        revision: revision.and_then(|text| text.parse().ok()),
-        spec: &object.spec,
-        status: &object.status,
     }
 }
 

@@ -10,7 +10,7 @@ use gradus_simkube::object::Object;
 use serde_json::Value;
 
 use crate::checks::{Counts, Violation};
-use crate::door::NAMESPACE;
+use crate::deeds::NAMESPACE;
 use crate::sight::{Revisions, project};
 
 /// How a run ended: what two runs of one story must agree on.

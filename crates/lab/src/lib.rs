@@ -2,13 +2,15 @@
 //!
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
 //! ([`simulate`], [`faults`], [`trace`]), how it is judged ([`checks`], [`ends`]) and how often
-//! ([`enumerate`]).
+//! ([`enumerate`]). [`live`] tells the same stories with the production loop.
 
 pub mod checks;
+mod deeds;
 mod door;
 pub mod ends;
 pub mod enumerate;
 pub mod faults;
+pub mod live;
 pub mod person;
 pub mod scenario;
 pub mod sight;

@@ -19,12 +19,14 @@ use gradus_controller::shell::{Read, Shell, Work};
 use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
 use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Key;
 use gradus_simkube::request::Request;
-use gradus_simkube::{Actor, ApiError, SimCluster};
+use gradus_simkube::{Actor, ApiError, Place, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::checks::Violation;
-use crate::door::{Bench, NAMESPACE, SimDoor};
+use crate::deeds::{NAMESPACE, PERSON};
+use crate::door::{Bench, SimDoor};
 use crate::ends::{self, Ending};
 use crate::faults::{Chance, Faults};
 use crate::scenario::Scenario;
@@ -46,8 +48,7 @@ const MOST_TURNS: usize = 200_000;
 pub struct Prepared {
     scenario: Arc<Scenario>,
     cluster: SimCluster,
-    rollout: KindId,
-    name: Arc<str>,
+    rollout: Place,
     start: Timestamp,
 }
 
@@ -105,16 +106,31 @@ impl Prepared {
             let id = id.ok_or_else(|| refused(&kind, ApiError::bad_request("no such kind")))?;
             let namespace = if cluster.kinds().get(id).namespaced { NAMESPACE } else { "" };
             let mut request = Request::create(id, namespace, object.clone());
-            request.options.user = "person".into();
+            request.options.user = PERSON.into();
             cluster.call(&request, start).map_err(|error| refused(&kind, error))?;
         }
-        let name = scenario.rollout_name().into();
-        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, name, start })
+        let rollout = Place { kind: rollout, key: Key::new(NAMESPACE, scenario.rollout_name()) };
+        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, start })
     }
 
     /// The story.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
+    }
+
+    /// The cluster as the story finds it.
+    pub(crate) fn cluster(&self) -> &SimCluster {
+        &self.cluster
+    }
+
+    /// The Rollout the story is about.
+    pub(crate) fn rollout(&self) -> &Place {
+        &self.rollout
+    }
+
+    /// When the story begins.
+    pub(crate) fn start(&self) -> Timestamp {
+        self.start
     }
 }
 
@@ -165,11 +181,10 @@ enum Turn {
 
 impl<'p> Run<'p> {
     fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
-        let Prepared { scenario, cluster, rollout, name, start } = prepared;
+        let Prepared { scenario, cluster, rollout, start } = prepared;
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
-        let (cluster, name) = (cluster.clone(), Arc::clone(name));
-        let bench = Bench::new(cluster, *rollout, name, *start, &faults, trace);
+        let bench = Bench::new(cluster.clone(), rollout.clone(), *start, &faults, trace);
         Run {
             prepared,
             bench: Rc::new(RefCell::new(bench)),
@@ -417,7 +432,7 @@ impl<'p> Run<'p> {
     }
 
     fn at_end(&self, invariant: &'static str, numbers: String) -> Violation {
-        let object = self.prepared.name.to_string();
+        let object = self.prepared.rollout.key.name.to_string();
         Violation { invariant, write: "the end".to_owned(), object, numbers }
     }
 }

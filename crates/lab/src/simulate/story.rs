@@ -9,10 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::checks::Violation;
-use crate::door::{Bench, sight};
-use crate::ends::{revisions, sets};
+use crate::deeds::{self, differences, sight};
+use crate::door::Bench;
 use crate::scenario::{Scenario, Step};
-use crate::sight::project;
 
 /// Counts may be written a second late; what is not seen after this time is not coming.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
@@ -139,18 +138,5 @@ fn is_seen(step: &Step, bench: &Bench) -> bool {
 }
 
 fn projection(bench: &Bench) -> Value {
-    let sets = sets(&bench.cluster);
-    bench.rollout().map_or(Value::Null, |rollout| project(&rollout.status, &revisions(&sets)))
-}
-
-/// The fields in which two projections differ.
-pub(crate) fn differences(seen: &Value, expected: &Value) -> String {
-    let none = serde_json::Map::new();
-    let (ours, theirs) = (seen.as_object().unwrap_or(&none), expected.as_object().unwrap_or(&none));
-    let fields = ours.keys().chain(theirs.keys().filter(|field| !ours.contains_key(*field)));
-    let text = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
-    let lines = fields.filter(|field| ours.get(*field) != theirs.get(*field)).map(|field| {
-        format!("{field}: {} instead of {}", text(ours.get(field)), text(theirs.get(field)))
-    });
-    lines.collect::<Vec<_>>().join("; ")
+    deeds::projection(&bench.cluster, &bench.place)
 }

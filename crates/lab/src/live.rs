@@ -1,0 +1,264 @@
+//! Does the production loop tell the same stories? It runs here on tokio's paused time, with a real
+//! Kubernetes client, against the embedded cluster's HTTP service in the same process.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use gradus_controller::clock::Clock;
+use gradus_controller::events::post_events;
+use gradus_controller::health::Health;
+use gradus_controller::kube_cluster::KubeCluster;
+use gradus_controller::run::{Outside, Settings, run};
+use gradus_controller::telemetry::Metrics;
+use gradus_engine::rollout::Rollouts;
+use gradus_simkube::Place;
+use gradus_simkube::server::Server;
+use gradus_simkube::service::{Seen, Verdict};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
+
+use crate::checks::{Checker, Violation};
+use crate::deeds::{self, NAMESPACE, differences, sight};
+use crate::ends::Ending;
+use crate::person::Action;
+use crate::scenario::{End, Step};
+use crate::sight::Sight;
+use crate::simulate::Prepared;
+
+/// How often somebody looks, in virtual time.
+const MOMENT: Duration = Duration::from_millis(100);
+/// What has not come by then is not coming.
+const LONGEST: SignedDuration = SignedDuration::from_hours(3);
+/// Counts may be written a second late; what is not seen after this time is not coming.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
+/// A controller and an embedded cluster that talk HTTP.
+pub struct Lab {
+    server: Server,
+    clock: Clock,
+    rollout: Place,
+    start: Timestamp,
+    requests: Arc<Requests>,
+    controller: RefCell<Option<AbortHandle>>,
+}
+
+/// What the controller has asked of the server, apart from watches.
+#[derive(Debug, Default)]
+struct Requests {
+    reads: AtomicUsize,
+    writes: AtomicUsize,
+    events: AtomicUsize,
+}
+
+/// Requests of the controller so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Reads and lists; watches do not count.
+    pub reads: usize,
+    /// Writes of anything but Events.
+    pub writes: usize,
+    /// Events posted.
+    pub events: usize,
+}
+
+/// Lets `story` happen in a lab with this cluster. Must run on a paused, single-threaded runtime.
+pub async fn live<T>(prepared: &Prepared, story: impl AsyncFnOnce(&Lab) -> T) -> T {
+    let happening = async {
+        let lab = Lab::start(prepared);
+        story(&lab).await
+    };
+    LocalSet::new().run_until(happening).await
+}
+
+impl Lab {
+    fn start(prepared: &Prepared) -> Self {
+        let clock = Clock::starting_at(prepared.start());
+        let server = Server::new(prepared.cluster().clone(), Arc::new(move || clock.now()));
+        let requests = Arc::new(Requests::default());
+        let counted = Arc::clone(&requests);
+        server.set_hook(move |seen| {
+            counted.count(seen);
+            Verdict::Pass
+        });
+        let workers = server.clone();
+        drop(spawn_local(async move { workers.run_workers().await }));
+        let lab = Lab {
+            server,
+            clock,
+            rollout: prepared.rollout().clone(),
+            start: prepared.start(),
+            requests,
+            controller: RefCell::new(None),
+        };
+        lab.start_controller();
+        lab
+    }
+
+    /// Tells the whole story, and returns how it ends.
+    pub async fn tell(&self, prepared: &Prepared) -> Result<Ending, Violation> {
+        for (index, step) in prepared.scenario().steps.iter().enumerate() {
+            self.step(step).await.map_err(|numbers| self.untold(index + 1, numbers))?;
+        }
+        let count = prepared.scenario().steps.len();
+        self.end(&prepared.scenario().end)
+            .await
+            .map_err(|numbers| self.untold(count + 1, numbers))?;
+        Ok(self.ending())
+    }
+
+    /// Waits until the Rollout stands so.
+    pub async fn until(&self, stands: impl Fn(&Sight<'_>) -> bool) -> Result<(), String> {
+        let deadline = self.clock.now() + LONGEST;
+        while !self.sees(&stands) {
+            if deadline < self.clock.now() {
+                return Err(format!("not seen in three hours; it stands at {}", self.projection()));
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        Ok(())
+    }
+
+    /// Does what a person does.
+    pub fn act(&self, action: &Action) -> Result<(), String> {
+        if *action == Action::RestartController {
+            self.start_controller();
+        }
+        let done =
+            self.server.with(|cluster, now| deeds::perform(cluster, &self.rollout, action, now));
+        done.map_err(|error| format!("{action:?} is refused: {error}"))
+    }
+
+    /// Lets time pass.
+    pub async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// How long the story has lasted.
+    pub fn lasted(&self) -> SignedDuration {
+        self.clock.now().duration_since(self.start)
+    }
+
+    /// What the controller has asked of the server so far.
+    pub fn asked(&self) -> Asked {
+        let number = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        let Requests { reads, writes, events } = &*self.requests;
+        Asked { reads: number(reads), writes: number(writes), events: number(events) }
+    }
+
+    /// The reasons of all Events about the Rollout, in the order in which they were posted.
+    pub fn events(&self) -> Vec<String> {
+        self.server.with(|cluster, _| {
+            let events = cluster.list(gradus_simkube::kinds::KindId::EVENT, NAMESPACE);
+            let mut events: Vec<_> = events.collect();
+            events.sort_by_key(|event| event.meta.name.clone());
+            let reason = |event: &Arc<gradus_simkube::object::Object>| {
+                event.rest.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            events.into_iter().map(reason).collect()
+        })
+    }
+
+    /// Starts a controller; one that runs dies first, as by `kill -9`.
+    fn start_controller(&self) {
+        if let Some(running) = self.controller.take() {
+            running.abort();
+        }
+        let client = Client::new(self.server.service(), NAMESPACE);
+        let metrics = Metrics::new();
+        let cluster = KubeCluster::new(client.clone(), metrics.clone());
+        let (health, worlds) = Health::new();
+        let (events, inbox) = mpsc::unbounded_channel();
+        let clock = self.clock;
+        let posting = post_events(cluster.clone(), clock, inbox, metrics.clone());
+        let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
+        let looping = run::<Rollouts, _>(outside, Settings::default(), std::future::pending());
+        let controller = spawn_local(async move {
+            tokio::join!(looping, posting);
+        });
+        self.controller.replace(Some(controller.abort_handle()));
+    }
+
+    async fn step(&self, step: &Step) -> Result<(), String> {
+        if let Some(at) = step.at {
+            tokio::time::sleep_until(self.clock.instant(self.start + at)).await;
+        }
+        if let Some(when) = &step.when {
+            self.until(|sight| when.holds(sight)).await?;
+        }
+        if let Some(expected) = &step.expect {
+            self.seen(expected).await?;
+        }
+        step.r#do.as_ref().map_or(Ok(()), |action| self.act(action))
+    }
+
+    async fn end(&self, end: &End) -> Result<(), String> {
+        self.seen(&end.expect).await?;
+        let sets = self.ending().sets;
+        let sizes = sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
+        if end.sizes == sizes {
+            return Ok(());
+        }
+        Err(format!("sizes {sizes:?}, expected {:?}", end.sizes))
+    }
+
+    /// Waits until the projected status is this.
+    async fn seen(&self, expected: &Value) -> Result<(), String> {
+        let deadline = self.clock.now() + PATIENCE;
+        while self.projection() != *expected {
+            if deadline < self.clock.now() {
+                return Err(differences(&self.projection(), expected));
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        Ok(())
+    }
+
+    fn sees(&self, stands: impl Fn(&Sight<'_>) -> bool) -> bool {
+        let Place { kind, key } = &self.rollout;
+        self.server.with(|cluster, _| {
+            let rollout = cluster.get(*kind, &key.namespace, &key.name);
+            rollout.is_some_and(|rollout| stands(&sight(rollout)))
+        })
+    }
+
+    fn projection(&self) -> Value {
+        self.server.with(|cluster, _| deeds::projection(cluster, &self.rollout))
+    }
+
+    fn ending(&self) -> Ending {
+        let Place { kind, key } = &self.rollout;
+        self.server.with(|cluster, now| {
+            let mut checker = Checker::new(*kind);
+            cluster.writes_after(0).for_each(|write| checker.judge(write, now));
+            let rollout = cluster.get(*kind, &key.namespace, &key.name);
+            Ending::of(cluster, rollout, checker.counts())
+        })
+    }
+
+    fn untold(&self, step: usize, numbers: String) -> Violation {
+        Violation {
+            invariant: "the story",
+            write: format!("step {step}"),
+            object: self.rollout.key.name.to_string(),
+            numbers,
+        }
+    }
+}
+
+impl Requests {
+    fn count(&self, seen: &Seen<'_>) {
+        let is_watch = seen.query.split('&').any(|part| part == "watch=true" || part == "watch=1");
+        let count = match *seen.method {
+            http::Method::GET if is_watch => return,
+            http::Method::GET => &self.reads,
+            _ if seen.path.contains("/events") => &self.events,
+            _ => &self.writes,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}

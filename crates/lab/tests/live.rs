@@ -1,0 +1,96 @@
+//! The same stories with the production loop: a real client, HTTP, watches; time is virtual.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gradus_lab::faults::Faults;
+use gradus_lab::live::live;
+use gradus_lab::person::Action;
+use gradus_lab::sight::Sight;
+use gradus_lab::simulate::{Prepared, simulate};
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn story(name: &str) -> Prepared {
+    let scenario = gradus_lab::load(&folder().join(name).with_extension("yaml")).unwrap();
+    Prepared::new(scenario).unwrap()
+}
+
+/// 20 %, half an hour, 60 %, a person, 100 %. The whole controller runs against the embedded
+/// cluster; time is virtual, so this takes milliseconds.
+#[tokio::test(start_paused = true)]
+async fn a_canary_waits_for_time_then_for_a_person() {
+    live(&story("canary_pause_promote"), async |lab| {
+        lab.until(is_healthy).await.unwrap();
+        lab.act(&Action::SetImage("example.com/web:2".to_owned())).unwrap();
+
+        lab.until(paused_at(20)).await.unwrap();
+        let paused = lab.lasted();
+        lab.until(paused_at(60)).await.unwrap();
+        assert!((lab.lasted() - paused).as_mins() >= 29, "the pause was kept");
+
+        lab.pass(Duration::from_secs(24 * 60 * 60)).await;
+        assert!(lab.until(paused_at(60)).await.is_ok(), "nobody but a person ends it");
+        lab.act(&Action::Promote).unwrap();
+        lab.until(is_healthy).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_story_ends_live_as_it_ends_simulated() {
+    for scenario in gradus_lab::load_all(&folder()).unwrap() {
+        let name = scenario.name.clone();
+        let prepared = Prepared::new(scenario).unwrap();
+        let ending = live(&prepared, async |lab| lab.tell(&prepared).await).await;
+        let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+        let simulated = simulate(&prepared, &Faults::default());
+        ending.same_as(&simulated.ending).unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_rollout_makes_no_requests_and_a_restart_makes_no_writes() {
+    let prepared = story("canary_pause_promote");
+    live(&prepared, async |lab| {
+        lab.tell(&prepared).await.unwrap();
+        lab.pass(Duration::from_secs(5)).await;
+        let before = lab.asked();
+        lab.pass(Duration::from_secs(60)).await;
+        assert_eq!(lab.asked(), before, "nothing but watches in a minute");
+
+        lab.act(&Action::RestartController).unwrap();
+        lab.pass(Duration::from_secs(60)).await;
+        let after = lab.asked();
+        assert!(after.reads > before.reads, "the new one has listed");
+        assert_eq!(after.writes, before.writes, "and has found nothing to do");
+        assert_eq!(after.events, before.events, "nor to tell");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_posted_in_the_order_in_which_things_happened() {
+    let prepared = story("canary_pause_promote");
+    live(&prepared, async |lab| {
+        lab.tell(&prepared).await.unwrap();
+        lab.pass(Duration::from_secs(5)).await;
+        let reasons = lab.events();
+        let place = |reason: &str| reasons.iter().position(|one| one == reason).unwrap();
+        assert!(place("NewReplicaSetCreated") < place("ScalingReplicaSet"), "{reasons:?}");
+        assert!(place("RolloutStepCompleted") < place("RolloutPaused"), "{reasons:?}");
+        assert!(place("RolloutPaused") < place("RolloutResumed"), "{reasons:?}");
+        assert_eq!(reasons.last().map(String::as_str), Some("RolloutCompleted"), "{reasons:?}");
+    })
+    .await;
+}
+
+fn paused_at(weight: i64) -> impl Fn(&Sight<'_>) -> bool {
+    move |sight| sight.status["phase"] == "Paused" && sight.weight() == weight
+}
+
+fn is_healthy(sight: &Sight<'_>) -> bool {
+    sight.is_observed() && sight.status["phase"] == "Healthy"
+}
