@@ -200,3 +200,40 @@ async fn serve(stream: TcpStream, service: Service) {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::behave::Behaviours;
+    use crate::service::Verdict;
+
+    async fn ask(address: SocketAddr, path: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(address).await?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    #[tokio::test]
+    async fn a_port_answers_until_it_is_dropped() {
+        let start = Timestamp::UNIX_EPOCH;
+        let server =
+            Server::new(SimCluster::new(Behaviours::default(), start), Arc::new(move || start));
+        let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = listening.address();
+        assert!(ask(address, "/healthz").await.unwrap().ends_with("ok"));
+        server.set_hook(|_| Verdict::Drop);
+        assert_eq!(ask(address, "/healthz").await.unwrap(), "", "cut off without an answer");
+        server.remove_hook();
+        assert!(ask(address, "/api/v1/namespaces/default").await.unwrap().contains("200 OK"));
+        assert!(listening.kubeconfig().contains(&listening.url()));
+        drop(listening);
+        tokio::task::yield_now().await;
+        assert!(ask(address, "/healthz").await.is_err(), "nobody listens any more");
+    }
+}
