@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use gradus_api::rollout::RolloutSpec;
 use gradus_api::validate::{Source, validate};
+use gradus_lab::faults::Faults;
+use gradus_lab::{Prepared, simulate};
 use serde_json::Value;
 
 use crate::program::{Running, command, folder};
@@ -106,7 +108,10 @@ fn every_yaml_block_is_valid() {
             let name = value["name"].as_str().unwrap();
             let path = folder.join("scenarios").join(format!("{name}.yaml"));
             std::fs::write(&path, &block.text).unwrap();
-            gradus_lab::load(&path).unwrap();
+            let story = Prepared::new(gradus_lab::load(&path).unwrap()).unwrap();
+            let outcome = simulate(&story, &Faults::default());
+            let wrong: Vec<_> = outcome.violations.iter().map(ToString::to_string).collect();
+            assert!(wrong.is_empty(), "{}: {}", block.page, wrong.join("\n"));
         } else {
             is_valid(&value, &block.page);
         }
