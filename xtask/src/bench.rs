@@ -9,7 +9,12 @@ use std::{
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::{Failure, controller::executable, repository, summary::Summary};
+use crate::{
+    Failure,
+    build::{self, BuildError},
+    repository,
+    summary::Summary,
+};
 
 /// Name and way of each figure, in the order of the table.
 const FIGURES: [(&str, Way); 7] = [
@@ -129,14 +134,8 @@ impl Programs {
     }
 }
 
-/// Builds an example of the lab and says where it is.
-fn example(name: &str) -> Result<PathBuf, BenchError> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--package", "gradus-lab", "--message-format=json"]);
-    let text = output(cargo.args(["--example", name]))?;
-    let built = executable(&text);
-    let what = format!("building the example {name}");
-    built.ok_or(BenchError::Output { what, expected: "an executable", found: text })
+fn example(name: &str) -> Result<PathBuf, BuildError> {
+    build::program(&["--release", "--package", "gradus-lab", "--example", name])
 }
 
 /// All it printed; valgrind prints on standard error.

@@ -1,21 +1,18 @@
-//! The program under test: how is it built and started beside a control plane?
+//! The program under test: how is it started beside a control plane?
 
 use std::{
     io,
     path::{Path, PathBuf},
-    process::Command,
     time::{Duration, Instant},
 };
 
 use http::Request;
 use kube::{Client, Config};
-use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
     ports,
     process::{Process, Recipe},
-    repository,
 };
 
 /// Caches of a small cluster are there much sooner.
@@ -26,10 +23,6 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 /// Why there is no controller.
 #[derive(Debug, Error)]
 pub enum ControllerError {
-    #[error("building gradus failed:\n{0}")]
-    Build(String),
-    #[error("building gradus made no program: expected cargo to name one")]
-    NoProgram,
     #[error("controller: {0}")]
     Start(#[from] io::Error),
     #[error("controller ended while starting; the end of its log:\n{0}")]
@@ -55,20 +48,6 @@ pub struct Settings {
 pub struct Controller {
     process: Process,
     health: String,
-}
-
-/// Builds the program and says where it is. Unoptimised: its parts are there already after the
-/// tests, and it checks itself more.
-pub fn build() -> Result<PathBuf, ControllerError> {
-    let output = Command::new(env!("CARGO"))
-        .current_dir(repository())
-        .args(["build", "--package", "gradus", "--message-format=json"])
-        .output()?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(ControllerError::Build(message));
-    }
-    executable(&String::from_utf8_lossy(&output.stdout)).ok_or(ControllerError::NoProgram)
 }
 
 impl Controller {
@@ -115,22 +94,4 @@ impl Controller {
             tokio::time::sleep(ASK_EVERY).await;
         }
     }
-}
-
-/// The program among cargo's messages, one JSON object in each line.
-pub fn executable(messages: &str) -> Option<PathBuf> {
-    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut programs =
-        parsed.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    programs.next_back()
-}
-
-#[test]
-fn the_program_is_where_cargo_says() {
-    let messages = r#"
-{"reason":"compiler-artifact","executable":null}
-{"reason":"compiler-artifact","executable":"/target/release/gradus"}
-{"reason":"build-finished","success":true}
-"#;
-    assert_eq!(executable(messages), Some(PathBuf::from("/target/release/gradus")));
 }

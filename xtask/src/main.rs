@@ -2,6 +2,7 @@
 
 mod audit;
 mod bench;
+mod build;
 mod conformance;
 mod controller;
 mod crds;

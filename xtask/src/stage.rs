@@ -9,8 +9,8 @@ use std::{
 use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{
-    Failure,
-    controller::{self, Controller, Settings},
+    Failure, build,
+    controller::{Controller, Settings},
     kubelet::Kubelet,
     plane::{Plane, User},
     proxy::{Fault, Proxy},
@@ -44,7 +44,8 @@ struct Slot {
 impl Stage {
     /// Builds what is missing and starts the servers and the kubelet.
     pub async fn set(servers: &Servers) -> Result<Self, Failure> {
-        let program = controller::build()?;
+        // Unoptimised: its parts are there already after the tests, and it checks itself more.
+        let program = build::program(&["--package", "gradus"])?;
         let plane = Plane::start(servers, &repository().join("manifests")).await?;
         let kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
         Ok(Self { kubelet, plane, program })
