@@ -28,6 +28,7 @@ pub struct Arguments {
     /// Look after one namespace alone
     #[arg(long, default_value = "false", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
     namespaced: bool,
     /// The namespace, where it is not the kubeconfig's
     #[arg(long, short)]
@@ -61,10 +62,12 @@ pub struct Arguments {
     /// Let one of several controllers act; not there yet
     #[arg(long, default_value = "false", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
     leader_elect: bool,
     /// Decide and print, never write
     #[arg(long, default_value = "false", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
     dry_run: bool,
 }
 

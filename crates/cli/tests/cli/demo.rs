@@ -1,7 +1,5 @@
 //! `gradus demo`, shown line by line.
 
-use std::process::Command;
-
 use crate::program::{Running, command, folder, gradus};
 
 #[test]
@@ -28,23 +26,13 @@ fn told_once_it_shows_every_step_of_a_canary_and_ends_well() {
 }
 
 #[test]
-fn ctrl_c_ends_it_cleanly_and_kubectl_works_meanwhile() {
-    let folder = folder("demo-kubectl");
+fn ctrl_c_ends_it_cleanly() {
+    let folder = folder("demo-ctrl-c");
     let mut program = command(&["demo"]);
     program.current_dir(&folder);
     let mut demo = Running::start(program);
     demo.until("cart      Healthy");
-    let mut kubectl = Command::new("kubectl");
-    kubectl.env("KUBECONFIG", folder.join("gradus-demo.kubeconfig")).env("HOME", &folder);
-    match kubectl.args(["get", "rollouts"]).output() {
-        Ok(output) => {
-            let table = String::from_utf8(output.stdout).unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert!(table.starts_with("NAME"), "{table}{said}");
-            assert!(table.contains("checkout") && table.contains("DESIRED"), "{table}");
-        }
-        Err(error) => eprintln!("kubectl was not tried: {error}"),
-    }
+    assert!(folder.join("gradus-demo.kubeconfig").exists());
     demo.signal("INT");
     assert_eq!(demo.end().code(), Some(0));
     assert!(!folder.join("gradus-demo.kubeconfig").exists());

@@ -13,14 +13,15 @@ use serde_json::Value;
 use crate::program::{Running, command, folder};
 
 /// A fenced block of a document.
-struct Block {
-    page: String,
+pub struct Block {
+    pub page: String,
     /// What stands after the fence: `console`, `yaml scenario`, …
-    info: String,
-    text: String,
+    pub info: String,
+    pub text: String,
 }
 
-fn root() -> PathBuf {
+/// The repository.
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -35,7 +36,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-fn blocks() -> Vec<Block> {
+/// Every fenced block of every page.
+pub fn blocks() -> Vec<Block> {
     let mut blocks = Vec::new();
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();

@@ -9,4 +9,5 @@ mod demo;
 mod docs;
 mod explain;
 mod flags;
+mod kubectl;
 mod program;

@@ -19,6 +19,9 @@ use super::scene;
 /// The namespace of the samples: the one kubectl uses if nobody says otherwise.
 pub const NAMESPACE: &str = "default";
 
+/// Where kubectl keeps what it last applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// The sample rollouts, which README, docs and tests share.
 const SAMPLES: [(&str, &str); 4] = [
     (
@@ -71,7 +74,9 @@ impl Embedded {
         Ok(())
     }
 
-    fn create(&self, manifest: Value) -> anyhow::Result<()> {
+    /// Creates an object as `kubectl apply` does, so that people can go on with that.
+    fn create(&self, mut manifest: Value) -> anyhow::Result<()> {
+        manifest["metadata"]["annotations"] = json!({ LAST_APPLIED: manifest.to_string() });
         let text = |field: &str| manifest[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         self.server.with(|cluster, now| {
