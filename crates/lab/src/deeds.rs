@@ -40,7 +40,7 @@ pub(crate) fn perform(
 fn make(cluster: &mut SimCluster, write: &PersonalWrite, now: Timestamp) -> Result<(), ApiError> {
     let kind = cluster.kinds().by_name(&write.api_version, &write.kind);
     let kind = kind.ok_or_else(|| {
-        ApiError::bad_request(&format!("no kind {} {}", write.api_version, write.kind))
+        ApiError::bad_request(format!("no kind {} {}", write.api_version, write.kind))
     })?;
     let namespace = if cluster.kinds().get(kind).namespaced { NAMESPACE } else { "" };
     let merge = |body: &Value| Request::merge(kind, namespace, &write.name, body.clone());

@@ -14,8 +14,9 @@ fn folder() -> std::path::PathBuf {
 }
 
 fn story(name: &str) -> Prepared {
-    let scenario = gradus_lab::load(&folder().join(name).with_extension("yaml")).unwrap();
-    Prepared::new(scenario).unwrap()
+    let scenario = gradus_lab::load(&folder().join(name).with_extension("yaml"));
+    let scenario = scenario.expect("the story is well formed");
+    Prepared::new(scenario).expect("the objects of the story are accepted")
 }
 
 /// 20 %, half an hour, 60 %, a person, 100 %. The whole controller runs against the embedded

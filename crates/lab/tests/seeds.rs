@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gradus_lab::Scenario;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Prepared, narrate};
@@ -18,10 +19,14 @@ fn seeds(prepared: &Prepared) -> u64 {
     }
 }
 
+fn prepared(scenario: Scenario) -> Prepared {
+    Prepared::new(scenario).expect("the objects of the stories are accepted")
+}
+
 fn stories() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let scenarios = gradus_lab::load_all(&folder).unwrap();
-    scenarios.into_iter().map(|scenario| Prepared::new(scenario).unwrap()).collect()
+    let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
+    scenarios.into_iter().map(prepared).collect()
 }
 
 fn assert_all_good(faults: impl Fn(u64) -> Faults) {
