@@ -142,6 +142,8 @@ async fn reported(name: &str, check: impl Future<Output = Result<(), Failure>>) 
 async fn keep(stage: &Stage) {
     let kubeconfig = stage.plane.kubeconfig(User::Person);
     println!("the control plane runs until Ctrl-C; its kubeconfig: {}", kubeconfig.display());
+    let controller = stage.plane.kubeconfig(User::Controller);
+    println!("a controller for it: cargo run -- controller --kubeconfig {}", controller.display());
     println!("export KUBECONFIG={}", kubeconfig.display());
     std::future::pending::<()>().await;
 }
