@@ -186,7 +186,11 @@ impl<W: Watched> Shell<W> {
         let fresh = KeyState::<W>::default();
         let state = self.keys.get(key).unwrap_or(&fresh);
         let world = W::gather(&self.index, key, &state.answers, &state.recall)?;
-        let decision = W::decide(&world, now);
+        let decided = catch_unwind(AssertUnwindSafe(|| W::decide(&world, now)));
+        let decision = match &decided {
+            Ok(decision) => json!(decision),
+            Err(panic) => json!({ "panicked": panic_text(panic.as_ref()) }),
+        };
         Some(json!({ "now": now, "world": world, "decision": decision }))
     }
 

@@ -83,98 +83,51 @@ mod tests {
         (serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap())
     }
 
+    /// Command, spec, status, expected patches of the status, expected patches of the spec, each as
+    /// JSON or nothing.
+    const CASES: &str = r#"
+a pause ends               | promote | {"steps":2} | {"pauseConditions":P,"controllerPause":true,"currentStepIndex":1} | {"pauseConditions":null} |
+a step is skipped          | promote | {"steps":2} | {"currentStepIndex":0} | {"pauseConditions":null,"currentStepIndex":1} |
+never past the last        | promote | {"steps":2} | {"currentStepIndex":2} | {"pauseConditions":null,"currentStepIndex":2} |
+past an inconclusive run   | promote | {"steps":2} | {"pauseConditions":P,"controllerPause":true,"currentStepIndex":0,"canary":{"currentStepAnalysisRunStatus":{"name":"r","status":"Inconclusive"}}} | {"pauseConditions":null,"controllerPause":false,"currentStepIndex":1} |
+blue-green paused by hand  | promote | {"paused":true} | {} | | {"paused":false}
+everything that is left    | full    | {"steps":2} | {"currentPodHash":"a","stableRS":"b"} | {"promoteFull":true} |
+nothing is left            | full    | {"steps":2} | {"currentPodHash":"a","stableRS":"a"} | |
+abort                      | abort   | {"steps":2} | {} | {"abort":true} |
+retry                      | retry   | {"steps":2} | {} | {"abort":false} |
+pause                      | pause   | {"steps":2} | {} | | {"paused":true}
+restart, cut to seconds    | restart | {"steps":2} | {} | | {"restartAt":"2024-01-01T00:00:00Z"}
+"#;
+
     #[test]
     fn a_wish_is_the_patch_everybody_sends() {
-        let steps =
-            json!({ "strategy": { "canary": { "steps": [{ "setWeight": 1 }, { "pause": {} }] } } });
-        let paused = json!([{ "reason": "CanaryPauseStep", "startTime": "2024-01-01T00:00:00Z" }]);
-        let status = |patch| Patch::Status(json!({ "status": patch }));
-        let main = |patch| Patch::Main(json!({ "spec": patch }));
-        let by_hand =
-            json!({ "paused": true, "strategy": { "blueGreen": { "activeService": "a" } } });
-        let cases = [
-            (
-                "a pause ends",
-                Command::Promote,
-                steps.clone(),
-                json!({ "pauseConditions": paused, "controllerPause": true, "currentStepIndex": 1 }),
-                vec![status(json!({ "pauseConditions": null }))],
-            ),
-            (
-                "a step is skipped",
-                Command::Promote,
-                steps.clone(),
-                json!({ "currentStepIndex": 0 }),
-                vec![status(json!({ "pauseConditions": null, "currentStepIndex": 1 }))],
-            ),
-            (
-                "never past the last",
-                Command::Promote,
-                steps.clone(),
-                json!({ "currentStepIndex": 2 }),
-                vec![status(json!({ "pauseConditions": null, "currentStepIndex": 2 }))],
-            ),
-            (
-                "an inconclusive analysis is passed",
-                Command::Promote,
-                steps.clone(),
-                json!({ "pauseConditions": paused, "controllerPause": true, "currentStepIndex": 0,
-                    "canary": { "currentStepAnalysisRunStatus": { "name": "r", "status": "Inconclusive" } } }),
-                vec![status(json!({
-                    "pauseConditions": null, "controllerPause": false, "currentStepIndex": 1 }))],
-            ),
-            (
-                "blue-green paused by hand",
-                Command::Promote,
-                by_hand,
-                json!({}),
-                vec![main(json!({ "paused": false }))],
-            ),
-            (
-                "everything that is left",
-                Command::PromoteFull,
-                steps.clone(),
-                json!({ "currentPodHash": "a", "stableRS": "b" }),
-                vec![status(json!({ "promoteFull": true }))],
-            ),
-            (
-                "nothing is left",
-                Command::PromoteFull,
-                steps.clone(),
-                json!({ "currentPodHash": "a", "stableRS": "a" }),
-                vec![],
-            ),
-            (
-                "abort",
-                Command::Abort,
-                steps.clone(),
-                json!({}),
-                vec![status(json!({ "abort": true }))],
-            ),
-            (
-                "retry",
-                Command::Retry,
-                steps.clone(),
-                json!({}),
-                vec![status(json!({ "abort": false }))],
-            ),
-            (
-                "pause",
-                Command::Pause,
-                steps.clone(),
-                json!({}),
-                vec![main(json!({ "paused": true }))],
-            ),
-            (
-                "restart, cut to seconds",
-                Command::Restart("2024-01-01T00:00:00.7Z".parse().unwrap()),
-                steps,
-                json!({}),
-                vec![main(json!({ "restartAt": "2024-01-01T00:00:00Z" }))],
-            ),
-        ];
-        for (what, command, spec, status, expected) in cases {
-            let (spec, status) = rollout(spec, status);
+        let paused = r#"[{"reason":"CanaryPauseStep","startTime":"2024-01-01T00:00:00Z"}]"#;
+        for row in CASES.trim().lines() {
+            let cells: Vec<String> = row
+                .split('|')
+                .map(|cell| cell.trim().replace(":P", &format!(":{paused}")))
+                .collect();
+            let [what, command, spec, status, of_status, of_spec] = &cells[..] else {
+                panic!("six cells: {row}");
+            };
+            let command = match command.as_str() {
+                "promote" => Command::Promote,
+                "full" => Command::PromoteFull,
+                "abort" => Command::Abort,
+                "retry" => Command::Retry,
+                "pause" => Command::Pause,
+                _ => Command::Restart("2024-01-01T00:00:00.7Z".parse().unwrap()),
+            };
+            let mut spec: Value = serde_json::from_str(spec).unwrap();
+            if spec["steps"] == 2 {
+                let steps = json!([{ "setWeight": 1 }, { "pause": {} }]);
+                spec = json!({ "strategy": { "canary": { "steps": steps } } });
+            }
+            let (spec, status) = rollout(spec, serde_json::from_str(status).unwrap());
+            let json = |text: &String| serde_json::from_str::<Value>(text).ok();
+            let of_status = json(of_status).map(|patch| Patch::Status(json!({ "status": patch })));
+            let of_spec = json(of_spec).map(|patch| Patch::Main(json!({ "spec": patch })));
+            let expected: Vec<Patch> = of_status.into_iter().chain(of_spec).collect();
             assert_eq!(patches(command, &spec, &status), expected, "{what}");
         }
     }

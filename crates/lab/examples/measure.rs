@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use gradus_api::names;
 use gradus_controller::rollouts::RolloutIndex;
 use gradus_controller::shell::{Seen, Shell};
 use gradus_controller::watched::{Key, Watched};
@@ -198,7 +199,7 @@ fn rollout(number: usize, image: &str, status: Value) -> Value {
             "uid": uid(number, 0), "resourceVersion": (number * 3 + 10).to_string(),
             "creationTimestamp": "2023-11-14T22:00:00Z",
             "labels": { "app": "web" },
-            "annotations": { "rollout.argoproj.io/revision": "2" },
+            "annotations": { names::annotation::REVISION: "2" },
         },
         "spec": {
             "replicas": 5, "selector": { "matchLabels": { "app": "web" } },
@@ -220,10 +221,10 @@ fn replica_set(number: usize, image: &str, revision: usize, size: usize) -> Valu
             "creationTimestamp": "2023-11-14T22:00:00Z",
             "labels": { "app": "web", "rollouts-pod-template-hash": hash },
             "annotations": {
-                "rollout.argoproj.io/revision": revision.to_string(),
-                "rollout.argoproj.io/desired-replicas": "5",
+                names::annotation::REVISION: revision.to_string(),
+                names::annotation::DESIRED_REPLICAS: "5",
             },
-            "ownerReferences": [{ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "ownerReferences": [{ "apiVersion": names::API_VERSION, "kind": names::kind::ROLLOUT,
                 "name": format!("web-{number}"), "uid": uid(number, 0), "controller": true }],
         },
         "spec": { "replicas": size, "template": template },

@@ -118,6 +118,7 @@ pub fn project(status: &Value, revisions: &Revisions) -> Value {
             }
             "conditions" => conditions(value),
             "pauseConditions" => reasons(value),
+            "selector" => json!(selector(value.as_str().unwrap_or(""), revisions)),
             _ => plain(value, revisions),
         };
         if !is_empty(&value) {
@@ -138,6 +139,18 @@ fn conditions(list: &Value) -> Value {
 
 fn reasons(list: &Value) -> Value {
     list.as_array().into_iter().flatten().map(|pause| pause["reason"].clone()).collect()
+}
+
+/// A selector as text, with the revision number for the hash in it.
+fn selector(text: &str, revisions: &Revisions) -> String {
+    let requirements = text.split(',').map(|requirement| match requirement.split_once('=') {
+        Some((key, value)) => match revisions.get(value) {
+            Some(revision) => format!("{key}=revision {revision}"),
+            None => requirement.to_owned(),
+        },
+        None => requirement.to_owned(),
+    });
+    requirements.collect::<Vec<_>>().join(",")
 }
 
 /// The value without times and with revision numbers for hashes.
@@ -178,6 +191,7 @@ mod tests {
             "currentStepIndex": 1, "updatedReplicas": 1, "controllerPause": true,
             "abortedAt": "2026-01-01T00:00:00Z", "blueGreen": {}, "canary": {},
             "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:00:00Z"}],
+            "selector": "app=web,rollouts-pod-template-hash=aaa",
             "conditions": [{"type": "Paused", "status": "True", "reason": "RolloutPaused",
                 "message": "x", "lastUpdateTime": "2026-01-01T00:00:00Z"}],
         })
@@ -191,6 +205,7 @@ mod tests {
             "stableRS": "revision 1", "currentStepIndex": 1, "updatedReplicas": 1,
             "controllerPause": true, "pauseConditions": ["CanaryPauseStep"],
             "conditions": {"Paused": "True RolloutPaused"},
+            "selector": "app=web,rollouts-pod-template-hash=revision 1",
         });
         assert_eq!(project(&paused(), &revisions), expected);
     }

@@ -12,33 +12,42 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-/// One row: what happens, at which second, what is written, and what the status then says.
-struct Row {
-    what: &'static str,
-    second: i64,
-    happens: fn(&mut Story),
-    writes: &'static [&'static str],
-    index: Option<i64>,
-    phase: &'static str,
-    message: &'static str,
-}
+/// Second, what happens, what is written, step index, phase, message (`more` for "more replicas need
+/// to be updated"), and what the row shows.
+const CANARY: &str = "
+0      |         | create 1 size 5, revision 1, status | 4 | Progressing | more | full size at once, no steps
+1      | pods    | status         | 4 | Healthy     |                 | the pods are there
+2      |         |                | 4 | Healthy     |                 | settled
+3      | image   | create 2 size 1, revision 2, status | 0 | Progressing | more | one canary pod within the surge
+4      | pods    | resize 1 to 4  | 0 | Progressing | more            | it is available: one stable pod less
+5      | pods    | status         | 1 | Paused      | CanaryPauseStep | step done; the pause begins in the same write
+1000   |         |                | 1 | Paused      | CanaryPauseStep | nothing moves in a pause
+1804   |         |                | 1 | Paused      | CanaryPauseStep | one second before its end
+1805   |         | status         | 2 | Progressing | more            | the pause ends at its instant
+1806   |         | resize 2 to 2  | 2 | Progressing | more            | 60 %: one more, within the surge
+1807   | pods    | resize 1 to 3  | 2 | Progressing | more            | then one less
+1808   | pods    | resize 2 to 3  | 2 | Progressing | more            | and again
+1809   | pods    | resize 1 to 2  | 2 | Progressing | more            | and again, down
+1810   | pods    | status         | 3 | Paused      | CanaryPauseStep | step done, paused for a person
+600000 |         |                | 3 | Paused      | CanaryPauseStep | a week later
+600001 | promote | status         | 4 | Progressing | more            | promoted: the step is done
+600002 |         | resize 2 to 4  | 4 | Progressing | more            | to the end, one by one
+600003 | pods    | resize 1 to 1  | 4 | Progressing | more            | down
+600004 | pods    | resize 2 to 5  | 4 | Progressing | more            | up
+600005 | pods    | resize 1 to 0  | 4 | Progressing | more            | the last old pod goes
+600006 | pods    | status         | 4 | Healthy     |                 | promoted and healthy in one write
+600007 |         |                | 4 | Healthy     |                 | settled";
 
-fn tell(story: &mut Story, rows: &[Row]) {
-    for row in rows {
-        (row.happens)(story);
-        let writes = story.reconcile(at(row.second));
-        assert_eq!(writes, row.writes, "{}", row.what);
-        let status = story.status();
-        assert_eq!(status["currentStepIndex"].as_i64(), row.index, "{}: index", row.what);
-        let says = (status["phase"].as_str().unwrap(), status["message"].as_str().unwrap_or(""));
-        assert_eq!(says, (row.phase, row.message), "{}: phase", row.what);
-    }
-}
-
-fn nothing(_: &mut Story) {}
-
-const PROGRESSING: &str = "Progressing";
-const MORE: &str = "more replicas need to be updated";
+const CANARY_EVENTS: &str = "RolloutAddedToInformer RolloutUpdated NewReplicaSetCreated
+RolloutNotCompleted ScalingReplicaSet RolloutCompleted
+RolloutUpdated NewReplicaSetCreated RolloutNotCompleted ScalingReplicaSet
+ScalingReplicaSet RolloutStepCompleted RolloutPaused
+RolloutStepCompleted RolloutResumed
+ScalingReplicaSet ScalingReplicaSet ScalingReplicaSet ScalingReplicaSet
+RolloutStepCompleted RolloutPaused
+RolloutStepCompleted
+ScalingReplicaSet ScalingReplicaSet ScalingReplicaSet ScalingReplicaSet
+RolloutCompleted";
 
 #[test]
 fn a_canary_waits_for_time_then_for_a_person() {
@@ -49,179 +58,27 @@ fn a_canary_waits_for_time_then_for_a_person() {
             { "setWeight": 60 }, { "pause": {} },
         ]),
     );
-    let row = |what, second, happens, writes, index, phase, message| Row {
-        what,
-        second,
-        happens,
-        writes,
-        index,
-        phase,
-        message,
-    };
-    let pods: fn(&mut Story) = Story::pods_follow;
-    tell(
-        &mut story,
-        &[
-            row(
-                "first deploy: full size at once, no steps",
-                0,
-                nothing,
-                &["create 1 size 5", "revision 1", "status"],
-                Some(4),
-                PROGRESSING,
-                MORE,
-            ),
-            row("the pods are there", 1, pods, &["status"], Some(4), "Healthy", ""),
-            row("settled", 2, nothing, &[], Some(4), "Healthy", ""),
-            row(
-                "a new image: one canary pod within the surge",
-                3,
-                |s| s.set_image("v2"),
-                &["create 2 size 1", "revision 2", "status"],
-                Some(0),
-                PROGRESSING,
-                MORE,
-            ),
-            row(
-                "it is available: one stable pod less",
-                4,
-                pods,
-                &["resize 1 to 4"],
-                Some(0),
-                PROGRESSING,
-                MORE,
-            ),
-            row(
-                "step done, and the pause begins in the same write",
-                5,
-                pods,
-                &["status"],
-                Some(1),
-                "Paused",
-                "CanaryPauseStep",
-            ),
-            row(
-                "nothing moves in a pause",
-                1_000,
-                nothing,
-                &[],
-                Some(1),
-                "Paused",
-                "CanaryPauseStep",
-            ),
-            row(
-                "one second before its end",
-                1_804,
-                nothing,
-                &[],
-                Some(1),
-                "Paused",
-                "CanaryPauseStep",
-            ),
-            row(
-                "the pause ends at its instant",
-                1_805,
-                nothing,
-                &["status"],
-                Some(2),
-                PROGRESSING,
-                MORE,
-            ),
-            row(
-                "60 %: one more, within the surge",
-                1_806,
-                nothing,
-                &["resize 2 to 2"],
-                Some(2),
-                PROGRESSING,
-                MORE,
-            ),
-            row("then one less", 1_807, pods, &["resize 1 to 3"], Some(2), PROGRESSING, MORE),
-            row("and again", 1_808, pods, &["resize 2 to 3"], Some(2), PROGRESSING, MORE),
-            row("and again, down", 1_809, pods, &["resize 1 to 2"], Some(2), PROGRESSING, MORE),
-            row(
-                "step done, paused for a person",
-                1_810,
-                pods,
-                &["status"],
-                Some(3),
-                "Paused",
-                "CanaryPauseStep",
-            ),
-            row("a week later", 600_000, nothing, &[], Some(3), "Paused", "CanaryPauseStep"),
-            row(
-                "promoted: the step is done",
-                600_001,
-                Story::promote,
-                &["status"],
-                Some(4),
-                PROGRESSING,
-                MORE,
-            ),
-            row(
-                "to the end, one by one",
-                600_002,
-                nothing,
-                &["resize 2 to 4"],
-                Some(4),
-                PROGRESSING,
-                MORE,
-            ),
-            row("down", 600_003, pods, &["resize 1 to 1"], Some(4), PROGRESSING, MORE),
-            row("up", 600_004, pods, &["resize 2 to 5"], Some(4), PROGRESSING, MORE),
-            row(
-                "available: the last old pod goes",
-                600_005,
-                pods,
-                &["resize 1 to 0"],
-                Some(4),
-                PROGRESSING,
-                MORE,
-            ),
-            row(
-                "promoted and healthy in one write",
-                600_006,
-                pods,
-                &["status"],
-                Some(4),
-                "Healthy",
-                "",
-            ),
-            row("settled", 600_007, nothing, &[], Some(4), "Healthy", ""),
-        ],
-    );
-    assert_eq!(
-        story.events(),
-        [
-            "RolloutAddedToInformer",
-            "RolloutUpdated",
-            "NewReplicaSetCreated",
-            "RolloutNotCompleted",
-            "ScalingReplicaSet",
-            "RolloutCompleted",
-            "RolloutUpdated",
-            "NewReplicaSetCreated",
-            "RolloutNotCompleted",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "RolloutStepCompleted",
-            "RolloutPaused",
-            "RolloutStepCompleted",
-            "RolloutResumed",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "RolloutStepCompleted",
-            "RolloutPaused",
-            "RolloutStepCompleted",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "ScalingReplicaSet",
-            "RolloutCompleted",
-        ]
-    );
+    for row in CANARY.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [second, happens, writes, index, phase, message, what] = cells[..] else {
+            panic!("seven cells: {row}");
+        };
+        match happens {
+            "pods" => story.pods_follow(),
+            "image" => story.set_image("v2"),
+            "promote" => story.promote(),
+            _ => {}
+        }
+        let written = story.reconcile(at(second.parse().unwrap())).join(", ");
+        assert_eq!(written, writes, "{what}");
+        let message = if message == "more" { "more replicas need to be updated" } else { message };
+        let status = story.status();
+        assert_eq!(status["currentStepIndex"].to_string(), index, "{what}: index");
+        let says = (status["phase"].as_str().unwrap(), status["message"].as_str().unwrap_or(""));
+        assert_eq!(says, (phase, message), "{what}: phase");
+    }
+    let expected: Vec<&str> = CANARY_EVENTS.split_whitespace().collect();
+    assert_eq!(story.events(), expected);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Hashes, vector by vector.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! When do two templates ask for the same pods?
+
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! How quantities are read and printed.
+
 use super::*;
 
 #[test]
