@@ -116,7 +116,9 @@ fn sized(draft: Draft<'_>) -> Draft<'_> {
 }
 
 fn is_aborted(draft: &Draft<'_>) -> bool {
-    draft.status.abort && draft.status.stable_rs != draft.status.current_pod_hash
+    draft.status.abort
+        && !draft.promotes_fully()
+        && draft.status.stable_rs != draft.status.current_pod_hash
 }
 
 /// How many pods the new ReplicaSet should have now.
@@ -129,7 +131,7 @@ fn new_target(draft: &Draft<'_>, roles: Roles) -> i32 {
     let checkpoint = status.blue_green.scale_up_preview_check_point;
     let is_whole = active.is_empty()
         || active == new
-        || status.promote_full
+        || draft.promotes_fully()
         || new == status.current_pod_hash && !is_paused && checkpoint;
     if is_whole { replicas } else { preview }
 }
@@ -187,7 +189,7 @@ pub(super) fn is_saturated(draft: &Draft<'_>, set: &ReplicaSetView) -> bool {
 fn is_fast_tracked(draft: &Draft<'_>, roles: Roles) -> bool {
     let active = active_hash(draft);
     is_fast_rollback(draft, roles)
-        || draft.status.promote_full
+        || draft.promotes_fully()
         || active.is_empty()
         || *active == *draft.sets[roles.new].hash
 }
@@ -273,9 +275,9 @@ fn may_return(draft: &Draft<'_>, new: usize, stable: usize) -> bool {
 /// What the pass means for the update: promoted, or as before.
 fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     let status = &draft.status;
-    let is_fast = status.promote_full
-        || rollback::classify(&draft, roles) == Rollback::WithinWindow
-            && status.stable_rs != status.current_pod_hash;
+    let is_back = rollback::classify(&draft, roles) == Rollback::WithinWindow;
+    let is_updating = status.stable_rs != status.current_pod_hash;
+    let is_fast = draft.promotes_fully() || is_back && is_updating && !status.abort;
     let is_aborted = is_aborted(&draft) && !is_fast;
     if let Some(why) = promotion(&draft, roles, is_aborted) {
         return promote(draft, roles, why);
@@ -284,7 +286,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
         index: None,
         pauses: if is_fast { Pauses::Clear } else { pauses },
         is_aborted,
-        promote_full: status.promote_full,
+        promote_full: draft.promotes_fully(),
         stable: status.stable_rs.clone(),
     };
     let checkpoint = preview_is_done(&draft, roles, pauses);
@@ -311,7 +313,7 @@ fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Option<&'stat
     if *active != *new.hash || !new.is_observed() {
         return None;
     }
-    if draft.status.promote_full {
+    if draft.promotes_fully() {
         return Some("Full promotion requested");
     }
     match rollback::classify(draft, roles) {

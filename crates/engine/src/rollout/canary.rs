@@ -194,7 +194,7 @@ pub(super) fn goal(draft: &Draft<'_>) -> scale::Goal {
 fn weight(draft: &Draft<'_>, max_weight: i32) -> i32 {
     let status = &draft.status;
     let is_stable = status.stable_rs.is_empty() || status.current_pod_hash == status.stable_rs;
-    if status.promote_full || is_stable {
+    if draft.promotes_fully() || is_stable {
         return max_weight;
     }
     if status.abort {
@@ -271,13 +271,13 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     let done = (count > 0).then_some(count);
     let is_promoted = status.stable_rs == status.current_pod_hash;
     let is_aborted = status.abort && !is_promoted;
-    let is_fast = status.promote_full
-        || rollback::classify(&draft, roles) == Rollback::WithinWindow && is_updating(&draft);
+    let is_back = rollback::classify(&draft, roles) == Rollback::WithinWindow;
+    let is_fast = draft.promotes_fully() || is_back && is_updating(&draft) && !is_aborted;
     let kept = Verdict {
         index: if count == 0 { None } else { Some(status.current_step_index.unwrap_or(0)) },
         pauses: if is_fast { Pauses::Clear } else { pauses },
         is_aborted: is_aborted && !is_fast,
-        promote_full: status.promote_full,
+        promote_full: draft.promotes_fully(),
         stable: status.stable_rs.clone(),
     };
     if let Some(why) = step::promotion(&draft, roles, kept.is_aborted) {

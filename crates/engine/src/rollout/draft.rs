@@ -115,6 +115,14 @@ impl<'w> Draft<'w> {
         self.steps().get(index).map(|step| (index, step))
     }
 
+    /// Does a person want the rest skipped? An abort that came after that wish takes it back; a wish
+    /// that came after an abort (its time is already noted) takes the abort back.
+    pub fn promotes_fully(&self) -> bool {
+        let status = &self.status;
+        let is_overruled = status.abort && status.aborted_at.is_none();
+        status.promote_full && !is_overruled
+    }
+
     /// Plans a merge patch of an object, joined with what is already planned for it.
     pub fn patch(mut self, target: ObjectRef, body: Value, version: u64) -> Self {
         let planned = self.changes.iter_mut().find(|change| change.target == target);

@@ -81,7 +81,7 @@ pub(super) fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Op
     if is_aborted || missing_promotion(draft, roles).is_some() {
         return None;
     }
-    if status.promote_full {
+    if draft.promotes_fully() {
         return Some("Full promotion requested".into());
     }
     match rollback::classify(draft, roles) {

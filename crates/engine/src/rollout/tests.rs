@@ -257,3 +257,27 @@ fn new_pods_keep_away_from_stable_ones_and_a_revert_finds_its_replica_set() {
         assert_eq!(story.affinity(1), json!(null), "{kind}: and goes with the next change");
     }
 }
+
+#[test]
+fn of_an_abort_and_a_full_promotion_the_later_one_counts() {
+    let update = || {
+        let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(10));
+        story
+    };
+    let mut story = update();
+    story.patch_status(json!({ "promoteFull": true }));
+    story.reconcile(at(11));
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(12));
+    assert_eq!((story.status()["phase"].as_str(), story.sizes()), (Some("Degraded"), vec![5, 0]));
+
+    let mut story = update();
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(11));
+    story.patch_status(json!({ "promoteFull": true }));
+    story.settle(at(12));
+    assert_eq!((story.status()["phase"].as_str(), story.sizes()), (Some("Healthy"), vec![0, 5]));
+}
