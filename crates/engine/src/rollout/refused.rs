@@ -10,7 +10,9 @@ use super::conditions::{self, Statement};
 use super::draft::Draft;
 use super::{Memo, replica_sets, urgency, why};
 use crate::ask::{Ask, Class, Failure, Reply};
-use crate::decision::{After, Change, Decision, Event, EventKind, Frees, Guard, Urgency, Why};
+use crate::decision::{
+    After, Change, Decision, Event, EventKind, Frees, Guard, Op, Urgency, Why,
+};
 use crate::template::{Side, normalized_digest};
 use crate::uid::Uid;
 
@@ -52,7 +54,9 @@ fn cut(
     change: &Change,
     failure: &Failure,
 ) -> Decision<RolloutStatus, Memo> {
-    let is_create = change.target == replica_sets::create_target(draft.rollout());
+    // A later patch of the same ReplicaSet (a resize) says nothing about its making.
+    let is_create = matches!(change.op, Op::Create(_))
+        && change.target == replica_sets::create_target(draft.rollout());
     let (status, told) = if is_create { create_error(&draft, failure) } else { (None, None) };
     let changes: Vec<Change> = draft.changes[..at].to_vec();
     let is_kept = |event: &Event| match &event.after {
