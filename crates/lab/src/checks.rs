@@ -1,7 +1,8 @@
-//! What must never be wrong with a write of ours? I-1, I-2, I-7 and the user's commands, judged
+//! What must never be wrong with a write of ours? I-1, I-2, I-3, I-7 and the user's commands, judged
 //! write by write from running sums; the ends of runs are judged in `ends.rs`.
 
 mod commands;
+mod services;
 mod sizes;
 mod steps;
 #[cfg(test)]
@@ -49,6 +50,8 @@ pub type Counts = BTreeMap<String, (u32, u32)>;
 pub struct Checker {
     rollout: KindId,
     sizes: Sizes,
+    /// Services that users reach.
+    serving: Vec<String>,
     writes: usize,
     counts: Counts,
     violations: Vec<Violation>,
@@ -60,6 +63,7 @@ impl Checker {
         Checker {
             rollout,
             sizes: Sizes::default(),
+            serving: Vec::new(),
             writes: 0,
             counts: Counts::new(),
             violations: Vec::new(),
@@ -76,8 +80,14 @@ impl Checker {
         }
         let found = match write.after.kind {
             KindId::REPLICA_SET => self.sizes.replica_set(write, is_ours),
+            KindId::SERVICE if is_ours => {
+                let found = services::judge(write, &self.serving, &self.sizes);
+                found.map(|numbers| ("I-3", numbers)).into_iter().collect()
+            }
             kind if kind == self.rollout => {
-                self.sizes.rollout(write);
+                if self.sizes.rollout(write) {
+                    self.serving = services::of(&write.after.spec);
+                }
                 if is_ours { self.rollout_write(write, now) } else { Vec::new() }
             }
             _ => Vec::new(),

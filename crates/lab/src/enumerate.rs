@@ -64,7 +64,7 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
         let outcome = simulate(prepared, &faults);
         let mut violations: Vec<String> =
             outcome.violations.iter().map(ToString::to_string).collect();
-        violations.extend(disobeyed(action, &outcome));
+        violations.extend(disobeyed(action, &outcome, &plain.ending));
         Failed { faults, violations }
     });
     tally(runs)
@@ -75,14 +75,15 @@ fn points(writes: usize) -> impl Iterator<Item = (usize, Fault)> {
 }
 
 /// What is wrong with the end of a run in which somebody interrupted an update.
-fn disobeyed(action: &Action, outcome: &Outcome) -> Option<String> {
+fn disobeyed(action: &Action, outcome: &Outcome, plain: &Ending) -> Option<String> {
     if outcome.interrupted_update != Some(true) {
         return None; // There was nothing to give up or to promote.
     }
     let status = &outcome.ending.status;
     let is_obeyed = match action {
         Action::Abort => status["abort"] == true && status["phase"] == "Degraded",
-        Action::PromoteFull => status["phase"] == "Healthy",
+        // Where the story itself aborts later, that counts.
+        Action::PromoteFull => status["phase"] == "Healthy" || plain.status["abort"] == true,
         _ => true, // A promote that is lost is seen at the write that loses it.
     };
     (!is_obeyed).then(|| format!("{action:?} is not obeyed: the rollout ends with {status}"))

@@ -161,13 +161,27 @@ impl Scenario {
     }
 }
 
-/// Divides the pauses of a canary; each stays at least a second.
+/// Times of a strategy that are waited for, in seconds.
+const DELAYS: [&str; 3] =
+    ["scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"];
+
+/// Divides the pauses and delays of a strategy; each stays at least a second.
 fn hasten(object: &mut Value, divisor: i32) {
     let steps = object.pointer_mut("/spec/strategy/canary/steps").and_then(Value::as_array_mut);
     for duration in steps.into_iter().flatten().filter_map(|s| s.pointer_mut("/pause/duration")) {
         let text: Option<DurationText> = serde_json::from_value(duration.clone()).ok();
         if let Some(seconds) = text.and_then(|text| text.seconds()) {
             *duration = json!((seconds / divisor).max(1));
+        }
+    }
+    for strategy in ["canary", "blueGreen"] {
+        for delay in DELAYS {
+            let place = object.pointer_mut(&format!("/spec/strategy/{strategy}/{delay}"));
+            if let Some((seconds, place)) = place.and_then(|place| Some((place.as_i64()?, place)))
+                && seconds > 0
+            {
+                *place = json!((seconds / i64::from(divisor)).max(1));
+            }
         }
     }
 }

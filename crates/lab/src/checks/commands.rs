@@ -13,10 +13,14 @@ pub(super) fn judge(before: &Object, after: &Object) -> Option<String> {
     if !is_same_update || is_promoted {
         return None;
     }
-    if old["abort"] == true && new["abort"] != true && old["promoteFull"] != true {
+    // Beside an abort that was not answered yet, nobody can tell which wish came first: the abort
+    // wins. One that was answered is older than the wish to promote.
+    let is_fresh_abort = old["abort"] == true && old["abortedAt"].is_null();
+    let is_overruled = old["promoteFull"] == true && !is_fresh_abort;
+    if old["abort"] == true && new["abort"] != true && !is_overruled {
         return Some("an abort is taken back although the update is not over".to_owned());
     }
-    if old["promoteFull"] == true && new["promoteFull"] != true {
+    if old["promoteFull"] == true && new["promoteFull"] != true && !is_fresh_abort {
         return Some("a full promote is taken back although the update is not over".to_owned());
     }
     let was_ended = old["controllerPause"] == true && !is_paused(old) && old["abort"] != true;

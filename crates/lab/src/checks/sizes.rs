@@ -1,4 +1,4 @@
-//! I-1 and I-2: does a resize leave enough available pods, and not too many in all?
+//! I-1 and I-2: does a resize leave enough available pods, and not too many?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ pub(super) struct Sizes {
     decided_limits: Option<Limits>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Set {
+    hash: Arc<str>,
     size: i64,
     available: i64,
     shown: i64,
@@ -30,30 +31,58 @@ struct Set {
 impl Set {
     /// Pods available by the server or, as it was decided, by what the controller could know: a pod
     /// that fails between decision and write is not the write's fault.
-    fn available_of(self, size: i64) -> i64 {
+    fn available_of(&self, size: i64) -> i64 {
         self.available.max(self.decided).min(size)
     }
 }
 
-/// The fewest available pods and the most pods that a canary without traffic routing may have.
+/// Within which limits a rollout's ReplicaSets may be resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
-    pub(crate) floor: i64,
-    pub(crate) ceiling: i64,
+pub(super) enum Limits {
+    /// A canary without traffic routing: fewest available pods, and most pods, of all together.
+    Canary {
+        /// replicas − maxUnavailable.
+        floor: i64,
+        /// replicas + maxSurge.
+        ceiling: i64,
+    },
+    /// Blue-green: most pods of each.
+    BlueGreen {
+        /// replicas.
+        each: i64,
+    },
 }
 
 impl Limits {
     /// The limits of a Rollout's spec; `None` where other invariants rule.
-    pub(crate) fn of(spec: &Value) -> Option<Self> {
-        let canary = spec["strategy"].get("canary")?;
+    pub(super) fn of(spec: &Value) -> Option<Self> {
+        let replicas = spec["replicas"].as_i64().unwrap_or(1);
+        let strategy = &spec["strategy"];
+        if strategy["blueGreen"].is_object() {
+            return Some(Limits::BlueGreen { each: replicas });
+        }
+        let canary = strategy.get("canary")?;
         if canary.get("trafficRouting").is_some_and(|routing| !routing.is_null()) {
             return None;
         }
-        let replicas = spec["replicas"].as_i64().unwrap_or(1);
         let surge = resolve(canary.get("maxSurge"), replicas, 99);
         let unavailable = resolve(canary.get("maxUnavailable"), replicas, 0);
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-        Some(Limits { floor: replicas - unavailable.min(replicas), ceiling: replicas + surge })
+        let floor = replicas - unavailable.min(replicas);
+        Some(Limits::Canary { floor, ceiling: replicas + surge })
+    }
+
+    /// The wider of both: a user may change the spec between decision and write.
+    fn or(self, other: Limits) -> Limits {
+        match (self, other) {
+            (Limits::Canary { floor, ceiling }, Limits::Canary { floor: low, ceiling: high }) => {
+                Limits::Canary { floor: floor.min(low), ceiling: ceiling.max(high) }
+            }
+            (Limits::BlueGreen { each }, Limits::BlueGreen { each: high }) => {
+                Limits::BlueGreen { each: each.max(high) }
+            }
+            _ => other,
+        }
     }
 }
 
@@ -84,7 +113,13 @@ impl Sizes {
             return Vec::new();
         }
         let uid = Arc::clone(&write.after.meta.uid);
-        let before = self.sets.get(&uid).copied().unwrap_or_default();
+        let before = self.sets.get(&uid).cloned().unwrap_or_else(|| Set {
+            hash: hash_of(&write.after.meta.labels).into(),
+            size: 0,
+            available: 0,
+            shown: 0,
+            decided: 0,
+        });
         let size = match write.change {
             Change::Deleted => 0,
             _ => write.after.spec["replicas"].as_i64().unwrap_or(1),
@@ -103,13 +138,14 @@ impl Sizes {
         found
     }
 
-    /// Takes in a write of the Rollout.
-    pub(super) fn rollout(&mut self, write: &Write) {
-        let is_same =
-            write.before.as_ref().is_some_and(|one| Arc::ptr_eq(&one.spec, &write.after.spec));
-        if !is_same {
-            self.limits = Limits::of(&write.after.spec);
+    /// Takes in a write of the Rollout; true if its spec is another.
+    pub(super) fn rollout(&mut self, write: &Write) -> bool {
+        let before = write.before.as_ref();
+        if before.is_some_and(|before| Arc::ptr_eq(&before.spec, &write.after.spec)) {
+            return false;
         }
+        self.limits = Limits::of(&write.after.spec);
+        true
     }
 
     pub(super) fn shown(&mut self, object: &Object) {
@@ -133,35 +169,60 @@ impl Sizes {
 
     fn judge(&self, uid: &Arc<str>, size: i64, next: i64) -> Vec<(&'static str, String)> {
         let Some(limits) = self.limits else { return Vec::new() };
-        // A user may change the spec between decision and write.
-        let decided = self.decided_limits.unwrap_or(limits);
-        let floor = limits.floor.min(decided.floor);
-        let ceiling = limits.ceiling.max(decided.ceiling);
-        let resized = |id: &Arc<str>, set: &Set| if id == uid { next } else { set.size };
-        let old = |set: &Set| set.available_of(set.size);
-        let available: i64 = self.sets.values().map(old).sum();
-        let left: i64 = self
-            .sets
-            .iter()
-            .map(|(id, set)| set.available_of(set.size.min(resized(id, set))))
-            .sum();
-        let others: i64 =
-            self.sets.iter().filter(|(id, _)| *id != uid).map(|(_, set)| set.size).sum();
-        let mut found = Vec::new();
-        if left < available.min(floor) {
-            found.push((
-                "I-1",
-                format!("{size} → {next} leaves {left} available of {available}, floor {floor}"),
-            ));
+        match limits.or(self.decided_limits.unwrap_or(limits)) {
+            Limits::BlueGreen { each } => {
+                let is_over = size.max(each) < next;
+                let found =
+                    is_over.then(|| ("I-2", format!("{size} → {next}, each at most {each}")));
+                found.into_iter().collect()
+            }
+            Limits::Canary { floor, ceiling } => {
+                let below = self.below(floor, uid, size, next);
+                below.into_iter().chain(self.above(ceiling, uid, size, next)).collect()
+            }
         }
-        if others + next > (others + size).max(ceiling) {
-            found.push((
-                "I-2",
-                format!("{size} → {next} makes {} pods, ceiling {ceiling}", others + next),
-            ));
-        }
-        found
     }
+
+    fn below(
+        &self,
+        floor: i64,
+        uid: &Arc<str>,
+        size: i64,
+        next: i64,
+    ) -> Option<(&'static str, String)> {
+        let resized =
+            |id: &Arc<str>, set: &Set| if id == uid { set.size.min(next) } else { set.size };
+        let available: i64 = self.sets.values().map(|set| set.available_of(set.size)).sum();
+        let left: i64 = self.sets.iter().map(|(id, set)| set.available_of(resized(id, set))).sum();
+        let text =
+            || format!("{size} → {next} leaves {left} available of {available}, floor {floor}");
+        (left < available.min(floor)).then(|| ("I-1", text()))
+    }
+
+    fn above(
+        &self,
+        ceiling: i64,
+        uid: &Arc<str>,
+        size: i64,
+        next: i64,
+    ) -> Option<(&'static str, String)> {
+        let others = self.sets.iter().filter(|(id, _)| *id != uid);
+        let others: i64 = others.map(|(_, set)| set.size).sum();
+        let text = || format!("{size} → {next} makes {} pods, ceiling {ceiling}", others + next);
+        (others + next > (others + size).max(ceiling)).then(|| ("I-2", text()))
+    }
+
+    /// Available pods of the ReplicaSet with this hash, and of all.
+    pub(super) fn available(&self, hash: &str) -> (i64, i64) {
+        let of = |set: &Set| set.available_of(set.size);
+        let named = self.sets.values().filter(|set| &*set.hash == hash).map(of).sum();
+        (named, self.sets.values().map(of).sum())
+    }
+}
+
+/// The pod template hash among labels or selectors, empty if there is none.
+pub(super) fn hash_of(labels: &BTreeMap<String, String>) -> &str {
+    labels.get(names::label::POD_TEMPLATE_HASH).map_or("", String::as_str)
 }
 
 fn available_in(set: &Object) -> i64 {

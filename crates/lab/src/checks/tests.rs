@@ -112,14 +112,50 @@ fn a_pod_that_fails_after_the_decision_is_not_our_fault() {
 fn limits_are_numbers_or_percentages() {
     let of = |surge: Value, unavailable: Value| {
         let canary = json!({"maxSurge": surge, "maxUnavailable": unavailable});
-        let limits = Limits::of(&json!({"replicas": 10, "strategy": {"canary": canary}})).unwrap();
-        (limits.floor, limits.ceiling)
+        match Limits::of(&json!({"replicas": 10, "strategy": {"canary": canary}})) {
+            Some(Limits::Canary { floor, ceiling }) => (floor, ceiling),
+            other => panic!("{other:?}"),
+        }
     };
     assert_eq!(of(json!(1), json!(0)), (10, 11));
     assert_eq!(of(json!("25%"), json!("25%")), (8, 13), "surge rounds up, unavailable down");
     assert_eq!(of(Value::Null, Value::Null), (8, 13), "25 % is the default");
     assert_eq!(of(json!(0), json!(0)), (9, 10), "one of them must be possible");
-    assert_eq!(Limits::of(&json!({"strategy": {"blueGreen": {}}})), None);
+    let blue_green = Limits::of(&json!({"replicas": 10, "strategy": {"blueGreen": {}}}));
+    assert_eq!(blue_green, Some(Limits::BlueGreen { each: 10 }));
+    let routed = json!({"strategy": {"canary": {"trafficRouting": {}}}});
+    assert_eq!(Limits::of(&routed), None, "other invariants rule there");
+}
+
+#[test]
+fn a_service_that_comes_to_select_nothing_is_named() {
+    let service = |name: &str, hash: &str| {
+        let selector = json!({"selector": {"rollouts-pod-template-hash": hash}});
+        object(KindId::SERVICE, name, selector, Value::Null)
+    };
+    let sized = |hash: &str, available: i64| {
+        let mut set = Object::clone(&set(hash, 2, available));
+        let label = ("rollouts-pod-template-hash".to_owned(), hash.to_owned());
+        Arc::make_mut(&mut set.meta).labels.extend([label]);
+        Arc::new(set)
+    };
+    let cases = [
+        // what, available old and new, Service, expected
+        ("to pods that are there", (2, 2), "active", vec![]),
+        ("to one that is there", (2, 1), "active", vec![]),
+        ("to none while others are there", (2, 0), "active", vec!["I-3"]),
+        ("to none where there is none at all", (0, 0), "active", vec![]),
+        ("a preview may be empty", (2, 0), "preview", vec![]),
+    ];
+    for (what, (old, new), name, expected) in cases {
+        let mut checker = Checker::new(ROLLOUT);
+        let spec = json!({"strategy": {"blueGreen": {"activeService": "active"}}});
+        for one in [object(ROLLOUT, "web", spec, Value::Null), sized("a", old), sized("b", new)] {
+            checker.judge(&write("somebody", None, &one), at(0));
+        }
+        let (before, after) = (service(name, "a"), service(name, "b"));
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
 }
 
 #[test]
