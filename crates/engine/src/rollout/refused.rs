@@ -10,9 +10,7 @@ use super::conditions::{self, Statement};
 use super::draft::Draft;
 use super::{Memo, replica_sets, urgency, why};
 use crate::ask::{Ask, Class, Failure, Reply};
-use crate::decision::{
-    After, Change, Decision, Event, EventKind, Frees, Guard, Op, Urgency, Why,
-};
+use crate::decision::{After, Change, Decision, Event, EventKind, Frees, Guard, Op, Urgency, Why};
 use crate::template::{Side, normalized_digest};
 use crate::uid::Uid;
 
