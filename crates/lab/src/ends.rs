@@ -1,5 +1,8 @@
 //! How did a run end, and may it end so? I-12 and I-13 on the end itself, I-14 by comparing two.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

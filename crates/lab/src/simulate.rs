@@ -5,6 +5,8 @@
 //! one of them takes one step. Time moves only when nobody can.
 
 mod story;
+#[cfg(test)]
+mod tests;
 mod watches;
 
 use std::cell::RefCell;
