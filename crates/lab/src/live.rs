@@ -191,13 +191,14 @@ impl Lab {
             self.until(|sight| when.holds(sight)).await?;
         }
         if let Some(expected) = &step.expect {
-            self.seen(expected).await?;
+            self.seen(expected, PATIENCE).await?;
         }
         step.r#do.as_ref().map_or(Ok(()), |action| self.act(action))
     }
 
+    /// Waits for the end: delays of a strategy may be long.
     async fn end(&self, end: &End) -> Result<(), String> {
-        self.seen(&end.expect).await?;
+        self.seen(&end.expect, LONGEST).await?;
         let sets = self.ending().sets;
         let sizes = sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
         if end.sizes == sizes {
@@ -207,8 +208,8 @@ impl Lab {
     }
 
     /// Waits until the projected status is this.
-    async fn seen(&self, expected: &Value) -> Result<(), String> {
-        let deadline = self.clock.now() + PATIENCE;
+    async fn seen(&self, expected: &Value, patience: SignedDuration) -> Result<(), String> {
+        let deadline = self.clock.now() + patience;
         while self.projection() != *expected {
             if deadline < self.clock.now() {
                 return Err(differences(&self.projection(), expected));
