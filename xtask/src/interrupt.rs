@@ -10,8 +10,10 @@ use tokio::{
 
 use crate::Failure;
 
+/// Why a task was not run to its end.
 #[derive(Debug, Error)]
-enum Ended {
+pub enum Ended {
+    /// Nobody wants the rest of it either.
     #[error("interrupted; everything it had started is stopped")]
     Interrupted,
     #[error("no signal handler: {0}")]

@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    Failure, conformance, real, repository, servers::ServersError, summary::Summary, tidy,
+    Failure, conformance, interrupt::Ended, real, repository, servers::ServersError,
+    summary::Summary, tidy,
 };
 
 /// One line of the report.
@@ -25,12 +26,12 @@ const STAGES: [Stage; 6] = [
     Stage { name: "real control plane", run: real::check },
 ];
 
-/// Runs every stage, also after one has failed.
+/// Runs every stage, also after one has failed; Ctrl-C ends them all.
 pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
     let mut total = Summary::default();
     for Stage { name, run } in &STAGES {
         let began = Instant::now();
-        let (summary, note) = settle(run());
+        let (summary, note) = settle(run())?;
         println!("{name:<20}{:>6} s  {summary}{note}", began.elapsed().as_secs());
         total += summary;
     }
@@ -38,15 +39,15 @@ pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
 }
 
 /// A stage that could not be run has failed, unless only Go is missing.
-fn settle(outcome: Result<Summary, Failure>) -> (Summary, String) {
-    match outcome {
-        Ok(summary) => (summary, String::new()),
-        Err(error) => {
-            let go_is_absent = matches!(error.downcast_ref(), Some(ServersError::GoIsAbsent));
-            let summary = if go_is_absent { Summary::skipped() } else { Summary::of(false) };
-            (summary, format!(": {error}"))
-        }
-    }
+fn settle(outcome: Result<Summary, Failure>) -> Result<(Summary, String), Failure> {
+    let error = match outcome {
+        Ok(summary) => return Ok((summary, String::new())),
+        Err(error) if error.is::<Ended>() => return Err(error),
+        Err(error) => error,
+    };
+    let go_is_absent = matches!(error.downcast_ref(), Some(ServersError::GoIsAbsent));
+    let summary = if go_is_absent { Summary::skipped() } else { Summary::of(false) };
+    Ok((summary, format!(": {error}")))
 }
 
 fn clippy() -> Result<Summary, Failure> {
@@ -118,14 +119,19 @@ test result: FAILED. 20 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out;
 
     #[test]
     fn without_go_a_stage_is_skipped_and_says_why() {
-        let (summary, note) = settle(Err(ServersError::GoIsAbsent.into()));
+        let (summary, note) = settle(Err(ServersError::GoIsAbsent.into())).unwrap();
         assert_eq!(summary, Summary::skipped());
         assert!(note.contains("Go is not installed"), "{note}");
     }
 
     #[test]
     fn any_other_error_is_a_failure() {
-        let (summary, note) = settle(Err("broken".into()));
+        let (summary, note) = settle(Err("broken".into())).unwrap();
         assert_eq!((summary, note.as_str()), (Summary::of(false), ": broken"));
+    }
+
+    #[test]
+    fn an_interrupted_stage_ends_the_run() {
+        assert!(settle(Err(Ended::Interrupted.into())).is_err());
     }
 }

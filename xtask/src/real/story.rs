@@ -26,7 +26,7 @@ use crate::{
 const STEP_WITHIN: Duration = Duration::from_secs(120);
 
 /// Counts may be written a second late; what is not seen this long after its condition held is not
-/// coming.
+/// coming. A step without a condition, the end among them, has all the time of a step.
 const SEEN_WITHIN: Duration = Duration::from_secs(15);
 
 /// Why a story did not go as it is told.
@@ -115,7 +115,7 @@ impl Story {
         let last = Step { expect: Some(end.expect.clone()), ..Step::default() };
         sightings.reach(step, &last, Telling::Strict).await?;
         let (client, namespace) = (&sightings.client, sightings.namespace.as_str());
-        let deadline = Instant::now() + SEEN_WITHIN;
+        let deadline = Instant::now() + STEP_WITHIN;
         loop {
             let sizes = sets::sizes(&sets::list(client, namespace).await?);
             if sizes == end.sizes {
@@ -164,6 +164,7 @@ impl Sightings {
         telling: Telling,
     ) -> Result<Value, Failure> {
         let began = Instant::now();
+        let patience = if step.when.is_some() { SEEN_WITHIN } else { STEP_WITHIN };
         let mut held_since = None;
         loop {
             if self.holds(step) {
@@ -176,7 +177,7 @@ impl Sightings {
                 if seen == expected {
                     return Ok(self.rollout.clone());
                 }
-                if since.elapsed() > SEEN_WITHIN {
+                if since.elapsed() > patience {
                     return Err(Untold::NotSeen { step: number, expected, seen }.into());
                 }
             } else {
