@@ -299,15 +299,15 @@ impl<W: Watched> Shell<W> {
         let state = self.keys.entry(key.clone()).or_default();
         state.watch_guard(decision.why.first(), now);
         state.forget_failed(&decision, now);
-        let patch = status_patch::<W>(world, &decision, &state.pruned);
-        let waits = patch.is_some() && decision.urgency == Urgency::Within1s;
+        let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
+        let waits = differs && decision.urgency == Urgency::Within1s;
         let since = *state.deferred.get_or_insert(now);
         let (patch, wake_at) = if waits && now < since + DEFERRED_LIMIT {
             let due = since + DEFERRED_LIMIT;
             (None, Some(decision.wake_at.map_or(due, |wake| wake.min(due))))
         } else {
             state.deferred = None;
-            (patch, decision.wake_at)
+            (status_patch::<W>(world, &decision, &state.pruned), decision.wake_at)
         };
         let is_deferred = state.deferred.is_some();
         if decision.changes.is_empty() && patch.is_none() {

@@ -68,17 +68,23 @@ pub(super) fn follow_pause(
     is_paused: bool,
     now: Timestamp,
 ) -> Option<Vec<Condition>> {
-    let mut conditions = status.conditions.clone();
     let is_aborted = is_progressing(status, reason::ROLLOUT_ABORTED);
     let is_completed = is_true(status, condition::COMPLETED);
     let says_paused = is_progressing(status, reason::ROLLOUT_PAUSED);
+    let turns = is_paused != says_paused && !is_aborted && !is_completed;
+    let retries = is_aborted && !status.abort;
+    let notes_pause = is_paused != is_true(status, condition::PAUSED) && !is_aborted;
+    if !turns && !retries && !notes_pause {
+        return None;
+    }
+    let mut conditions = status.conditions.clone();
     let progressing = |reason, message| Statement {
         r#type: condition::PROGRESSING,
         status: condition_status::UNKNOWN,
         reason,
         message,
     };
-    if is_paused != says_paused && !is_aborted && !is_completed {
+    if turns {
         let statement = if is_paused {
             progressing(reason::ROLLOUT_PAUSED, "Rollout is paused")
         } else {
@@ -86,11 +92,11 @@ pub(super) fn follow_pause(
         };
         set(&mut conditions, now, statement);
     }
-    if is_aborted && !status.abort {
+    if retries {
         let statement = progressing(reason::ROLLOUT_RETRY, "Retrying Rollout after abort");
         set(&mut conditions, now, statement);
     }
-    if is_paused != is_true(status, condition::PAUSED) && !is_aborted {
+    if notes_pause {
         let statement = Statement {
             r#type: condition::PAUSED,
             status: truth(is_paused),

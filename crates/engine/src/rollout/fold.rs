@@ -5,10 +5,9 @@
 //! did or has altered a gate: no change rests on a gate that is not stored. The one exception is a
 //! creation: create, revision, reset and the first size are one decision.
 
-use gradus_api::rollout::RolloutStatus;
-
 use super::draft::{Creation, Draft};
 use super::pass::pass;
+use super::urgency::has_same_gates;
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
@@ -41,18 +40,4 @@ fn is_closed(draft: &Draft<'_>) -> bool {
             !draft.changes.is_empty() || !has_same_gates(stored, &draft.status)
         }
     }
-}
-
-/// Gate fields decide what may be done next, so they are stored before it is done.
-fn has_same_gates(stored: &RolloutStatus, next: &RolloutStatus) -> bool {
-    stored.current_step_index == next.current_step_index
-        && stored.pause_conditions == next.pause_conditions
-        && stored.controller_pause == next.controller_pause
-        && stored.abort == next.abort
-        && stored.aborted_at == next.aborted_at
-        && stored.promote_full == next.promote_full
-        && stored.stable_rs == next.stable_rs
-        && stored.blue_green.scale_up_preview_check_point
-            == next.blue_green.scale_up_preview_check_point
-        && stored.canary.step_plugin_statuses == next.canary.step_plugin_statuses
 }

@@ -14,8 +14,8 @@ use crate::world::Deadline;
 /// The best counts of the current attempt, so that flapping pods are not taken for progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peak {
-    /// Which attempt: the revision, and whether it goes forward.
-    attempt: String,
+    /// Which attempt: a digest of revision, steps and direction.
+    attempt: u64,
     updated: i32,
     ready: i32,
     available: i32,
@@ -50,9 +50,12 @@ impl Peak {
     }
 }
 
-fn attempt(status: &RolloutStatus) -> String {
-    let direction = if status.abort { "back from" } else { "to" };
-    format!("{direction} {} {}", status.current_pod_hash, status.current_step_hash)
+fn attempt(status: &RolloutStatus) -> u64 {
+    let hashes =
+        status.current_pod_hash.bytes().chain([0xff]).chain(status.current_step_hash.bytes());
+    hashes.chain([u8::from(status.abort)]).fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// How the rollout stands, as far as the Progressing condition is concerned.
