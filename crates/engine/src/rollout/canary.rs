@@ -132,7 +132,7 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         return sized(draft);
     }
     let draft = drain_others(draft, roles);
-    // The create stands first, so it must not count on room that older ReplicaSets have yet to make.
+    // A new ReplicaSet waits for the room that older ones have yet to make.
     if sizes(&draft) != before { sized(draft) } else { draft }
 }
 

@@ -163,10 +163,7 @@ impl<'w> Draft<'w> {
         }
         let target = self.rollout().replica_set(&set.name);
         let after = After::Change(self.id_of_write(&target));
-        let mut draft = self.patch(target.clone(), body, set.version);
-        if size < set.size {
-            draft = draft.before_create(&target);
-        }
+        let mut draft = self.patch(target, body, set.version);
         let view = Arc::make_mut(&mut draft.sets[at]);
         view.desired_replicas = Some(replicas);
         if set.size == size {
@@ -181,18 +178,6 @@ impl<'w> Draft<'w> {
             set.name, set.size
         );
         draft.event(EventKind::Normal, names::event::SCALING_REPLICA_SET, message, after)
-    }
-
-    /// Puts what shrinks before a planned create, which may count on the room it makes.
-    fn before_create(mut self, target: &ObjectRef) -> Self {
-        let create = self.changes.iter().position(|change| matches!(change.op, Op::Create(_)));
-        let shrink = self.changes.iter().position(|change| change.target == *target);
-        if let (Some(create), Some(shrink)) = (create, shrink)
-            && create < shrink
-        {
-            self.changes[create..=shrink].rotate_right(1);
-        }
-        self
     }
 
     /// Adds an Event about the Rollout.
