@@ -1,6 +1,8 @@
 //! What does a person do, and which writes is that? The same writes as the `kubectl` plugin makes.
 
+use gradus_api::decode::decode;
 use gradus_api::names;
+use gradus_engine::command::{Command, Patch, patches};
 use gradus_simkube::behave::Behaviours;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -76,23 +78,20 @@ impl Action {
             deed,
         };
         let spec = |spec: Value| on_rollout(Deed::Merge(json!({ "spec": spec })));
-        let status = |status: Value| on_rollout(Deed::MergeStatus(json!({ "status": status })));
+        let commanded = |command: Command| -> Vec<PersonalWrite> {
+            let (spec, status) = (decode(sight.spec).0, decode(sight.status).0);
+            let deeds = patches(command, &spec, &status).into_iter().map(|patch| match patch {
+                Patch::Main(body) => Deed::Merge(body),
+                Patch::Status(body) => Deed::MergeStatus(body),
+            });
+            deeds.map(on_rollout).collect()
+        };
         match self {
-            Action::Promote => {
-                let unpaused =
-                    (sight.spec["paused"] == true).then(|| spec(json!({"paused": false})));
-                promoted(sight).map(status).into_iter().chain(unpaused).collect()
-            }
-            Action::PromoteFull => {
-                let is_updating = sight.status["currentPodHash"] != sight.status["stableRS"];
-                let promoted = is_updating.then(|| status(json!({"promoteFull": true})));
-                let unpaused =
-                    (sight.spec["paused"] == true).then(|| spec(json!({"paused": false})));
-                promoted.into_iter().chain(unpaused).collect()
-            }
-            Action::Abort => vec![status(json!({"abort": true}))],
-            Action::Retry => vec![status(json!({"abort": false}))],
-            Action::Pause => vec![spec(json!({"paused": true}))],
+            Action::Promote => commanded(Command::Promote),
+            Action::PromoteFull => commanded(Command::PromoteFull),
+            Action::Abort => commanded(Command::Abort),
+            Action::Retry => commanded(Command::Retry),
+            Action::Pause => commanded(Command::Pause),
             Action::Resume => vec![spec(json!({"paused": false}))],
             Action::SetImage(image) => vec![spec(with_image(sight.spec, image))],
             Action::Scale(replicas) => vec![spec(json!({ "replicas": replicas }))],
@@ -102,21 +101,6 @@ impl Action {
             Action::Behave(_) | Action::RestartController => Vec::new(),
         }
     }
-}
-
-/// The status a promote writes, if any.
-fn promoted(sight: &Sight<'_>) -> Option<Value> {
-    let is_paused = sight.status["pauseConditions"].as_array().is_some_and(|list| !list.is_empty());
-    if is_paused {
-        return Some(json!({"pauseConditions": null}));
-    }
-    let count = sight.steps().len();
-    if count == 0 {
-        return None;
-    }
-    let index = sight.status["currentStepIndex"].as_u64().unwrap_or(0);
-    let next = if index < count as u64 { index + 1 } else { index };
-    Some(json!({"pauseConditions": null, "currentStepIndex": next}))
 }
 
 fn with_image(spec: &Value, image: &str) -> Value {
@@ -140,33 +124,6 @@ fn named(object: &Value, deed: Deed) -> PersonalWrite {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_promote_ends_the_pause_or_skips_the_step() {
-        let steps = json!([{"setWeight": 20}, {"pause": {}}]);
-        let paused = json!([{"reason": "CanaryPauseStep"}]);
-        let clear = json!({"pauseConditions": null});
-        let cases = [
-            ("paused", json!({"pauseConditions": paused, "currentStepIndex": 1}), Some(clear)),
-            (
-                "not paused",
-                json!({"currentStepIndex": 0}),
-                Some(json!({"pauseConditions": null, "currentStepIndex": 1})),
-            ),
-            (
-                "past the end",
-                json!({"currentStepIndex": 2}),
-                Some(json!({"pauseConditions": null, "currentStepIndex": 2})),
-            ),
-        ];
-        for (what, status, expected) in cases {
-            let spec = json!({"strategy": {"canary": {"steps": steps}}});
-            let sight = Sight { generation: 1, revision: None, spec: &spec, status: &status };
-            assert_eq!(promoted(&sight), expected, "{what}");
-        }
-        let sight = Sight { generation: 1, revision: None, spec: &json!({}), status: &json!({}) };
-        assert_eq!(promoted(&sight), None, "nothing to skip without steps");
-    }
 
     #[test]
     fn a_promote_of_a_paused_spec_clears_that_too() {
