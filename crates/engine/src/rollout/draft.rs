@@ -153,11 +153,12 @@ impl<'w> Draft<'w> {
         if set.size == size && set.desired_replicas == Some(replicas) {
             return self;
         }
-        let mut notes = json!({ names::annotation::DESIRED_REPLICAS: replicas.to_string() });
+        let mut body = json!({ "metadata": { "annotations": {
+            names::annotation::DESIRED_REPLICAS: replicas.to_string(),
+        } } });
         if size == 0 && set.deadline != crate::world::Deadline::None {
-            notes[names::annotation::SCALE_DOWN_DEADLINE] = Value::Null;
+            body["metadata"]["annotations"][names::annotation::SCALE_DOWN_DEADLINE] = Value::Null;
         }
-        let mut body = json!({ "metadata": { "annotations": notes } });
         if set.size != size {
             body["spec"] = json!({ "replicas": size });
         }
