@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use gradus_engine::StatusPlace;
-use gradus_engine::ask::Ask;
-use gradus_engine::decision::{
-    After, Change, ChangeId, Event, Expect, ObjectRef, OnRefusal, Op, Why,
-};
+use gradus_engine::decision::{After, Change, ChangeId, Event, Expect, ObjectRef, OnRefusal, Op};
 use gradus_engine::{Engine, Head};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -28,14 +25,10 @@ pub struct Job<E: Engine> {
     pub status: Option<StatusWrite>,
     /// Events, in order.
     pub events: Vec<Event>,
-    /// What is asked.
-    pub asks: Vec<Ask>,
     /// What the engine recalls once the status is stored.
     pub memo: Option<E::Memo>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
-    /// What holds it.
-    pub why: Vec<Why>,
     /// When it was decided.
     pub decided_at: Timestamp,
 }

@@ -323,17 +323,15 @@ impl<W: Watched> Shell<W> {
         *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;
         let status = patch.map(|patch| StatusWrite { patch, place: W::STATUS });
         let memo = (!is_deferred).then_some(decision.memo);
-        let Decision { changes, events, asks, why, .. } = decision;
+        let Decision { changes, events, .. } = decision;
         Some(Work::Act(Box::new(Job {
             key: key.clone(),
             head,
             changes,
             status,
             events,
-            asks,
             memo,
             wake_at,
-            why,
             decided_at: now,
         })))
     }

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ask::{Class, Recall};
+use crate::ask::Class;
 use crate::decision::{Decision, Kind, ObjectRef};
 use crate::uid::Uid;
 
@@ -49,9 +49,6 @@ pub trait Engine: 'static {
 
     /// A number that is the same for Worlds that decide the same while no time matters.
     fn fingerprint(world: &Self::World) -> u64;
-
-    /// What was failed and recalled, as the World has it.
-    fn recall(world: &Self::World) -> &Recall<Self::Memo>;
 
     /// A fixed delay before a failure of this class is tried again; `None` for the back-off.
     fn retry_after(_class: Class) -> Option<SignedDuration> {

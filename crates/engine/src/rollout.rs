@@ -29,7 +29,6 @@ use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Recall;
 use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
 use crate::world::{Known, World};
 use crate::{Engine, Head, StatusPlace, kinds};
@@ -84,10 +83,6 @@ impl Engine for Rollouts {
             .chain(answered)
             .chain(failed)
             .fold(0xcbf2_9ce4_8422_2325, mix)
-    }
-
-    fn recall(world: &World) -> &Recall<Memo> {
-        &world.recall
     }
 }
 

@@ -8,7 +8,7 @@ use gradus_engine::frame::Frame;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Purpose, Read, Shell};
+use super::{Alarm, Purpose, Read, Shell};
 use crate::cluster::WriteError;
 use crate::watched::{Key, Watched};
 
@@ -78,7 +78,14 @@ impl<W: Watched> Shell<W> {
                 self.queue.finish(key);
                 self.queue.add(key.clone(), now);
             }
-            Err(_) => {
+            Err(error) => {
+                self.alarms.push(Alarm::Refused {
+                    key: key.clone(),
+                    change: format!("read {}", read.target),
+                    class: error.class,
+                    message: error.message,
+                    times: 1,
+                });
                 self.queue.failed(key.clone(), now);
                 self.queue.finish(key);
             }

@@ -1,8 +1,5 @@
 //! What does the status say? The one place that composes it: counts, conditions, phase, message.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;

@@ -71,11 +71,6 @@ impl Engine for Lamps {
     fn fingerprint(lamp: &Lamp) -> u64 {
         lamp.version
     }
-
-    fn recall(_: &Lamp) -> &Recall<()> {
-        const NOTHING: &Recall<()> = &Recall { failed: BTreeMap::new(), memo: () };
-        NOTHING
-    }
 }
 
 impl Watched for Lamps {
