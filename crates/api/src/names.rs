@@ -106,6 +106,8 @@ pub mod run_type {
 
 /// Types of conditions.
 pub mod condition {
+    /// Something is not done although it is due; ours alone.
+    pub const HELD: &str = "Held";
     /// The spec cannot be worked with.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// The update moves, or why it does not.
@@ -134,6 +136,8 @@ pub mod condition_status {
 
 /// Reasons that stand in conditions; many are reasons of Events as well.
 pub mod reason {
+    /// A kind that is needed cannot be read.
+    pub const UNREADABLE: &str = "Unreadable";
     /// The spec cannot be worked with.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Whether enough pods are available.

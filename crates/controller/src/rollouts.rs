@@ -1,7 +1,12 @@
 //! What does the controller remember of Rollouts, their ReplicaSets and Services, and which keys do
 //! these wake?
 
-use std::collections::{BTreeMap, BTreeSet};
+mod named;
+mod owned;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::names;
@@ -9,25 +14,28 @@ use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::rollout::{Memo, Rollouts, services};
+use gradus_engine::rollout::{Memo, Rollouts, references, services};
 use gradus_engine::uid::Uid;
-use gradus_engine::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
+use gradus_engine::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, World};
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
-use crate::watched::{Key, Watch, Watched};
+use crate::watched::{Key, Reach, Watch, Watched};
+use named::Named;
+use owned::Owned;
 
-/// Slim views of Rollouts and of the ReplicaSets they control.
+/// Kinds that are watched only once a Rollout names an object of them.
+const ON_DEMAND: [Kind; 1] = [kinds::INGRESS];
+
+/// Slim views of Rollouts, of what they control and of what they name.
 #[derive(Default)]
 pub struct RolloutIndex {
     rollouts: BTreeMap<Key, Arc<RolloutView>>,
-    /// By owner, then by name: a Rollout finds its own without looking at others.
-    sets: BTreeMap<Uid, BTreeMap<Arc<str>, Arc<ReplicaSetView>>>,
-    /// Owner (uid and name) of each ReplicaSet that is held.
-    owners: BTreeMap<Key, (Uid, Arc<str>)>,
+    sets: Owned<ReplicaSetView>,
     services: BTreeMap<Key, Arc<ServiceView>>,
-    /// Which Rollouts name a Service.
-    users: BTreeMap<Key, BTreeSet<Arc<str>>>,
+    named: Named,
+    /// Kinds that cannot be read, in the server's words.
+    unreadable: BTreeMap<Kind, String>,
 }
 
 impl RolloutIndex {
@@ -41,81 +49,28 @@ impl RolloutIndex {
         self.rollouts.iter()
     }
 
-    fn set(&self, key: &Key) -> Option<&Arc<ReplicaSetView>> {
-        let (owner, _) = self.owners.get(key)?;
-        self.sets.get(owner)?.get(&key.name)
-    }
-
     fn apply_set(&mut self, frame: &Frame) -> Vec<Key> {
-        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let earlier = self.set(&key).cloned();
-        let mut woken = self.remove_set(&key);
-        let owner = frame.meta.controller().filter(|owner| owner.kind == names::kind::ROLLOUT);
-        let Some(owner) = owner else { return woken };
-        let view = Arc::new(ReplicaSetView::read(frame, earlier.as_deref()));
-        let rollout =
-            Key { namespace: Arc::clone(&key.namespace), name: owner.name.as_str().into() };
-        self.sets.entry(owner.uid).or_default().insert(Arc::clone(&view.name), view);
-        let rollout_name = match self.rollouts.get_key_value(&rollout) {
-            Some((known, _)) => Arc::clone(&known.name),
-            None => Arc::clone(&rollout.name),
-        };
-        self.owners.insert(key, (owner.uid, rollout_name));
-        if !woken.contains(&rollout) {
-            woken.push(rollout);
-        }
-        woken
+        let rollouts = &self.rollouts;
+        let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
+        self.sets.apply(frame, ReplicaSetView::read, name_of)
     }
 
-    fn remove_set(&mut self, key: &Key) -> Vec<Key> {
-        let Some((uid, rollout)) = self.owners.remove(key) else { return Vec::new() };
-        if let Some(sets) = self.sets.get_mut(&uid) {
-            sets.remove(&key.name);
-            if sets.is_empty() {
-                self.sets.remove(&uid);
-            }
-        }
-        vec![Key { namespace: Arc::clone(&key.namespace), name: rollout }]
-    }
-
-    /// A Rollout, and which Services it names.
+    /// A Rollout, and which objects it names.
     fn apply_rollout(&mut self, frame: &Frame) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
         let earlier = self.rollouts.get(&key).cloned();
         let view = Arc::new(RolloutView::read(frame, earlier.as_deref()));
         let is_same = earlier.as_ref().is_some_and(|known| Arc::ptr_eq(&known.spec, &view.spec));
         if !is_same {
-            self.forget_user(&key);
-            for named in services::references(&view.spec.fields) {
-                let service =
-                    Key { namespace: Arc::clone(&key.namespace), name: named.name.into() };
-                self.users.entry(service).or_default().insert(Arc::clone(&key.name));
-            }
+            self.named.name(&key, references::of(&view));
         }
         self.rollouts.insert(key.clone(), view);
         vec![key]
     }
 
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
-        self.forget_user(key);
+        self.named.name(key, Vec::new());
         self.rollouts.remove(key).map(|_| key.clone()).into_iter().collect()
-    }
-
-    fn forget_user(&mut self, rollout: &Key) {
-        let Some(view) = self.rollouts.get(rollout) else { return };
-        for named in services::references(&view.spec.fields) {
-            let service =
-                Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
-            if let Some(users) = self.users.get_mut(&service) {
-                users.remove(&rollout.name);
-            }
-        }
-        self.users.retain(|_, users| !users.is_empty());
-    }
-
-    fn users_of(&self, service: &Key) -> Vec<Key> {
-        let users = self.users.get(service).into_iter().flatten();
-        users.map(|name| Key::new(&service.namespace, name)).collect()
     }
 
     /// The Services a Rollout names, there or not.
@@ -123,17 +78,33 @@ impl RolloutIndex {
         let named = services::references(&rollout.spec.fields).into_iter().map(|named| {
             let key = Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
             let found = self.services.get(&key).cloned();
-            (key.name, found.map_or(Known::Absent, Known::Present))
+            (key.name, self.readable(&kinds::SERVICE, found.map_or(Known::Absent, Known::Present)))
+        });
+        named.collect()
+    }
+
+    /// The routing objects a Rollout names, there or not.
+    fn routes_of(&self, rollout: &RolloutView) -> Vec<Route> {
+        let named = references::routes(rollout).into_iter().map(|object| {
+            let known = self.readable(&object.kind, self.named.known(&object));
+            Route { object, known }
         });
         named.collect()
     }
 
     /// A Rollout's ReplicaSets, by creation time, then name.
-    fn sets_of(&self, owner: Uid) -> Vec<Arc<ReplicaSetView>> {
-        let mut sets: Vec<Arc<ReplicaSetView>> =
-            self.sets.get(&owner).map_or_else(Vec::new, |sets| sets.values().cloned().collect());
+    fn sets_of(&self, owner: Uid) -> Known<Vec<Arc<ReplicaSetView>>> {
+        let mut sets = self.sets.of(owner);
         sets.sort_by_key(|set| set.created);
-        sets
+        self.readable(&kinds::REPLICA_SET, Known::Present(sets))
+    }
+
+    /// What is known of objects of a kind, unless that kind cannot be read.
+    fn readable<T>(&self, kind: &Kind, known: Known<T>) -> Known<T> {
+        match self.unreadable.get(kind) {
+            Some(message) => Known::Unknown(message.clone()),
+            None => known,
+        }
     }
 }
 
@@ -162,9 +133,12 @@ impl Watched for Rollouts {
         }
         if *kind == kinds::SERVICE {
             let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-            let woken = index.users_of(&key);
+            let object = ObjectRef::new(kinds::SERVICE, &key.namespace, &key.name);
             index.services.insert(key, Arc::new(ServiceView::read(frame)));
-            return woken;
+            return index.named.users(&object);
+        }
+        if named::is_on_demand(kind) {
+            return index.named.keep(kind, frame);
         }
         index.apply_rollout(frame)
     }
@@ -172,11 +146,14 @@ impl Watched for Rollouts {
     fn remove(index: &mut RolloutIndex, object: &ObjectRef) -> Vec<Key> {
         let key = Key::new(&object.namespace, &object.name);
         if object.kind == kinds::REPLICA_SET {
-            return index.remove_set(&key);
+            return index.sets.remove(&key);
         }
         if object.kind == kinds::SERVICE {
             index.services.remove(&key);
-            return index.users_of(&key);
+            return index.named.users(object);
+        }
+        if named::is_on_demand(&object.kind) {
+            return index.named.drop(object);
         }
         index.remove_rollout(&key)
     }
@@ -184,10 +161,13 @@ impl Watched for Rollouts {
     fn version(index: &RolloutIndex, object: &ObjectRef) -> Option<u64> {
         let key = Key::new(&object.namespace, &object.name);
         if object.kind == kinds::REPLICA_SET {
-            return index.set(&key).map(|view| view.version);
+            return index.sets.get(&key).map(|view| view.version);
         }
         if object.kind == kinds::SERVICE {
             return index.services.get(&key).map(|view| view.version);
+        }
+        if named::is_on_demand(&object.kind) {
+            return index.named.version(object);
         }
         index.rollouts.get(&key).map(|view| view.version)
     }
@@ -195,12 +175,38 @@ impl Watched for Rollouts {
     fn objects(index: &RolloutIndex, kind: &Kind) -> Vec<ObjectRef> {
         let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
         if *kind == kinds::REPLICA_SET {
-            index.owners.keys().map(of).collect()
+            index.sets.keys().map(of).collect()
+        } else if named::is_on_demand(kind) {
+            index.named.objects(kind)
         } else if *kind == kinds::SERVICE {
             index.services.keys().map(of).collect()
         } else {
             index.rollouts.keys().map(of).collect()
         }
+    }
+
+    fn demands(index: &RolloutIndex) -> Vec<Kind> {
+        index.named.demands()
+    }
+
+    fn reach(index: &mut RolloutIndex, kind: &Kind, reach: Reach<'_>) -> Vec<Key> {
+        let was = match reach {
+            Reach::Listed => index.unreadable.remove(kind),
+            Reach::Unreadable(message) => index.unreadable.insert(kind.clone(), message.to_owned()),
+        };
+        let is_news = match reach {
+            Reach::Listed => was.is_some(),
+            Reach::Unreadable(message) => was.as_deref() != Some(message),
+        };
+        let mut woken = if reach == Reach::Listed { index.named.listed(kind) } else { Vec::new() };
+        if is_news {
+            woken.extend(index.rollouts.keys().cloned());
+        }
+        woken
+    }
+
+    fn unseen(index: &RolloutIndex, key: &Key) -> Option<ObjectRef> {
+        index.named.unseen(key).cloned()
     }
 
     fn gather(
@@ -212,8 +218,9 @@ impl Watched for Rollouts {
         let rollout = index.rollouts.get(key)?;
         Some(World {
             rollout: Arc::clone(rollout),
-            replica_sets: Known::Present(index.sets_of(rollout.uid)),
+            replica_sets: index.sets_of(rollout.uid),
             services: index.services_of(rollout),
+            routes: index.routes_of(rollout),
             answers: answers.clone(),
             recall: recall.clone(),
         })

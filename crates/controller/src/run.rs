@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use futures::stream::{FuturesUnordered, SelectAll, StreamExt};
+use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
 use gradus_engine::decision::{Frees, Kind};
 use gradus_engine::frame::Frame;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use crate::health::{Health, WorldRequest};
 use crate::shell::{Alarm, Outgoing, Read, Seen, Shell, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage, Selection, watch};
-use crate::watched::{Key, Watched};
+use crate::watched::{Key, Watch, Watched};
 
 /// How often held objects are looked at, for the metric and the one log line.
 const HELD_INTERVAL: Duration = Duration::from_secs(15);
@@ -71,14 +71,20 @@ pub async fn run<W: Watched, C: Cluster>(
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) {
-    let mut watches = start_watches::<W>(&outside.client, &settings);
-    let Outside { cluster, clock, metrics, health, mut worlds, events, .. } = outside;
+    let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
+    let mut watches = Watches::new(client, &settings);
+    for wanted in W::watches(&settings.instance_id) {
+        watches.start(wanted);
+    }
     let mut loop_state = Loop::<W> { shell: Shell::default(), settings, clock, metrics, health };
     let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happening<W>>> = FuturesUnordered::new();
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
     loop {
         loop_state.start_work(&cluster, &mut under_way);
+        for kind in loop_state.shell.take_demands() {
+            watches.start(Watch { kind, labels: None });
+        }
         for outgoing in loop_state.shell.take_events() {
             loop_state.count_event(&outgoing);
             if events.send(outgoing).is_err() {
@@ -90,7 +96,7 @@ pub async fn run<W: Watched, C: Cluster>(
         let happening = tokio::select! {
             biased;
             () = &mut stop => Happening::Stop,
-            Some((kind, seen)) = watches.next() => Happening::Watched(kind, seen),
+            Some((kind, seen)) = watches.streams.next() => Happening::Watched(kind, seen),
             Some(done) = under_way.next() => done,
             Some(request) = worlds.recv() => Happening::Asked(request),
             () = tokio::time::sleep_until(loop_state.clock.instant(due)) => Happening::Due,
@@ -111,21 +117,29 @@ pub async fn run<W: Watched, C: Cluster>(
     }
 }
 
-type Watches = SelectAll<futures::stream::BoxStream<'static, (Kind, Result<Seen, Failed>)>>;
+/// All watches that run; one more may start at any time.
+struct Watches {
+    client: Client,
+    namespace: Option<String>,
+    outage: Outage,
+    streams: SelectAll<BoxStream<'static, (Kind, Result<Seen, Failed>)>>,
+}
 
-fn start_watches<W: Watched>(client: &Client, settings: &Settings) -> Watches {
-    let mut all = SelectAll::new();
-    let outage = Outage::default();
-    for wanted in W::watches(&settings.instance_id) {
+impl Watches {
+    fn new(client: Client, settings: &Settings) -> Self {
+        let namespace = settings.namespace.clone();
+        Watches { client, namespace, outage: Outage::default(), streams: SelectAll::new() }
+    }
+
+    fn start(&mut self, wanted: Watch) {
         let selection = Selection {
             kind: wanted.kind.clone(),
-            namespace: settings.namespace.clone(),
+            namespace: self.namespace.clone(),
             label_selector: wanted.labels,
         };
-        let stream = watch(client.clone(), selection, &outage);
-        all.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
+        let stream = watch(self.client.clone(), selection, &self.outage);
+        self.streams.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
     }
-    all
 }
 
 struct Loop<W: Watched> {
@@ -172,7 +186,10 @@ impl<W: Watched> Loop<W> {
         let now = self.clock.now();
         match happening {
             Happening::Watched(kind, Ok(seen)) => self.observe(&kind, seen, now),
-            Happening::Watched(_, Err(_)) => {} // The watch has logged it, and goes on trying.
+            // The watch has logged it, and goes on trying.
+            Happening::Watched(kind, Err(failed)) => {
+                self.shell.observe_failure(&kind, &failed, now);
+            }
             Happening::Acted(acted) => {
                 let (key, took) = (acted.job.key.clone(), now.duration_since(acted.job.decided_at));
                 self.metrics.reconciled(&key.namespace, &key.name, took.unsigned_abs());

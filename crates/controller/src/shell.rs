@@ -7,7 +7,7 @@ mod notes;
 mod tests;
 mod watching;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
 pub struct Shell<W: Watched> {
     /// Kinds that must be synced before anything is decided.
     kinds: Vec<Kind>,
+    /// Kinds that the index wanted watched, and that are.
+    demanded: BTreeSet<Kind>,
     index: W::Index,
     queue: Queue<Key>,
     keys: BTreeMap<Key, KeyState<W>>,
@@ -132,6 +134,7 @@ impl<W: Watched> Default for Shell<W> {
     fn default() -> Self {
         Shell {
             kinds: W::watches("").into_iter().map(|watch| watch.kind).collect(),
+            demanded: BTreeSet::new(),
             index: W::Index::default(),
             queue: Queue::new(),
             keys: BTreeMap::new(),
@@ -154,7 +157,13 @@ impl<W: Watched> Shell<W> {
 
     /// Are all watched kinds synced?
     pub fn is_synced(&self) -> bool {
-        self.watching.has_synced_all(&self.kinds)
+        self.watching.has_reached_all(&self.kinds)
+    }
+
+    /// Kinds to be watched from now on, because something in the index names an object of them.
+    pub fn take_demands(&mut self) -> Vec<Kind> {
+        let wanted = W::demands(&self.index).into_iter();
+        wanted.filter(|kind| self.demanded.insert(kind.clone())).collect()
     }
 
     /// When there is something to do even if nothing happens.
@@ -215,7 +224,7 @@ impl<W: Watched> Shell<W> {
         if let Some(read) = self.reads.pop_front() {
             return Some(Work::Read(read));
         }
-        if !self.watching.has_synced_all(&self.kinds) {
+        if !self.is_synced() {
             return None;
         }
         while self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT {
@@ -238,6 +247,9 @@ impl<W: Watched> Shell<W> {
                 self.queue.add(key.clone(), due);
                 return None;
             }
+            return Some(Work::Read(self.read(key, target, Purpose::Settle, now)));
+        }
+        if let Some(target) = W::unseen(&self.index, key) {
             return Some(Work::Read(self.read(key, target, Purpose::Settle, now)));
         }
         let state = self.keys.entry(key.clone()).or_default();

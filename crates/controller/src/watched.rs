@@ -42,6 +42,15 @@ pub struct Watch {
     pub labels: Option<String>,
 }
 
+/// What became of the watch of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach<'m> {
+    /// A list is complete: what it did not show is not there.
+    Listed,
+    /// It cannot be read, in the server's words.
+    Unreadable(&'m str),
+}
+
 /// An engine that the loop can run: what it watches, and how its World comes out of an index.
 pub trait Watched: Engine {
     /// What it remembers of the cluster, as slim views.
@@ -49,6 +58,21 @@ pub trait Watched: Engine {
 
     /// The kinds it watches; nothing is decided before all of them are synced once.
     fn watches(instance_id: &str) -> Vec<Watch>;
+
+    /// Further kinds that are watched once something in the index names an object of them.
+    fn demands(_index: &Self::Index) -> Vec<Kind> {
+        Vec::new()
+    }
+
+    /// Takes in that a kind is listed, or cannot be read; says which keys that wakes.
+    fn reach(_index: &mut Self::Index, _kind: &Kind, _reach: Reach<'_>) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// An object that this key's World needs and that has passed by unkept: it is read first.
+    fn unseen(_index: &Self::Index, _key: &Key) -> Option<ObjectRef> {
+        None
+    }
 
     /// Takes in a new or changed object; says which keys it wakes.
     fn apply(index: &mut Self::Index, kind: &Kind, frame: &Frame) -> Vec<Key>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::uid::Uid;
 
@@ -23,6 +23,35 @@ pub struct Frame {
     pub spec: Arc<Value>,
     /// Its `status`, as sent.
     pub status: Arc<Value>,
+}
+
+impl Frame {
+    /// The object as an answer or a World carries it: what a frame keeps.
+    pub fn object(&self) -> Value {
+        let owners: Vec<Value> = self
+            .meta
+            .owners
+            .iter()
+            .map(|owner| {
+                json!({ "kind": owner.kind, "name": owner.name, "uid": owner.uid.to_string(),
+                        "controller": owner.controller })
+            })
+            .collect();
+        json!({
+            "metadata": {
+                "name": &*self.meta.name,
+                "namespace": &*self.meta.namespace,
+                "uid": self.meta.uid.to_string(),
+                "resourceVersion": self.meta.version.to_string(),
+                "generation": self.meta.generation,
+                "labels": self.meta.labels,
+                "annotations": self.meta.annotations,
+                "ownerReferences": owners,
+            },
+            "spec": &*self.spec,
+            "status": &*self.status,
+        })
+    }
 }
 
 /// Metadata as every kind has it.

@@ -11,5 +11,8 @@ pub const ROLLOUT: Kind =
 /// The ReplicaSet of apps.
 pub const REPLICA_SET: Kind = Kind::new("apps", "v1", "ReplicaSet", "replicasets");
 
+/// The Ingress of networking.k8s.io.
+pub const INGRESS: Kind = Kind::new("networking.k8s.io", "v1", "Ingress", "ingresses");
+
 /// The Service of core.
 pub const SERVICE: Kind = Kind::new("", "v1", "Service", "services");

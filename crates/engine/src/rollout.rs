@@ -10,6 +10,7 @@ mod fold;
 mod history;
 mod pass;
 mod progress;
+pub mod references;
 mod refused;
 mod replica_sets;
 mod rollback;
@@ -30,7 +31,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
-use crate::world::{Known, World};
+use crate::world::{Known, Route, World};
 use crate::{Engine, Head, StatusPlace, kinds};
 use draft::Draft;
 pub use progress::Peak;
@@ -76,10 +77,12 @@ impl Engine for Rollouts {
         let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
         let services =
             world.services.values().map(|known| known.present().map_or(0, |s| s.version));
+        let routes = world.routes.iter().map(Route::version);
         let numbers = [world.rollout.version, sets.len() as u64].into_iter();
         numbers
             .chain(versions)
             .chain(services)
+            .chain(routes)
             .chain(answered)
             .chain(failed)
             .fold(0xcbf2_9ce4_8422_2325, mix)
@@ -100,7 +103,7 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     let sets = match &world.replica_sets {
         Known::Present(sets) => sets,
         Known::Absent => &none,
-        Known::Unknown(message) => return unreadable(world, message),
+        Known::Unknown(message) => return unreadable(world, message, now),
     };
     let draft = Draft::new(world, sets, now);
     let unsupported = || supported::first_unsupported(&rollout.spec.fields);
@@ -109,14 +112,25 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     }
     match services::check(world) {
         Some(services::Unusable::Invalid(error)) => return invalid(draft, &error),
-        Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message),
+        Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
     refused::hold(fold::fold(draft))
 }
 
-/// Nothing is planned on what cannot be read; the stored status stays.
-fn unreadable(world: &World, message: &str) -> Decision<RolloutStatus, Memo> {
+/// Nothing is planned on what cannot be read; the stored status stays, and says so where the server
+/// has said why.
+fn unreadable(world: &World, message: &str, now: Timestamp) -> Decision<RolloutStatus, Memo> {
+    let mut next = (*world.rollout.status).clone();
+    if !message.is_empty() {
+        let statement = conditions::Statement {
+            r#type: condition::HELD,
+            status: condition_status::TRUE,
+            reason: reason::UNREADABLE,
+            message,
+        };
+        conditions::refresh(&mut next.conditions, now, statement);
+    }
     let why = Why {
         guard: Guard::Unreadable { message: message.to_owned() },
         object: world.rollout.reference(),
@@ -124,7 +138,19 @@ fn unreadable(world: &World, message: &str) -> Decision<RolloutStatus, Memo> {
         since: None,
         frees: Frees::Cluster,
     };
-    Decision { memo: world.recall.memo.clone(), why: vec![why], ..Decision::default() }
+    Decision {
+        status: (!is_told(&world.rollout.status, message)).then_some(next),
+        memo: world.recall.memo.clone(),
+        why: vec![why],
+        ..Decision::default()
+    }
+}
+
+/// Does the status already say that something cannot be read, in these words?
+fn is_told(status: &RolloutStatus, message: &str) -> bool {
+    let known = status.condition(condition::HELD);
+    message.is_empty()
+        || known.is_some_and(|known| known.reason == reason::UNREADABLE && known.message == message)
 }
 
 /// The spec is refused: it is said, and everything stays as it is.

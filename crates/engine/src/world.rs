@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{RolloutView, Spec};
 pub use service::ServiceView;
 
 use crate::ask::{Answer, AskId, Recall};
+use crate::decision::ObjectRef;
 use crate::rollout::Memo;
 
 /// Everything one decision about a Rollout may look at. A bug report is a World and a time.
@@ -27,10 +29,31 @@ pub struct World {
     /// The Services it names.
     #[serde(default)]
     pub services: BTreeMap<Arc<str>, Known<Arc<ServiceView>>>,
+    /// The objects it names for the routing of its traffic.
+    #[serde(default)]
+    pub routes: Vec<Route>,
     /// What the outside has answered so far.
     pub answers: BTreeMap<AskId, Answer>,
     /// What the shell remembers of this Rollout.
     pub recall: Recall<Memo>,
+}
+
+/// An object that routes traffic, whole: routers know their own kinds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Route {
+    /// Which object.
+    pub object: ObjectRef,
+    /// It, if it is there.
+    pub known: Known<Arc<Value>>,
+}
+
+impl Route {
+    /// Its `resourceVersion`; 0 where it is not there.
+    pub fn version(&self) -> u64 {
+        let text =
+            self.known.present().and_then(|object| object["metadata"]["resourceVersion"].as_str());
+        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
 }
 
 /// What is known of something: it is there, it is not there, or nobody can tell now.
@@ -40,7 +63,8 @@ pub enum Known<T> {
     Present(T),
     /// It is not there.
     Absent,
-    /// Not synced, forbidden or away, in the server's words. Never treated as absent.
+    /// Not synced, forbidden or away, in the server's words, empty while it has said nothing yet.
+    /// Never treated as absent.
     Unknown(String),
 }
 

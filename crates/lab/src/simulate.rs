@@ -341,6 +341,9 @@ impl<'p> Run<'p> {
     /// Takes the next work out of the shell, and what it wants to tell.
     fn decide(&mut self) {
         let work = self.shell.next_work(self.now);
+        for kind in self.shell.take_demands() {
+            self.feeds.push(Feed::new(kind, &self.prepared.cluster));
+        }
         self.tell();
         let door = SimDoor(Rc::clone(&self.bench));
         match work {

@@ -6,7 +6,6 @@ use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 
 use super::{Alarm, Purpose, Read, Shell};
 use crate::cluster::WriteError;
@@ -110,8 +109,7 @@ impl<W: Watched> Shell<W> {
             Some(Err(failed)) => failed.times + 1,
             _ => 1,
         };
-        let reply =
-            reply.map(|found| Reply::Object(found.map(|frame| Arc::new(object_of(&frame)))));
+        let reply = reply.map(|found| Reply::Object(found.map(|frame| Arc::new(frame.object()))));
         let reply = reply.map_err(|error| Failure {
             class: error.class,
             message: error.message,
@@ -125,30 +123,4 @@ impl<W: Watched> Shell<W> {
         state.answers.insert(id, Answer { asked_at: read.asked_at, answered_at: now, reply });
         self.queue.add(read.key.clone(), now);
     }
-}
-
-/// An object as an engine's answer carries it: what a frame keeps.
-fn object_of(frame: &Frame) -> Value {
-    let owners: Vec<Value> = frame
-        .meta
-        .owners
-        .iter()
-        .map(|owner| {
-            json!({ "kind": owner.kind, "name": owner.name, "uid": owner.uid.to_string(),
-                    "controller": owner.controller })
-        })
-        .collect();
-    json!({
-        "metadata": {
-            "name": &*frame.meta.name,
-            "namespace": &*frame.meta.namespace,
-            "uid": frame.meta.uid.to_string(),
-            "resourceVersion": frame.meta.version.to_string(),
-            "labels": frame.meta.labels,
-            "annotations": frame.meta.annotations,
-            "ownerReferences": owners,
-        },
-        "spec": &*frame.spec,
-        "status": &*frame.status,
-    })
 }

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Outgoing, Shell};
-use crate::watched::Watched;
+use crate::watch::{Cause, Failed};
+use crate::watched::{Reach, Watched};
 
 /// Ends of objects that are remembered, so that a late event does not bring one back.
 const ENDS_LIMIT: usize = 4096;
+
+/// How long a server may be away before what it does not show counts as unknown.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// One message of a watch.
 #[derive(Clone, Debug)]
@@ -33,8 +37,16 @@ pub enum Seen {
 pub(super) struct Watching {
     listing: BTreeMap<Kind, BTreeSet<ObjectRef>>,
     synced: BTreeSet<Kind>,
+    /// Kinds that cannot be read, and since when.
+    troubles: BTreeMap<Kind, Trouble>,
     ends: BTreeMap<ObjectRef, u64>,
     ends_in_order: VecDeque<ObjectRef>,
+}
+
+/// A watch that sees nothing.
+struct Trouble {
+    since: Timestamp,
+    is_told: bool,
 }
 
 impl Watching {
@@ -43,9 +55,10 @@ impl Watching {
         self.synced.contains(kind) || self.listing.contains_key(kind)
     }
 
-    /// Has every one of these kinds been listed once?
-    pub fn has_synced_all(&self, kinds: &[Kind]) -> bool {
-        kinds.iter().all(|kind| self.synced.contains(kind))
+    /// Has every one of these kinds been listed once, or is it known that it cannot be?
+    pub fn has_reached_all(&self, kinds: &[Kind]) -> bool {
+        let is_told = |kind| self.troubles.get(kind).is_some_and(|trouble| trouble.is_told);
+        kinds.iter().all(|kind| self.synced.contains(kind) || is_told(kind))
     }
 
     fn end(&mut self, object: &ObjectRef, version: u64) {
@@ -63,6 +76,9 @@ impl Watching {
 impl<W: Watched> Shell<W> {
     /// Takes in one message of the watch of a kind.
     pub fn observe(&mut self, kind: &Kind, seen: Seen, now: Timestamp) {
+        if !matches!(seen, Seen::Init) {
+            self.readable_again(kind, now);
+        }
         match seen {
             Seen::Init => {
                 self.watching.listing.insert(kind.clone(), BTreeSet::new());
@@ -95,8 +111,47 @@ impl<W: Watched> Shell<W> {
             }
         }
         self.watching.synced.insert(kind.clone());
+        for key in W::reach(&mut self.index, kind, Reach::Listed) {
+            self.queue.add(key, now);
+        }
         for key in self.notes.listed(kind) {
             self.queue.add(key, now);
+        }
+    }
+
+    /// Takes in that a watch sees nothing now. A kind the server does not have is empty; one that
+    /// we may not read, or that stays away, is unknown, and the keys that need it say so.
+    pub fn observe_failure(&mut self, kind: &Kind, failed: &Failed, now: Timestamp) {
+        match failed.cause {
+            // Without the engine's own kind there is nothing to decide.
+            Cause::NoSuchKind if *kind == W::KIND => {}
+            Cause::NoSuchKind if self.watching.synced.contains(kind) => {}
+            Cause::NoSuchKind => {
+                self.watching.listing.insert(kind.clone(), BTreeSet::new());
+                self.end_of_list(kind, now);
+            }
+            Cause::Forbidden | Cause::Away => {
+                let fresh = Trouble { since: now, is_told: false };
+                let trouble = self.watching.troubles.entry(kind.clone()).or_insert(fresh);
+                let is_lasting = trouble.since + PATIENCE <= now;
+                if failed.cause == Cause::Forbidden || is_lasting {
+                    trouble.is_told = true;
+                    let reach = Reach::Unreadable(&failed.message);
+                    for key in W::reach(&mut self.index, kind, reach) {
+                        self.queue.add(key, now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A watch that saw nothing sees again.
+    fn readable_again(&mut self, kind: &Kind, now: Timestamp) {
+        let Some(trouble) = self.watching.troubles.remove(kind) else { return };
+        if trouble.is_told && self.watching.synced.contains(kind) {
+            for key in W::reach(&mut self.index, kind, Reach::Listed) {
+                self.queue.add(key, now);
+            }
         }
     }
 

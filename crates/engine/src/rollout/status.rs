@@ -93,6 +93,7 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let stored = &draft.status;
     let mut known = stored.conditions.clone();
     conditions::remove(&mut known, condition::INVALID_SPEC);
+    conditions::remove(&mut known, condition::HELD);
     let blue_green = blue_green_status(draft);
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {

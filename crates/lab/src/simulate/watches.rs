@@ -31,15 +31,17 @@ pub(super) struct Feed {
 
 /// The watches of a controller that has just started.
 pub(super) fn feeds(cluster: &SimCluster) -> Vec<Feed> {
-    let feed = |kind: Kind| {
-        let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
-        let id = id.expect("the controller watches only kinds that every cluster of a story has");
-        Feed { kind, id, version: 0, list_at: None, silent_until: None, is_new: true }
-    };
-    Rollouts::watches("").into_iter().map(|watch| feed(watch.kind)).collect()
+    Rollouts::watches("").into_iter().map(|watch| Feed::new(watch.kind, cluster)).collect()
 }
 
 impl Feed {
+    /// A watch that has just begun.
+    pub(super) fn new(kind: Kind, cluster: &SimCluster) -> Self {
+        let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
+        let id = id.expect("the controller watches only kinds that every cluster of a story has");
+        Feed { kind, id, version: 0, list_at: None, silent_until: None, is_new: true }
+    }
+
     /// When it can speak again although nothing happens.
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         [self.list_at, self.silent_until].into_iter().flatten().filter(|due| now < *due).min()

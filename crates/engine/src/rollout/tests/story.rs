@@ -105,6 +105,7 @@ impl Story {
                 .map(|service| Arc::new(ServiceView::read(&frame(service))))
                 .map(|view| (Arc::clone(&view.name), Known::Present(view)))
                 .collect(),
+            routes: Vec::new(),
             answers: BTreeMap::new(),
             recall: self.recall.clone(),
         }

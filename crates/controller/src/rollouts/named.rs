@@ -1,0 +1,132 @@
+//! Which objects do Rollouts name, who names each, and what is known of those of kinds that are
+//! watched only because somebody names them?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::frame::Frame;
+use gradus_engine::world::Known;
+use serde_json::Value;
+
+use crate::watched::Key;
+
+/// Who names what; and the named objects of demanded kinds, whole. Others are never kept.
+#[derive(Default)]
+pub(super) struct Named {
+    by_object: BTreeMap<ObjectRef, BTreeSet<Key>>,
+    by_rollout: BTreeMap<Key, Vec<ObjectRef>>,
+    /// Of each named object of a demanded kind: the object, `None` where it is known not to be
+    /// there, no entry while nobody knows.
+    kept: BTreeMap<ObjectRef, Option<Kept>>,
+    synced: BTreeSet<Kind>,
+}
+
+struct Kept {
+    version: u64,
+    object: Arc<Value>,
+}
+
+impl Named {
+    /// Notes everything a Rollout names; `None` when it is gone.
+    pub fn name(&mut self, rollout: &Key, objects: Vec<ObjectRef>) {
+        for object in self.by_rollout.remove(rollout).unwrap_or_default() {
+            if let Some(users) = self.by_object.get_mut(&object) {
+                users.remove(rollout);
+                if users.is_empty() {
+                    self.by_object.remove(&object);
+                }
+            }
+        }
+        for object in &objects {
+            self.by_object.entry(object.clone()).or_default().insert(rollout.clone());
+        }
+        if !objects.is_empty() {
+            self.by_rollout.insert(rollout.clone(), objects);
+        }
+        let named = &self.by_object;
+        self.kept.retain(|object, _| named.contains_key(object));
+    }
+
+    /// Who names an object.
+    pub fn users(&self, object: &ObjectRef) -> Vec<Key> {
+        self.by_object.get(object).into_iter().flatten().cloned().collect()
+    }
+
+    /// The kinds that are watched because somebody names an object of them.
+    pub fn demands(&self) -> Vec<Kind> {
+        let mut kinds: Vec<Kind> = Vec::new();
+        for object in self.by_object.keys() {
+            if is_on_demand(&object.kind) && kinds.last() != Some(&object.kind) {
+                kinds.push(object.kind.clone());
+            }
+        }
+        kinds
+    }
+
+    /// Objects that a Rollout names and nobody has looked at since, although their kind is watched.
+    pub fn unseen(&self, rollout: &Key) -> Option<&ObjectRef> {
+        let named = self.by_rollout.get(rollout)?;
+        named
+            .iter()
+            .find(|object| self.synced.contains(&object.kind) && !self.kept.contains_key(*object))
+    }
+
+    /// A list of this kind is complete: what it did not show is not there.
+    pub fn listed(&mut self, kind: &Kind) -> Vec<Key> {
+        if !is_on_demand(kind) {
+            return Vec::new();
+        }
+        self.synced.insert(kind.clone());
+        let mut woken = Vec::new();
+        for (object, users) in self.by_object.iter().filter(|(object, _)| object.kind == *kind) {
+            self.kept.entry(object.clone()).or_insert(None);
+            woken.extend(users.iter().cloned());
+        }
+        woken
+    }
+
+    /// Keeps an object if somebody names it.
+    pub fn keep(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
+        if self.by_object.contains_key(&object) {
+            let kept = Kept { version: frame.meta.version, object: Arc::new(frame.object()) };
+            self.kept.insert(object.clone(), Some(kept));
+        }
+        self.users(&object)
+    }
+
+    /// An object is gone.
+    pub fn drop(&mut self, object: &ObjectRef) -> Vec<Key> {
+        if self.by_object.contains_key(object) {
+            self.kept.insert(object.clone(), None);
+        }
+        self.users(object)
+    }
+
+    /// The version that is kept of an object.
+    pub fn version(&self, object: &ObjectRef) -> Option<u64> {
+        self.kept.get(object)?.as_ref().map(|kept| kept.version)
+    }
+
+    /// All objects of a kind that are kept.
+    pub fn objects(&self, kind: &Kind) -> Vec<ObjectRef> {
+        let there =
+            self.kept.iter().filter(|(object, kept)| object.kind == *kind && kept.is_some());
+        there.map(|(object, _)| object.clone()).collect()
+    }
+
+    /// What is known of a named object. Nothing, in no words, while nobody has looked.
+    pub fn known(&self, object: &ObjectRef) -> Known<Arc<Value>> {
+        match self.kept.get(object) {
+            Some(Some(kept)) => Known::Present(Arc::clone(&kept.object)),
+            Some(None) => Known::Absent,
+            None => Known::Unknown(String::new()),
+        }
+    }
+}
+
+/// Is a kind watched only once a Rollout names an object of it?
+pub(super) fn is_on_demand(kind: &Kind) -> bool {
+    super::ON_DEMAND.contains(kind)
+}

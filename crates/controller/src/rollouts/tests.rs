@@ -1,0 +1,123 @@
+//! What the index holds of kinds that are watched only once a Rollout names an object of them, and
+//! of kinds that cannot be read.
+
+use gradus_engine::ask::Recall;
+use gradus_engine::frame::Frame;
+use serde_json::json;
+
+use super::*;
+use crate::shell::{Seen, Shell, Work};
+use crate::watch::{Cause, Failed};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+fn frame(kind: &Kind, name: &str, version: u64, spec: serde_json::Value) -> Frame {
+    serde_json::from_value(json!({
+        "kind": kind.name, "spec": spec,
+        "metadata": { "name": name, "namespace": "default", "uid": format!("{name}-uid"),
+                      "resourceVersion": version.to_string(), "generation": 1 },
+    }))
+    .unwrap()
+}
+
+fn rollout(name: &str, ingress: &str) -> Frame {
+    let canary = json!({ "trafficRouting": { "nginx": { "stableIngress": ingress } } });
+    frame(&kinds::ROLLOUT, name, 5, json!({ "strategy": { "canary": canary } }))
+}
+
+/// A shell that has listed these Rollouts, and nothing else is there.
+fn shell(rollouts: &[Frame]) -> Shell<Rollouts> {
+    let mut shell = Shell::default();
+    for watch in Rollouts::watches("") {
+        shell.observe(&watch.kind, Seen::Init, at(0));
+        for frame in rollouts.iter().filter(|_| watch.kind == kinds::ROLLOUT) {
+            shell.observe(&watch.kind, Seen::InitApply(frame.clone()), at(0));
+        }
+        shell.observe(&watch.kind, Seen::InitDone, at(0));
+    }
+    shell
+}
+
+fn route(shell: &Shell<Rollouts>, rollout: &str) -> Known<Arc<serde_json::Value>> {
+    let key = Key { namespace: "default".into(), name: rollout.into() };
+    let none = BTreeMap::new();
+    let world = Rollouts::gather(shell.index(), &key, &none, &Recall::default()).unwrap();
+    world.routes[0].known.clone()
+}
+
+#[test]
+fn a_kind_is_watched_once_a_rollout_names_an_object_of_it() {
+    let mut shell = shell(&[rollout("web", "front")]);
+    assert_eq!(shell.take_demands(), [kinds::INGRESS]);
+    assert_eq!(shell.take_demands(), [], "asked for once");
+    assert_eq!(route(&shell, "web"), Known::Unknown(String::new()), "nobody has looked yet");
+
+    shell.observe(&kinds::INGRESS, Seen::Init, at(1));
+    let other = frame(&kinds::INGRESS, "other", 7, json!({}));
+    shell.observe(&kinds::INGRESS, Seen::InitApply(other), at(1));
+    shell.observe(&kinds::INGRESS, Seen::InitDone, at(1));
+    assert_eq!(route(&shell, "web"), Known::Absent);
+    assert_eq!(shell.index().named.objects(&kinds::INGRESS), [], "what nobody names is not kept");
+
+    let front = frame(&kinds::INGRESS, "front", 8, json!({ "rules": [] }));
+    shell.observe(&kinds::INGRESS, Seen::Apply(front.clone()), at(2));
+    assert_eq!(route(&shell, "web"), Known::Present(Arc::new(front.object())));
+    shell.observe(&kinds::INGRESS, Seen::Delete(front), at(3));
+    assert_eq!(route(&shell, "web"), Known::Absent);
+}
+
+#[test]
+fn an_object_that_has_passed_by_unkept_is_read_when_it_is_named() {
+    let mut shell = shell(&[rollout("web", "front")]);
+    shell.observe(&kinds::INGRESS, Seen::Init, at(1));
+    shell.observe(&kinds::INGRESS, Seen::InitDone, at(1));
+    while shell.next_work(at(1)).is_some() {}
+    shell.observe(&kinds::ROLLOUT, Seen::Apply(rollout("shop", "late")), at(2));
+    let Some(Work::Read(read)) = shell.next_work(at(2)) else { panic!("it is read") };
+    assert_eq!((&*read.target.name, &read.target.kind), ("late", &kinds::INGRESS));
+    let late = frame(&kinds::INGRESS, "late", 6, json!({}));
+    shell.learn_read(read, Ok(Some(late.clone())), at(2));
+    assert_eq!(route(&shell, "shop"), Known::Present(Arc::new(late.object())));
+}
+
+#[test]
+fn a_kind_we_may_not_read_is_unknown_at_once_and_one_that_is_away_after_a_minute() {
+    let denied = Failed { cause: Cause::Forbidden, message: "services is forbidden".into() };
+    let away = Failed { cause: Cause::Away, message: "connection refused".into() };
+    let sets = |shell: &Shell<Rollouts>| shell.index().sets_of(Uid::default());
+
+    let mut shell = shell(&[rollout("web", "front")]);
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(0));
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(59));
+    assert_eq!(sets(&shell), Known::Present(Vec::new()), "a short absence tells nothing");
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(60));
+    assert_eq!(sets(&shell), Known::Unknown("connection refused".into()));
+    shell.observe_failure(&kinds::REPLICA_SET, &denied, at(61));
+    assert_eq!(sets(&shell), Known::Unknown("services is forbidden".into()));
+    shell.observe(&kinds::REPLICA_SET, Seen::Init, at(70));
+    shell.observe(&kinds::REPLICA_SET, Seen::InitDone, at(70));
+    assert_eq!(sets(&shell), Known::Present(Vec::new()));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_on_the_rollout_and_taken_back() {
+    let spec = json!({
+        "replicas": 1, "selector": { "matchLabels": { "app": "web" } },
+        "strategy": { "canary": {} },
+        "template": { "metadata": { "labels": { "app": "web" } },
+                      "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+    });
+    let mut shell = shell(&[frame(&kinds::ROLLOUT, "web", 5, spec)]);
+    let message = "replicasets is forbidden".to_owned();
+    let denied = Failed { cause: Cause::Forbidden, message };
+    shell.observe_failure(&kinds::REPLICA_SET, &denied, at(1));
+    let Some(Work::Act(job)) = shell.next_work(at(1)) else { panic!("it is said") };
+    assert!(job.changes.is_empty(), "nothing is planned on what is not known");
+    let condition = &job.status.as_ref().unwrap().patch["conditions"][0];
+    assert_eq!(
+        (condition["type"].as_str(), condition["reason"].as_str(), condition["message"].as_str()),
+        (Some("Held"), Some("Unreadable"), Some("replicasets is forbidden"))
+    );
+}
