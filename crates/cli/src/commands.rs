@@ -3,6 +3,7 @@
 mod controller;
 mod demo;
 mod explain;
+mod lint;
 mod version;
 
 use std::ffi::OsString;
@@ -27,6 +28,7 @@ enum Command {
     Controller(controller::Arguments),
     Demo(demo::Arguments),
     Explain(explain::Arguments),
+    Lint(lint::Arguments),
     Version(version::Arguments),
 }
 
@@ -43,6 +45,7 @@ struct Plugin {
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
     Explain(explain::Arguments),
+    Lint(lint::Arguments),
     Version(version::Arguments),
 }
 
@@ -53,6 +56,7 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(Gradus { command: Command::Controller(arguments) }) => controller::run(arguments),
         Ok(Gradus { command: Command::Demo(arguments) }) => demo::run(&arguments),
         Ok(Gradus { command: Command::Explain(arguments) }) => explain::run(&arguments),
+        Ok(Gradus { command: Command::Lint(arguments) }) => lint::run(&arguments),
         Ok(Gradus { command: Command::Version(arguments) }) => version::run(&arguments),
         Err(refused) => refused.say(),
     }
@@ -62,6 +66,7 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
 pub fn run_plugin(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     match Plugin::try_parse_from(&arguments) {
         Ok(Plugin { command: PluginCommand::Explain(arguments) }) => explain::run(&arguments),
+        Ok(Plugin { command: PluginCommand::Lint(arguments) }) => lint::run(&arguments),
         Ok(Plugin { command: PluginCommand::Version(arguments) }) => version::run(&arguments),
         Err(error) => Refused::AsClapSays(error).say(),
     }

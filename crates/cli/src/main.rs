@@ -1,6 +1,7 @@
 //! The `gradus` binary: argv to command.
 
 mod commands;
+mod manifest;
 mod production;
 mod stop;
 

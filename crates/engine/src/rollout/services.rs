@@ -57,7 +57,8 @@ pub(super) fn check(world: &World) -> Option<Unusable> {
     })
 }
 
-fn mismatch(rollout: &RolloutView, service: &ServiceView) -> Option<String> {
+/// Why this Rollout cannot use this Service; `None` if it can.
+pub fn mismatch(rollout: &RolloutView, service: &ServiceView) -> Option<String> {
     let name = &service.name;
     let labels: Value = serde_json::from_str(&rollout.spec.template).unwrap_or_default();
     let labels = &labels["metadata"]["labels"];

@@ -1,0 +1,129 @@
+//! `lint`: would these manifests work? Every kind of ours, without a cluster, each finding with its
+//! place.
+
+mod advice;
+mod builtin;
+mod finding;
+mod rollout;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::manifest::{self, Document, Source};
+use finding::{Finding, Severity, Stage};
+
+/// Check manifests without a cluster
+///
+/// What is wrong is printed as `kubectl argo rollouts` does, and on standard error with file, line
+/// and column. Warnings do not change the exit code, which is 1 where something is wrong.
+#[derive(Debug, Args)]
+#[command(override_usage = "lint -f FILE")]
+pub struct Arguments {
+    /// File, folder (with all below it) or - for standard input; may be repeated
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    filename: Vec<PathBuf>,
+}
+
+/// Checks everything and says what was found.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.filename.is_empty() {
+        eprintln!("Check manifests without a cluster\n\nUsage:\n  lint -f FILE");
+        return Ok(ExitCode::FAILURE);
+    }
+    let sources = sources(&arguments.filename)?;
+    let findings = check(&sources);
+    Ok(tell(&findings))
+}
+
+/// Everything that is wrong or doubtful with these texts, in their order.
+fn check(sources: &[Arc<Source>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut documents: Vec<Document> = Vec::new();
+    for source in sources {
+        match manifest::read(source) {
+            Ok(found) => documents.extend(found),
+            Err(malformed) => findings.push(Finding::malformed(source, &malformed)),
+        }
+    }
+    for document in &documents {
+        findings.extend(schema::check(document));
+    }
+    for document in documents.iter().filter(|document| rollout::is_rollout(document)) {
+        let (wrong, spec) = rollout::check(document, &documents);
+        let is_known = |error: &Finding| findings.iter().any(|known| known.is_same_place(error));
+        let wrong: Vec<Finding> = wrong.into_iter().filter(|error| !is_known(error)).collect();
+        let is_sound = wrong.is_empty();
+        findings.extend(wrong);
+        if is_sound {
+            findings.extend(advice::of(document, &spec));
+        }
+    }
+    findings
+}
+
+/// Prints the findings: the contract's lines on standard output, places on standard error.
+fn tell(findings: &[Finding]) -> ExitCode {
+    let errors = || findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let is_undecodable = errors().any(|finding| finding.stage == Stage::Decoding);
+    for finding in findings {
+        eprintln!("{finding}");
+    }
+    if !is_undecodable {
+        errors().for_each(|error| println!("{}", error.message));
+    }
+    let first = errors().find(|error| error.stage == Stage::Decoding).or_else(|| errors().next());
+    match first {
+        Some(error) => {
+            eprintln!("Error: {}", error.in_one_line());
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn sources(paths: &[PathBuf]) -> anyhow::Result<Vec<Arc<Source>>> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+            found.push(Arc::new(Source { name: "-".to_owned(), text }));
+            continue;
+        }
+        for file in files(path)? {
+            let text = std::fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            found.push(Arc::new(Source { name: file.display().to_string(), text }));
+        }
+    }
+    Ok(found)
+}
+
+/// A file itself; of a folder all manifests below it, by name.
+fn files(path: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(BTreeSet::from([path.to_owned()]));
+    }
+    let mut found = BTreeSet::new();
+    let entries =
+        std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    for entry in entries {
+        let path = entry.with_context(|| format!("cannot read {}", path.display()))?.path();
+        let is_manifest = path.extension().is_some_and(|extension| {
+            ["yaml", "yml", "json"].iter().any(|known| extension == *known)
+        });
+        if path.is_dir() || is_manifest {
+            found.extend(files(&path)?);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,139 @@
+//! What will surprise whoever applies a Rollout that is accepted?
+
+use gradus_api::rollout::{CanaryStep, CanaryStrategy, RolloutSpec, StepKind};
+use gradus_engine::rollout::scale;
+use serde_json::Value;
+
+use super::finding::Finding;
+use crate::manifest::Document;
+
+/// Everything that is worth a word, in the order of the manifest.
+pub fn of(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(canary) = &spec.strategy.canary {
+        found.extend(unreachable_steps(document, canary));
+        found.extend(peak(document, spec, canary));
+    }
+    found.extend(deadline(document, spec));
+    found
+}
+
+/// Steps behind one that never ends by itself and that no pause explains.
+fn unreachable_steps(document: &Document, canary: &CanaryStrategy) -> Option<Finding> {
+    let steps = &canary.steps;
+    let at = steps.iter().position(|step| never_ends(step).is_some())?;
+    let why = never_ends(&steps[at])?;
+    let path = format!("spec.strategy.canary.steps[{at}]");
+    let behind = steps.len() - at - 1;
+    let rest = match behind {
+        0 => "the update never completes".to_owned(),
+        1 => "the step behind it is never reached".to_owned(),
+        _ => format!("the {behind} steps behind it are never reached"),
+    };
+    Some(Finding::warning(document, &path, format!("{why}: {rest} unless somebody promotes")))
+}
+
+fn never_ends(step: &CanaryStep) -> Option<&'static str> {
+    match step.kind() {
+        StepKind::Analysis(analysis) if analysis.templates.is_empty() => {
+            Some("an analysis without templates never ends")
+        }
+        StepKind::Experiment(experiment) => {
+            let is_judged =
+                experiment.analyses.iter().any(|analysis| analysis.required_for_completion);
+            (experiment.duration.is_empty() && !is_judged)
+                .then_some("an experiment without duration and required analysis never ends")
+        }
+        _ => None,
+    }
+}
+
+/// More pods at once than replicas and surge let expect.
+fn peak(document: &Document, spec: &RolloutSpec, canary: &CanaryStrategy) -> Option<Finding> {
+    canary.traffic_routing.as_ref()?;
+    let replicas = spec.replicas_or_default();
+    let (surge, _) = limits(replicas, canary);
+    let max = canary.max_weight();
+    let mut most = (0, None);
+    for (at, step) in canary.steps.iter().enumerate() {
+        let share =
+            |weight: i32| (f64::from(replicas) * f64::from(weight) / f64::from(max)).ceil() as i32;
+        let pods = match step.kind() {
+            StepKind::SetWeight(weight) => share(weight),
+            StepKind::SetCanaryScale(scale) => {
+                scale.replicas.or(scale.weight.map(share)).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        if pods > most.0 {
+            most = (pods, Some(at));
+        }
+    }
+    // At the end the new revision has all its pods before the stable one loses one.
+    let at_end = if canary.dynamic_stable_scale { 0 } else { replicas };
+    let canary_pods = most.0.max(at_end);
+    let total = replicas + canary_pods;
+    if canary_pods <= surge {
+        return None;
+    }
+    let path = match most.1.filter(|_| most.0 >= at_end) {
+        Some(at) => format!("spec.strategy.canary.steps[{at}]"),
+        None => "spec.strategy.canary.trafficRouting".to_owned(),
+    };
+    Some(Finding::warning(
+        document,
+        &path,
+        format!(
+            "up to {total} pods at once for {replicas} replicas: with traffic routing maxSurge \
+             ({surge}) does not limit the new revision"
+        ),
+    ))
+}
+
+/// A progress deadline that passes before a pod, or all waves of pods, can be there.
+fn deadline(document: &Document, spec: &RolloutSpec) -> Option<Finding> {
+    let allowed = i64::from(spec.progress_deadline_seconds_or_default());
+    let needed = i64::from(spec.min_ready_seconds) + start_up(&spec.template);
+    let path = "spec.progressDeadlineSeconds";
+    if needed >= allowed {
+        return Some(Finding::warning(
+            document,
+            path,
+            format!(
+                "{allowed} s pass before a pod can be available: it needs {needed} s \
+             (minReadySeconds, initialDelaySeconds and postStart)"
+            ),
+        ));
+    }
+    let canary = spec.strategy.canary.as_ref().filter(|canary| canary.traffic_routing.is_none())?;
+    let replicas = spec.replicas_or_default();
+    let (surge, unavailable) = limits(replicas, canary);
+    let wave = (surge + unavailable).max(1);
+    let waves = i64::from((replicas + wave - 1) / wave);
+    (waves * needed > allowed).then(|| Finding::warning(document, path, format!(
+        "{waves} waves of at most {wave} pods of {needed} s each take {} s, longer than the \
+         {allowed} s allowed without progress: one slow wave and the update is given up; raise it, \
+         or maxSurge",
+        waves * needed
+    )))
+}
+
+fn limits(replicas: i32, canary: &CanaryStrategy) -> (i32, i32) {
+    scale::resolve_limits(
+        replicas,
+        &canary.max_surge_or_default(),
+        &canary.max_unavailable_or_default(),
+    )
+}
+
+/// Seconds a pod cannot be ready before, whatever it does: the slowest container counts.
+fn start_up(template: &Value) -> i64 {
+    let containers = template["spec"]["containers"].as_array().into_iter().flatten();
+    let seconds = |container: &Value| {
+        let delay = |probe: &str| container[probe]["initialDelaySeconds"].as_i64().unwrap_or(0);
+        let sleep = container["lifecycle"]["postStart"]["sleep"]["seconds"].as_i64().unwrap_or(0);
+        let startup = delay("startupProbe");
+        sleep + startup.max(delay("readinessProbe"))
+    };
+    containers.map(seconds).max().unwrap_or(0)
+}

@@ -1,0 +1,312 @@
+//! What does a manifest say, and where? YAML as kubectl reads it, every value with its place.
+//!
+//! kubectl reads YAML 1.1 through Go's JSON: `yes` is true, `0644` is 420, a key is always text.
+//! A parser of YAML 1.2 would judge another document than the one that is applied.
+
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_json::{Map, Value};
+
+/// A text with manifests, and what people call it.
+#[derive(Debug)]
+pub struct Source {
+    /// The path of the file, or `-` for standard input.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A place in a source: lines and columns count from 1, columns in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+    /// Characters on that line.
+    pub length: usize,
+}
+
+/// One document of a source.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Where it stands.
+    pub source: Arc<Source>,
+    /// What it says.
+    pub root: Node,
+}
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Where it stands.
+    pub place: Place,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Null, a truth, a number or a text.
+    Scalar(Value),
+    /// A list.
+    List(Vec<Node>),
+    /// An object, in the order it is written.
+    Object(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The key, as text.
+    pub key: String,
+    /// Where the key stands.
+    pub place: Place,
+    /// The value.
+    pub value: Node,
+    /// Did the same object have this key before? The last one counts.
+    pub is_repeated: bool,
+}
+
+/// Why a text is no YAML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Where it breaks.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// All documents of a source, empty ones left out.
+pub fn read(source: &Arc<Source>) -> Result<Vec<Document>, Malformed> {
+    let mut reader =
+        Reader { parser: Parser::new_from_str(&source.text), anchors: BTreeMap::new() };
+    let mut documents = Vec::new();
+    while let Some((event, span)) = reader.next()? {
+        if matches!(event, Event::StreamStart | Event::StreamEnd) {
+            continue;
+        }
+        if !matches!(event, Event::DocumentStart(..)) {
+            return Err(malformed(&span, "expected the start of a document".to_owned()));
+        }
+        reader.anchors.clear();
+        let root = reader.node()?;
+        reader.next()?; // The end of the document.
+        if !matches!(&root.content, Content::Scalar(Value::Null)) {
+            documents.push(Document { source: Arc::clone(source), root });
+        }
+    }
+    Ok(documents)
+}
+
+impl Document {
+    /// The document as the API server would get it.
+    pub fn json(&self) -> Value {
+        self.root.json()
+    }
+
+    /// The text at the top, as `kind` or `metadata.name`.
+    pub fn text(&self, path: &[&str]) -> Option<&str> {
+        let mut node = &self.root;
+        for key in path {
+            node = &node.entry(key)?.value;
+        }
+        match &node.content {
+            Content::Scalar(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    /// The value alone.
+    pub fn json(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::List(items) => items.iter().map(Node::json).collect(),
+            Content::Object(entries) => {
+                let pairs = entries.iter().map(|entry| (entry.key.clone(), entry.value.json()));
+                Value::Object(pairs.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The entry of a key; the last where it is repeated.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        match &self.content {
+            Content::Object(entries) => entries.iter().rev().find(|entry| entry.key == key),
+            Content::List(_) | Content::Scalar(_) => None,
+        }
+    }
+
+    /// The place of a field named as error messages name it (`spec.steps[1].pause`), or of the
+    /// nearest thing around it that is there: the value where it is short, else its key.
+    pub fn place_of(&self, path: &str) -> Place {
+        let mut node = self;
+        let mut place = self.place;
+        for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+            let next = match step.strip_suffix(']') {
+                Some(index) => node.item(index).map(|item| (item, item.place)),
+                None => node.entry(step).map(|entry| (&entry.value, entry.nearest())),
+            };
+            match next {
+                Some((found, at)) => (node, place) = (found, at),
+                None => break,
+            }
+        }
+        place
+    }
+
+    /// An item by its index, or an entry by its quoted key.
+    fn item(&self, index: &str) -> Option<&Node> {
+        match &self.content {
+            Content::List(items) => items.get(index.parse::<usize>().ok()?),
+            _ => self.entry(index.trim_matches('"')).map(|entry| &entry.value),
+        }
+    }
+}
+
+impl Entry {
+    /// The value itself where it stands on one line, else the key.
+    fn nearest(&self) -> Place {
+        let is_scalar = matches!(&self.value.content, Content::Scalar(value) if !value.is_null());
+        if is_scalar && self.value.place.length > 0 { self.value.place } else { self.place }
+    }
+}
+
+struct Reader<'t> {
+    parser: Parser<'t, granit_parser::StrInput<'t>>,
+    anchors: BTreeMap<usize, Node>,
+}
+
+impl<'t> Reader<'t> {
+    fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, Malformed> {
+        let is_comment = |next: &Result<(Event<'_>, Span), ScanError>| {
+            matches!(next, Ok((Event::Comment(..), _)))
+        };
+        let next = self.parser.by_ref().find(|next| !is_comment(next));
+        next.transpose().map_err(|error| broken(&error))
+    }
+
+    fn expect(&mut self) -> Result<(Event<'t>, Span), Malformed> {
+        self.next()?.ok_or_else(|| Malformed {
+            place: Place::default(),
+            message: "the document ends too early".to_owned(),
+        })
+    }
+
+    fn node(&mut self) -> Result<Node, Malformed> {
+        let (event, span) = self.expect()?;
+        self.node_of(event, &span)
+    }
+
+    fn node_of(&mut self, event: Event<'t>, span: &Span) -> Result<Node, Malformed> {
+        let place = place(span);
+        let (content, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let content = scalar(&text, style, tag.as_deref());
+                (Content::Scalar(content.map_err(|message| malformed(span, message))?), anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => (self.list()?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.object()?, anchor),
+            Event::Alias(anchor) => {
+                let named = self.anchors.get(&anchor);
+                let named = named.ok_or_else(|| malformed(span, "unknown anchor".to_owned()))?;
+                (named.content.clone(), 0)
+            }
+            other => return Err(malformed(span, format!("expected a value, found {other:?}"))),
+        };
+        let node = Node { place, content };
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self) -> Result<Content, Malformed> {
+        let mut items = Vec::new();
+        loop {
+            match self.expect()? {
+                (Event::SequenceEnd, _) => return Ok(Content::List(items)),
+                (event, span) => items.push(self.node_of(event, &span)?),
+            }
+        }
+    }
+
+    fn object(&mut self) -> Result<Content, Malformed> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut merged: Vec<Entry> = Vec::new();
+        loop {
+            let (event, span) = self.expect()?;
+            if matches!(event, Event::MappingEnd) {
+                break;
+            }
+            let is_merge =
+                matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
+            let key = self.node_of(event, &span)?;
+            let value = self.node()?;
+            if is_merge {
+                merged.extend(merge(value, &span)?);
+                continue;
+            }
+            let Content::Scalar(text) = &key.content else {
+                return Err(malformed(&span, "a key must be text".to_owned()));
+            };
+            let key = scalar::key(text);
+            let is_repeated = entries.iter().any(|known| known.key == key);
+            entries.push(Entry { key, place: place(&span), value, is_repeated });
+        }
+        // What is written in the object itself wins over what is merged into it.
+        merged.retain(|entry| !entries.iter().any(|own| own.key == entry.key));
+        entries.extend(merged);
+        Ok(Content::Object(entries))
+    }
+}
+
+/// The entries of an object, or of a list of objects, merged into another with `<<`.
+fn merge(value: Node, span: &Span) -> Result<Vec<Entry>, Malformed> {
+    match value.content {
+        Content::Object(entries) => Ok(entries),
+        Content::List(items) => {
+            let mut all = Vec::new();
+            for item in items {
+                all.extend(merge(item, span)?);
+            }
+            Ok(all)
+        }
+        Content::Scalar(_) => {
+            Err(malformed(span, "map merge requires map or sequence of maps as the value".into()))
+        }
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+    let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
+    if style != ScalarStyle::Plain && tag.is_none() || is_text {
+        return Ok(Value::String(text.to_owned()));
+    }
+    scalar::resolve(text)
+}
+
+fn place(span: &Span) -> Place {
+    let (start, end) = (&span.start, &span.end);
+    let length = if start.line() == end.line() { end.col().saturating_sub(start.col()) } else { 1 };
+    Place { line: start.line(), column: start.col() + 1, length }
+}
+
+fn malformed(span: &Span, message: String) -> Malformed {
+    Malformed { place: place(span), message }
+}
+
+fn broken(error: &ScanError) -> Malformed {
+    let at = error.marker();
+    let place = Place { line: at.line(), column: at.col() + 1, length: 1 };
+    Malformed { place, message: error.info().to_owned() }
+}
