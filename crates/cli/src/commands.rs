@@ -4,6 +4,7 @@ mod controller;
 mod demo;
 mod explain;
 mod lint;
+mod simulate;
 mod version;
 
 use std::ffi::OsString;
@@ -29,6 +30,7 @@ enum Command {
     Demo(demo::Arguments),
     Explain(explain::Arguments),
     Lint(lint::Arguments),
+    Simulate(simulate::Arguments),
     Version(version::Arguments),
 }
 
@@ -46,6 +48,7 @@ struct Plugin {
 enum PluginCommand {
     Explain(explain::Arguments),
     Lint(lint::Arguments),
+    Simulate(simulate::Arguments),
     Version(version::Arguments),
 }
 
@@ -57,6 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(Gradus { command: Command::Demo(arguments) }) => demo::run(&arguments),
         Ok(Gradus { command: Command::Explain(arguments) }) => explain::run(&arguments),
         Ok(Gradus { command: Command::Lint(arguments) }) => lint::run(&arguments),
+        Ok(Gradus { command: Command::Simulate(arguments) }) => simulate::run(&arguments),
         Ok(Gradus { command: Command::Version(arguments) }) => version::run(&arguments),
         Err(refused) => refused.say(),
     }
@@ -67,6 +71,7 @@ pub fn run_plugin(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     match Plugin::try_parse_from(&arguments) {
         Ok(Plugin { command: PluginCommand::Explain(arguments) }) => explain::run(&arguments),
         Ok(Plugin { command: PluginCommand::Lint(arguments) }) => lint::run(&arguments),
+        Ok(Plugin { command: PluginCommand::Simulate(arguments) }) => simulate::run(&arguments),
         Ok(Plugin { command: PluginCommand::Version(arguments) }) => version::run(&arguments),
         Err(error) => Refused::AsClapSays(error).say(),
     }

@@ -150,6 +150,6 @@ pub(crate) fn judge(
     found
 }
 
-fn revision(set: &Object) -> Option<i64> {
+pub(crate) fn revision(set: &Object) -> Option<i64> {
     set.meta.annotations.get(names::annotation::REVISION)?.parse().ok()
 }

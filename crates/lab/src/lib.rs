@@ -2,7 +2,8 @@
 //!
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
 //! ([`simulate`], [`faults`], [`trace`]), how it is judged ([`checks`], [`ends`]) and how often
-//! ([`enumerate`]). [`live`] tells the same stories with the production loop.
+//! ([`enumerate`]). [`live`] tells the same stories with the production loop;
+//! [`tryout`] makes one of a user's own manifests.
 
 pub mod checks;
 mod deeds;
@@ -16,6 +17,7 @@ pub mod scenario;
 pub mod sight;
 pub mod simulate;
 pub mod trace;
+pub mod tryout;
 
 pub use scenario::{Scenario, load, load_all};
 pub use simulate::{Outcome, Prepared, simulate};

@@ -58,7 +58,7 @@ pub struct Step {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct End {
-    /// The whole projected status.
+    /// The whole projected status; null for a story whose end nobody knows.
     pub expect: Value,
     /// Wanted pods of each ReplicaSet, by revision.
     pub sizes: BTreeMap<i64, i64>,

@@ -42,6 +42,8 @@ pub struct When {
     pub updated: Option<i64>,
     /// `status.availableReplicas`.
     pub available: Option<i64>,
+    /// Is the update over: promoted and healthy, or given up?
+    pub over: Option<bool>,
 }
 
 impl When {
@@ -61,6 +63,7 @@ impl When {
                 .is_none_or(|aborted| status["abort"].as_bool().unwrap_or(false) == aborted)
             && fits(self.updated, Some(number("updatedReplicas")))
             && fits(self.available, Some(number("availableReplicas")))
+            && self.over.is_none_or(|over| sight.is_over() == over)
     }
 }
 
@@ -81,6 +84,11 @@ impl<'a> Sight<'a> {
     pub fn is_observed(&self) -> bool {
         let observed = self.status["observedGeneration"].as_str();
         observed.and_then(|text| text.parse().ok()) == Some(self.generation)
+    }
+
+    /// Is no update under way any more?
+    pub fn is_over(&self) -> bool {
+        self.status["phase"] == names::phase::HEALTHY || self.status["abort"] == true
     }
 
     /// The weight that the current step asks for, as `kubectl argo rollouts get` shows it.

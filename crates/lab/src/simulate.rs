@@ -33,6 +33,7 @@ use crate::ends::{self, Ending};
 use crate::faults::{Chance, Faults};
 use crate::scenario::Scenario;
 use crate::trace::{Record, Trace};
+use crate::tryout::Watcher;
 use story::Story;
 use watches::Feed;
 
@@ -146,8 +147,22 @@ pub fn narrate(prepared: &Prepared, faults: &Faults) -> Outcome {
     Run::new(prepared, faults, Trace::printable()).finish()
 }
 
+/// Runs a story while somebody looks at the cluster after every change.
+pub(crate) fn simulate_watched(
+    prepared: &Prepared,
+    faults: &Faults,
+    watcher: Watcher<'_>,
+) -> Outcome {
+    let run = Run::new(prepared, faults, Trace::hashed());
+    Run { watcher: Some(watcher), ..run }.finish()
+}
+
 /// One run in progress.
 struct Run<'p> {
+    /// Looks at the cluster after every change.
+    watcher: Option<Watcher<'p>>,
+    /// The version it has last looked at.
+    watched: u64,
     prepared: &'p Prepared,
     bench: Rc<RefCell<Bench>>,
     now: Timestamp,
@@ -188,6 +203,8 @@ impl<'p> Run<'p> {
         faults.planned.extend(&scenario.faults);
         let bench = Bench::new(cluster.clone(), rollout.clone(), *start, &faults, trace);
         Run {
+            watcher: None,
+            watched: 0,
             prepared,
             bench: Rc::new(RefCell::new(bench)),
             now: *start,
@@ -298,6 +315,13 @@ impl<'p> Run<'p> {
         }
         if self.bench.borrow().has_crashed {
             self.restart();
+        }
+        if let Some(watcher) = &mut self.watcher {
+            let bench = self.bench.borrow();
+            if bench.cluster.version() != self.watched {
+                self.watched = bench.cluster.version();
+                watcher(self.now, &bench.cluster, &bench.place);
+            }
         }
         Ok(true)
     }

@@ -90,7 +90,8 @@ fn tell(findings: &[Finding]) -> ExitCode {
     }
 }
 
-fn sources(paths: &[PathBuf]) -> anyhow::Result<Vec<Arc<Source>>> {
+/// The texts of these files and folders, and of standard input.
+pub fn sources(paths: &[PathBuf]) -> anyhow::Result<Vec<Arc<Source>>> {
     let mut found = Vec::new();
     for path in paths {
         if path == Path::new("-") {

@@ -65,7 +65,9 @@ fn every_console_block_runs() {
             let arguments = arguments(line);
             let arguments = arguments.unwrap_or_else(|| panic!("{}: {line}", block.page));
             let mut program = command(&arguments);
-            program.current_dir(folder(&format!("docs-{at}")));
+            let folder = folder(&format!("docs-{at}"));
+            std::os::unix::fs::symlink(root().join("examples"), folder.join("examples")).unwrap();
+            program.current_dir(folder);
             let mut running = Running::start(program);
             if arguments == ["demo"] {
                 running.until("Healthy"); // This one runs until somebody ends it.

@@ -11,3 +11,4 @@ mod explain;
 mod flags;
 mod kubectl;
 mod program;
+mod simulate;

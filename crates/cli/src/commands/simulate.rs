@@ -1,0 +1,146 @@
+//! `simulate`: what would become of an update? The user's own manifests, in virtual time, without a
+//! cluster.
+
+mod behaviour;
+mod plot;
+mod timeline;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use gradus_api::names;
+use gradus_lab::enumerate;
+use gradus_lab::faults::Faults;
+use gradus_lab::tryout::{Report, Tryout, Verdict};
+use serde_json::Value;
+
+use super::lint;
+use crate::manifest;
+
+/// Show what would become of an update, without a cluster
+///
+/// Deploys the manifests on a cluster in memory, updates the Rollout to another image, and prints
+/// what happens, in virtual time. The exit code is 0 if the update is promoted, 2 if it is aborted
+/// or degraded, 3 if it waits for a person or is stuck, and 1 for bad input.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// File, folder (with all below it) or - for standard input; may be repeated
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    filename: Vec<PathBuf>,
+    /// The Rollout, where the manifests have several
+    name: Option<String>,
+    /// How pods and people behave: a file, or one of the short forms (see docs/simulate.md); may be
+    /// repeated
+    #[arg(long, visible_alias = "behavior", value_name = "BEHAVIOUR")]
+    behaviour: Vec<String>,
+    /// The image of the update; made up from the first one if left out
+    #[arg(long)]
+    image: Option<String>,
+    /// Draw the order of events from this number
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Then run it again with every crash and every refused or lost write, one at a time
+    #[arg(long)]
+    faults: bool,
+    /// Draw pods and weights over time
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// How to print a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// Simulates and prints.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let tryout = prepare(arguments)?;
+    for name in tryout.missing_services() {
+        eprintln!("note: Service {name:?} is not in the manifests; it is made up");
+    }
+    let faults = arguments.seed.map_or_else(Faults::default, Faults::order);
+    let report = tryout.run(&faults)?;
+    let rollout = tryout.rollout().expect("prepare has found it");
+    if let Some(path) = &arguments.plot {
+        std::fs::write(path, plot::picture(&report, rollout))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match arguments.output {
+        Output::Text => print!("{}", timeline::text(&report, rollout)),
+        Output::Json => println!("{:#}", timeline::json(&report, rollout)),
+    }
+    let survives = !arguments.faults || survives_faults(&tryout, &report)?;
+    let code = match report.result {
+        _ if !report.violations.is_empty() || !survives => 2,
+        Verdict::Promoted => 0,
+        Verdict::Aborted | Verdict::Degraded => 2,
+        Verdict::Waiting | Verdict::Stuck => 3,
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn prepare(arguments: &Arguments) -> anyhow::Result<Tryout> {
+    let mut objects: Vec<Value> = Vec::new();
+    for source in lint::sources(&arguments.filename)? {
+        let documents = manifest::read(&source).map_err(|malformed| {
+            let place = malformed.place;
+            let (name, message) = (&source.name, &malformed.message);
+            anyhow::anyhow!("{name}:{}:{}: {message}", place.line, place.column)
+        })?;
+        objects.extend(documents.iter().map(manifest::Document::json));
+    }
+    let is_rollout = |object: &Value| object["kind"] == names::kind::ROLLOUT;
+    let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("").to_owned();
+    let all: Vec<String> =
+        objects.iter().filter(|object| is_rollout(object)).map(name_of).collect();
+    let name = match (&arguments.name, all.as_slice()) {
+        (_, []) => bail!("no Rollout in the manifests; expected one"),
+        (Some(name), all) if all.contains(name) => name.clone(),
+        (Some(name), all) => {
+            bail!("no Rollout {name:?} in the manifests; there is {}", all.join(", "))
+        }
+        (None, [one]) => one.clone(),
+        (None, all) => bail!("several Rollouts in the manifests; name one of {}", all.join(", ")),
+    };
+    objects.retain(
+        |object| {
+            if is_rollout(object) { name_of(object) == name } else { is_simulated(object) }
+        },
+    );
+    let mut tryout = Tryout { objects, ..Tryout::default() };
+    let rollout = tryout.rollout().expect("it was found above");
+    let first = rollout["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
+    let first = first.unwrap_or("image:1").to_owned();
+    tryout.image = arguments.image.clone().unwrap_or_else(|| format!("{first}-next"));
+    behaviour::add(&mut tryout, &arguments.behaviour, &first)?;
+    Ok(tryout)
+}
+
+/// Kinds that play a part in an update; a ConfigMap beside it does not.
+fn is_simulated(object: &Value) -> bool {
+    let kinds = ["Service", "Ingress", "Deployment", "AnalysisTemplate", "ClusterAnalysisTemplate"];
+    kinds.iter().any(|kind| object["kind"] == *kind)
+}
+
+/// Does every disturbed run end like the undisturbed one?
+fn survives_faults(tryout: &Tryout, report: &Report) -> anyhow::Result<bool> {
+    let tally = enumerate::every_fault(&tryout.prepared()?, 1);
+    for failed in tally.failed.iter().take(5) {
+        eprintln!("{failed}");
+    }
+    let failed = tally.failed.len();
+    eprintln!(
+        "faults: {} runs, one fault at each of {} writes: {failed} ended otherwise",
+        tally.runs, report.writes
+    );
+    Ok(failed == 0)
+}

@@ -1,0 +1,163 @@
+//! How does a simulated update look? Pods by revision and the weight over time, as SVG.
+
+use std::fmt::Write as _;
+
+use gradus_lab::tryout::{Report, Sample};
+use serde_json::Value;
+
+use super::timeline::clock;
+
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 50.0;
+const TOP: f64 = 40.0;
+const RIGHT: f64 = 50.0;
+const BOTTOM: f64 = 40.0;
+
+/// Where times, pods and weights lie.
+struct Scale {
+    seconds: f64,
+    pods: f64,
+}
+
+impl Scale {
+    fn x(&self, sample: &Sample) -> f64 {
+        let span = WIDTH - LEFT - RIGHT;
+        LEFT + span * (sample.at.as_secs_f64() / self.seconds).min(1.0)
+    }
+
+    fn pods(&self, pods: i64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pods")]
+        let share = pods as f64 / self.pods;
+        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
+    }
+
+    fn weight(weight: i64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a weight is at most a few thousand")]
+        let share = weight as f64 / 100.0;
+        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share.min(1.0)
+    }
+}
+
+/// The picture: stable pods below, new ones on top, the weight as a line.
+pub fn picture(report: &Report, rollout: &Value) -> String {
+    let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
+    #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pods")]
+    let scale = Scale {
+        seconds: (report.duration.as_secs_f64() * 1.05).max(1.0),
+        pods: report.peak_pods.max(1) as f64,
+    };
+    let stable = |sample: &Sample| available(sample, 1);
+    let all = |sample: &Sample| available(sample, 1) + available(sample, 2);
+    let zero = |_: &Sample| 0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n\
+         <text x=\"{LEFT}\" y=\"20\" font-size=\"15\">{}: {} pods at most, {}</text>\n",
+        escaped(name),
+        report.peak_pods,
+        clock(report.duration),
+    );
+    area(&mut svg, report, &scale, "#8ab4f8", zero, stable);
+    area(&mut svg, report, &scale, "#81c995", stable, all);
+    let weight: Vec<(f64, f64)> = report
+        .timeline
+        .iter()
+        .map(|sample| (scale.x(sample), Scale::weight(sample.weight)))
+        .collect();
+    // Writing into a String cannot fail.
+    let _ = writeln!(
+        svg,
+        "<path d=\"{}\" fill=\"none\" stroke=\"#d93025\" stroke-width=\"2\"/>",
+        stairs(&weight, WIDTH - RIGHT)
+    );
+    axes(&mut svg, report, &scale);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn available(sample: &Sample, revision: i64) -> i64 {
+    sample.pods.get(&revision).map_or(0, |(_, available)| *available)
+}
+
+/// The area between two counts over time.
+fn area(
+    svg: &mut String,
+    report: &Report,
+    scale: &Scale,
+    colour: &str,
+    from: impl Fn(&Sample) -> i64,
+    to: impl Fn(&Sample) -> i64,
+) {
+    let line = |count: &dyn Fn(&Sample) -> i64| -> Vec<(f64, f64)> {
+        let points = report.timeline.iter();
+        points.map(|sample| (scale.x(sample), scale.pods(count(sample)))).collect()
+    };
+    let end = WIDTH - RIGHT;
+    let upper = corners(&line(&to), end);
+    let mut lower = corners(&line(&from), end);
+    lower.reverse();
+    let points: Vec<String> =
+        upper.iter().chain(&lower).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let _ = writeln!(svg, "<polygon points=\"{}\" fill=\"{colour}\"/>", points.join(" "));
+}
+
+/// A value stays until the next one: every point but the first is a corner.
+fn corners(points: &[(f64, f64)], end: f64) -> Vec<(f64, f64)> {
+    let mut all: Vec<(f64, f64)> = Vec::new();
+    for (x, y) in points {
+        if let Some((_, before)) = all.last().copied() {
+            all.push((*x, before));
+        }
+        all.push((*x, *y));
+    }
+    if let Some((_, last)) = all.last().copied() {
+        all.push((end, last));
+    }
+    all
+}
+
+fn stairs(points: &[(f64, f64)], end: f64) -> String {
+    let corners = corners(points, end);
+    let told = corners
+        .iter()
+        .enumerate()
+        .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { "M" } else { "L" }));
+    told.collect::<Vec<_>>().join(" ")
+}
+
+fn axes(svg: &mut String, report: &Report, scale: &Scale) {
+    let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{left} {TOP} L{left} {bottom} L{right} {bottom} L{right} {TOP}\" fill=\"none\" \
+         stroke=\"#5f6368\"/>"
+    );
+    let label = |x: f64, y: f64, anchor: &str, colour: &str, text: &str| {
+        format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>\n"
+        )
+    };
+    let top = scale.pods(report.peak_pods) + 4.0;
+    svg.push_str(&label(left - 6.0, top, "end", "#202124", &report.peak_pods.to_string()));
+    svg.push_str(&label(left - 6.0, bottom + 4.0, "end", "#202124", "0"));
+    svg.push_str(&label(right + 6.0, Scale::weight(100) + 4.0, "start", "#d93025", "100 %"));
+    svg.push_str(&label(right + 6.0, bottom + 4.0, "start", "#d93025", "0 %"));
+    svg.push_str(&label(left, bottom + 18.0, "start", "#202124", "update"));
+    let end = report.timeline.last().map_or(right, |last| scale.x(last));
+    svg.push_str(&label(end, bottom + 18.0, "middle", "#202124", &clock(report.duration)));
+    let keys = [("#8ab4f8", "stable pods"), ("#81c995", "new pods"), ("#d93025", "weight")];
+    for (at, (colour, text)) in (0_u8..).zip(keys) {
+        let x = WIDTH - RIGHT - 260.0 + 90.0 * f64::from(at);
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{x}\" y=\"11\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"
+        );
+        svg.push_str(&label(x + 14.0, 20.0, "start", "#202124", text));
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}

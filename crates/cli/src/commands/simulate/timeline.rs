@@ -1,0 +1,164 @@
+//! How is a simulated update told? As a table for people, as JSON for machines.
+
+use std::fmt::Write as _;
+
+use gradus_api::rollout::{CanaryStep, RolloutSpec};
+use gradus_lab::tryout::{Report, Sample, Verdict};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+/// The table, and what it comes to.
+pub fn text(report: &Report, rollout: &Value) -> String {
+    let steps = steps(rollout);
+    let mut out = String::new();
+    let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
+    let replicas = rollout["spec"]["replicas"].as_i64().unwrap_or(1);
+    // Writing into a String cannot fail.
+    let _ = writeln!(out, "Rollout {name}, {replicas} replicas, from revision 1 to 2\n");
+    let _ = writeln!(
+        out,
+        "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}  STATUS",
+        "TIME", "STEP", "WEIGHT", "STABLE", "NEW", "PODS"
+    );
+    for sample in told(&report.timeline) {
+        let _ = writeln!(
+            out,
+            "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}  {}",
+            clock(sample.at),
+            sample.step.map_or("-".to_owned(), |step| format!("{step}/{}", steps.len())),
+            sample.weight,
+            pods(sample, 1),
+            pods(sample, 2),
+            sample.wanted(),
+            status(sample),
+        );
+    }
+    let _ = writeln!(out, "\n{}", conclusion(report));
+    let _ = writeln!(out, "peak: {} pods for {replicas} replicas", report.peak_pods);
+    match report.violations.as_slice() {
+        [] => {
+            let _ = writeln!(out, "invariants: all hold over {} writes", report.writes);
+        }
+        broken => broken.iter().for_each(|violation| {
+            let _ = writeln!(out, "broken: {violation}");
+        }),
+    }
+    out
+}
+
+/// Of what happens within a second at one step in one phase, the last is worth a line.
+fn told(timeline: &[Sample]) -> impl Iterator<Item = &Sample> {
+    let moment = |sample: &Sample| (sample.at.as_secs(), sample.step, sample.phase.clone());
+    let next = timeline.iter().skip(1).map(Some).chain([None]);
+    timeline
+        .iter()
+        .zip(next)
+        .filter(move |(sample, next)| next.is_none_or(|next| moment(next) != moment(sample)))
+        .map(|(sample, _)| sample)
+}
+
+fn conclusion(report: &Report) -> String {
+    let time = clock(report.duration);
+    let why =
+        if report.message.is_empty() { String::new() } else { format!(": {}", report.message) };
+    match report.result {
+        Verdict::Promoted => format!("promoted after {time}"),
+        Verdict::Aborted => format!("aborted and back on stable after {time}{why}"),
+        Verdict::Degraded => format!("degraded after {time}{why}"),
+        Verdict::Waiting => format!("waits for a person since {time}{why}"),
+        Verdict::Stuck if report.timeline.is_empty() => {
+            format!("stuck: the first revision never gets healthy{why}")
+        }
+        Verdict::Stuck => format!("stuck since {time}{why}"),
+    }
+}
+
+/// The same as one object.
+pub fn json(report: &Report, rollout: &Value) -> Value {
+    let timeline: Vec<Value> = report
+        .timeline
+        .iter()
+        .map(|sample| {
+            let pods: serde_json::Map<String, Value> = sample
+                .pods
+                .iter()
+                .map(|(revision, (wanted, available))| {
+                    (revision.to_string(), json!({ "wanted": wanted, "available": available }))
+                })
+                .collect();
+            json!({
+                "seconds": sample.at.as_secs_f64(),
+                "phase": sample.phase,
+                "message": sample.message,
+                "step": sample.step,
+                "weight": sample.weight,
+                "pods": pods,
+            })
+        })
+        .collect();
+    let violations: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
+    json!({
+        "result": result(report.result),
+        "duration_seconds": report.duration.as_secs_f64(),
+        "peak_pods": report.peak_pods,
+        "steps": taken(report, &steps(rollout)),
+        "timeline": timeline,
+        "violations": violations,
+        "message": report.message,
+        "writes": report.writes,
+    })
+}
+
+fn result(result: Verdict) -> &'static str {
+    match result {
+        Verdict::Promoted => "promoted",
+        Verdict::Aborted => "aborted",
+        Verdict::Degraded => "degraded",
+        Verdict::Waiting => "waiting",
+        Verdict::Stuck => "stuck",
+    }
+}
+
+/// When each step was reached and left; nothing for one that was not.
+fn taken(report: &Report, steps: &[CanaryStep]) -> Vec<Value> {
+    let first = |step: usize| {
+        let index = i64::try_from(step).ok();
+        let reached = report.timeline.iter().find(|sample| {
+            sample.pods.contains_key(&2) && sample.step.is_some() && sample.step >= index
+        });
+        reached.map(|sample| sample.at.as_secs_f64())
+    };
+    let told = steps.iter().enumerate().map(|(at, step)| {
+        json!({ "index": at, "step": step.text(), "reached": first(at), "left": first(at + 1) })
+    });
+    told.collect()
+}
+
+/// The steps of the canary.
+pub fn steps(rollout: &Value) -> Vec<CanaryStep> {
+    let (spec, _) = gradus_api::decode::decode::<RolloutSpec>(&rollout["spec"]);
+    spec.strategy.canary.map(|canary| canary.steps).unwrap_or_default()
+}
+
+fn pods(sample: &Sample, revision: i64) -> String {
+    let (wanted, available) = sample.pods.get(&revision).copied().unwrap_or_default();
+    format!("{available}/{wanted}")
+}
+
+fn status(sample: &Sample) -> String {
+    if sample.message.is_empty() {
+        sample.phase.clone()
+    } else {
+        format!("{} ({})", sample.phase, sample.message)
+    }
+}
+
+/// `1h02m03s`, without what is nothing at its head.
+pub fn clock(time: SignedDuration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes:02}m{seconds:02}s"),
+    }
+}

@@ -1,0 +1,81 @@
+//! `gradus simulate` and `gradus lint` as programs: what they print, and how they end.
+
+use serde_json::Value;
+
+use crate::docs::root;
+use crate::program::{folder, gradus};
+
+fn example(name: &str) -> String {
+    root().join("examples/rollouts").join(name).display().to_string()
+}
+
+#[test]
+fn the_exit_code_says_how_the_update_ends() {
+    let canary = example("canary-with-pauses.yaml");
+    let timed = example("canary-with-timed-pauses.yaml");
+    let none = folder("no-manifests").display().to_string();
+    let table: [(&str, &[&str], i32, &str); 7] = [
+        ("a timed canary", &["-f", &timed], 0, "promoted after"),
+        ("a person who promotes", &["-f", &canary, "--behaviour", "promote"], 0, "promoted after"),
+        ("nobody who promotes", &["-f", &canary], 3, "waits for a person since"),
+        ("a person who aborts", &["-f", &canary, "--behaviour", "abort@5m"], 2, "back on stable"),
+        ("pods that never start", &["-f", &timed, "--behaviour", "new:pull-error"], 2, "degraded"),
+        ("a first deploy that fails", &["-f", &timed, "--behaviour", "never-ready"], 3, "stuck"),
+        ("no manifests", &["-f", &none], 1, "no Rollout in the manifests"),
+    ];
+    for (what, arguments, code, words) in table {
+        let done = gradus(&[&["simulate"], arguments].concat());
+        assert_eq!(done.code, Some(code), "{what}: {}{}", done.stdout, done.stderr);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(said.contains(words), "{what}: {said}");
+    }
+    let unknown = gradus(&["simulate", "-f", &timed, "--behaviour", "dance"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("expected one of start=10s"), "{}", unknown.stderr);
+}
+
+#[test]
+fn machines_get_one_object_and_reviewers_a_picture() {
+    let picture = folder("simulate-plot").join("out.svg");
+    let (file, path) = (example("canary-with-timed-pauses.yaml"), picture.to_str().unwrap());
+    let done = gradus(&["simulate", "-f", &file, "-o", "json", "--plot", path, "--seed", "7"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(report["result"], "promoted");
+    assert_eq!(report["violations"], Value::Array(Vec::new()));
+    assert!(report["duration_seconds"].as_f64().unwrap() > 9.0, "three pauses of 3 s");
+    let steps = report["steps"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["left"].is_number()), "{steps:?}");
+    assert!(report["timeline"].as_array().unwrap().len() > 10);
+    assert!(report["peak_pods"].as_i64().unwrap() > 4);
+    let svg = std::fs::read_to_string(picture).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("<polygon"));
+}
+
+#[test]
+fn a_users_own_manifest_survives_every_fault() {
+    let file = example("canary-with-timed-pauses.yaml");
+    let done = gradus(&["simulate", "-f", &file, "--faults"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stderr.contains(": 0 ended otherwise"), "{}", done.stderr);
+}
+
+#[test]
+fn lint_prints_the_plugins_lines_and_shows_the_place() {
+    let path = folder("lint").join("web.yaml");
+    let text = std::fs::read_to_string(example("canary-with-pauses.yaml")).unwrap();
+    let bad = text.replacen("setWeight: 20", "setWeight: 120", 1);
+    assert_ne!(bad, text, "the example has a weight of 20");
+    std::fs::write(&path, bad).unwrap();
+    let done = gradus(&["lint", "-f", path.to_str().unwrap()]);
+    let message = "Invalid value: 120: SetWeight needs to be between 0 and 100";
+    assert_eq!((done.code, done.stdout), (Some(1), format!("{message}\n")));
+    let first = format!("\nError: spec.strategy.steps[0].setWeight: {message}\n");
+    assert!(done.stderr.ends_with(&first), "{}", done.stderr);
+    assert!(done.stderr.contains("web.yaml:"), "{}", done.stderr);
+
+    let folder = root().join("examples/rollouts");
+    let sound = gradus(&["lint", "-f", folder.to_str().unwrap()]);
+    assert_eq!((sound.code, sound.stdout.as_str()), (Some(0), ""), "{}", sound.stderr);
+    assert_eq!(gradus(&["lint"]).code, Some(1));
+}
