@@ -61,6 +61,9 @@ enum Output {
     Json,
 }
 
+/// Why writing into a String is expected to succeed.
+const INFALLIBLE: &str = "a String takes everything";
+
 /// Simulates and prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let tryout = prepare(arguments)?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use gradus_lab::tryout::{Report, Sample};
 use serde_json::Value;
 
+use super::INFALLIBLE;
 use super::timeline::clock;
 
 const WIDTH: f64 = 900.0;
@@ -66,12 +67,12 @@ pub fn picture(report: &Report, rollout: &Value) -> String {
         .iter()
         .map(|sample| (scale.x(sample), Scale::weight(sample.weight)))
         .collect();
-    // Writing into a String cannot fail.
-    let _ = writeln!(
+    writeln!(
         svg,
         "<path d=\"{}\" fill=\"none\" stroke=\"#d93025\" stroke-width=\"2\"/>",
         stairs(&weight, WIDTH - RIGHT)
-    );
+    )
+    .expect(INFALLIBLE);
     axes(&mut svg, report, &scale);
     svg.push_str("</svg>\n");
     svg
@@ -100,7 +101,8 @@ fn area(
     lower.reverse();
     let points: Vec<String> =
         upper.iter().chain(&lower).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let _ = writeln!(svg, "<polygon points=\"{}\" fill=\"{colour}\"/>", points.join(" "));
+    writeln!(svg, "<polygon points=\"{}\" fill=\"{colour}\"/>", points.join(" "))
+        .expect(INFALLIBLE);
 }
 
 /// A value stays until the next one: every point but the first is a corner.
@@ -129,11 +131,12 @@ fn stairs(points: &[(f64, f64)], end: f64) -> String {
 
 fn axes(svg: &mut String, report: &Report, scale: &Scale) {
     let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
-    let _ = writeln!(
+    writeln!(
         svg,
         "<path d=\"M{left} {TOP} L{left} {bottom} L{right} {bottom} L{right} {TOP}\" fill=\"none\" \
          stroke=\"#5f6368\"/>"
-    );
+    )
+    .expect(INFALLIBLE);
     let label = |x: f64, y: f64, anchor: &str, colour: &str, text: &str| {
         format!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>\n"
@@ -150,10 +153,8 @@ fn axes(svg: &mut String, report: &Report, scale: &Scale) {
     let keys = [("#8ab4f8", "stable pods"), ("#81c995", "new pods"), ("#d93025", "weight")];
     for (at, (colour, text)) in (0_u8..).zip(keys) {
         let x = WIDTH - RIGHT - 260.0 + 90.0 * f64::from(at);
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"11\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"
-        );
+        writeln!(svg, "<rect x=\"{x}\" y=\"11\" width=\"10\" height=\"10\" fill=\"{colour}\"/>")
+            .expect(INFALLIBLE);
         svg.push_str(&label(x + 14.0, 20.0, "start", "#202124", text));
     }
 }

@@ -7,21 +7,23 @@ use gradus_lab::tryout::{Report, Sample, Verdict};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::INFALLIBLE;
+
 /// The table, and what it comes to.
 pub fn text(report: &Report, rollout: &Value) -> String {
     let steps = steps(rollout);
     let mut out = String::new();
     let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
     let replicas = rollout["spec"]["replicas"].as_i64().unwrap_or(1);
-    // Writing into a String cannot fail.
-    let _ = writeln!(out, "Rollout {name}, {replicas} replicas, from revision 1 to 2\n");
-    let _ = writeln!(
+    writeln!(out, "Rollout {name}, {replicas} replicas, from revision 1 to 2\n").expect(INFALLIBLE);
+    writeln!(
         out,
         "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}  STATUS",
         "TIME", "STEP", "WEIGHT", "STABLE", "NEW", "PODS"
-    );
+    )
+    .expect(INFALLIBLE);
     for sample in told(&report.timeline) {
-        let _ = writeln!(
+        writeln!(
             out,
             "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}  {}",
             clock(sample.at),
@@ -31,16 +33,17 @@ pub fn text(report: &Report, rollout: &Value) -> String {
             pods(sample, 2),
             sample.wanted(),
             status(sample),
-        );
+        )
+        .expect(INFALLIBLE);
     }
-    let _ = writeln!(out, "\n{}", conclusion(report));
-    let _ = writeln!(out, "peak: {} pods for {replicas} replicas", report.peak_pods);
+    writeln!(out, "\n{}", conclusion(report)).expect(INFALLIBLE);
+    writeln!(out, "peak: {} pods for {replicas} replicas", report.peak_pods).expect(INFALLIBLE);
     match report.violations.as_slice() {
         [] => {
-            let _ = writeln!(out, "invariants: all hold over {} writes", report.writes);
+            writeln!(out, "invariants: all hold over {} writes", report.writes).expect(INFALLIBLE);
         }
         broken => broken.iter().for_each(|violation| {
-            let _ = writeln!(out, "broken: {violation}");
+            writeln!(out, "broken: {violation}").expect(INFALLIBLE);
         }),
     }
     out
