@@ -14,6 +14,7 @@ pub mod patch;
 pub mod rollout;
 pub mod template;
 pub mod uid;
+pub mod view;
 pub mod world;
 
 use jiff::{SignedDuration, Timestamp};

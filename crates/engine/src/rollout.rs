@@ -35,6 +35,7 @@ use crate::world::{Known, Route, World};
 use crate::{Engine, Head, StatusPlace, kinds};
 use draft::Draft;
 pub use progress::Peak;
+pub use status::phase_of;
 
 /// What the engine recalls of a Rollout between two passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +170,7 @@ fn invalid(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
         conditions::refresh(&mut next.conditions, draft.now, statement);
     }
     next.observed_generation = draft.generation.to_string();
-    (next.phase, next.message) = status::phase_of(&draft, &next);
+    (next.phase, next.message) = status::phase_of(draft.spec(), &next);
     let since = next.condition(condition::INVALID_SPEC).map(|c| c.last_transition_time.timestamp());
     let why = Why {
         guard: Guard::InvalidSpec { message },

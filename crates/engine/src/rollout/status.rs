@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_api::names::{condition, condition_status, event, pause, phase, reason};
-use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, PauseCondition};
+use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 use gradus_api::values::Time;
 
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
@@ -80,7 +80,7 @@ pub(super) fn with_conditions<'w>(draft: Draft<'w>, found: Vec<Condition>) -> Dr
     let mut draft = draft;
     draft.status.conditions = found;
     draft.status.observed_generation = draft.generation.to_string();
-    (draft.status.phase, draft.status.message) = phase_of(&draft, &draft.status);
+    (draft.status.phase, draft.status.message) = phase_of(draft.spec(), &draft.status);
     draft
 }
 
@@ -202,7 +202,7 @@ fn finish<'w>(
     draft = progress::set_progressing(draft, roles, &mut next, standing);
     set_available(&draft, &mut next);
     set_replica_failure(&draft, roles, &mut next);
-    (next.phase, next.message) = phase_of(&draft, &next);
+    (next.phase, next.message) = phase_of(draft.spec(), &next);
     draft = tell_pause(draft, &next);
     draft.status = next;
     draft
@@ -357,7 +357,7 @@ fn tell_pause<'w>(draft: Draft<'w>, next: &RolloutStatus) -> Draft<'w> {
 }
 
 /// The phase, and why: the first of these that applies.
-pub(super) fn phase_of(draft: &Draft<'_>, next: &RolloutStatus) -> (String, String) {
+pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
     let because = |phase: &str, message: &str| (phase.to_owned(), message.to_owned());
     for known in &next.conditions {
         let is_degraded = known.r#type == condition::INVALID_SPEC
@@ -368,7 +368,6 @@ pub(super) fn phase_of(draft: &Draft<'_>, next: &RolloutStatus) -> (String, Stri
             return (phase::DEGRADED.to_owned(), message);
         }
     }
-    let spec = draft.spec();
     if spec.paused {
         return because(phase::PAUSED, "manually paused");
     }
@@ -378,14 +377,14 @@ pub(super) fn phase_of(draft: &Draft<'_>, next: &RolloutStatus) -> (String, Stri
     if spec.restart_at.is_some() && spec.restart_at != next.restarted_at {
         return because(phase::PROGRESSING, "rollout is restarting");
     }
-    if next.updated_replicas < draft.replicas() {
+    if next.updated_replicas < spec.replicas_or_default() {
         return because(phase::PROGRESSING, "more replicas need to be updated");
     }
     if next.available_replicas < next.updated_replicas {
         return because(phase::PROGRESSING, "updated replicas are still becoming available");
     }
     let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
-    if draft.is_blue_green() {
+    if spec.strategy.blue_green.is_some() {
         let active = &next.blue_green.active_selector;
         if active.is_empty() || *active != next.current_pod_hash {
             return because(phase::PROGRESSING, "active service cutover pending");

@@ -47,6 +47,32 @@ pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) 
     digest.0
 }
 
+/// A ReplicaSet's template as the user wrote it: without the hash label, the metadata recorded in
+/// `ephemeral` and an injected anti-affinity term.
+pub fn users_template(template: &Value, ephemeral: Option<&str>) -> Value {
+    let mut template = template.clone();
+    if let Some(Value::Object(metadata)) = template.get_mut("metadata") {
+        if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+            labels.remove(POD_TEMPLATE_HASH);
+        }
+        if let Some(recorded) = ephemeral {
+            remove_recorded(metadata, recorded);
+        }
+    }
+    let affinity = template.get("spec").and_then(|spec| spec.get("affinity"));
+    if let Some(affinity) = affinity.and_then(|all| users(all, Side::Live)) {
+        let is_empty = affinity.as_object().is_some_and(|parts| parts.values().all(is_zero));
+        let spec = template.get_mut("spec").and_then(Value::as_object_mut);
+        let spec = spec.expect("a template with an affinity has a spec");
+        if is_empty {
+            spec.remove("affinity");
+        } else {
+            spec.insert("affinity".to_owned(), affinity);
+        }
+    }
+    template
+}
+
 /// The stable hash that an injected anti-affinity term of this template keeps away from.
 pub fn injected_stable_hash(template: &Value) -> Option<String> {
     let affinity = template.get("spec")?.get("affinity")?.get("podAntiAffinity")?;
