@@ -7,6 +7,7 @@
 pub mod ask;
 pub mod command;
 pub mod decision;
+pub mod diagnose;
 pub mod explain;
 pub mod frame;
 pub mod kinds;

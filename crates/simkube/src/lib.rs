@@ -42,6 +42,7 @@ pub use crate::request::{
     Content, FieldValidation, List, Options, PatchKind, Propagation, Reply, Request, Subresource,
 };
 pub use crate::store::{Change, Event, Gone, Place, Write};
+pub use crate::table::age;
 pub use crate::workers::Actor;
 
 /// The one node every pod runs on.

@@ -1,6 +1,6 @@
 //! Rows and columns: what `kubectl get` prints.
 
-mod age;
+pub mod age;
 mod built_in;
 
 use jiff::Timestamp;

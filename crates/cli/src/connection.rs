@@ -1,0 +1,172 @@
+//! Which cluster is meant, as whom, and which namespace? The connection flags of kubectl.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{ArgAction, Args};
+use gradus_api::values::parse_go_duration;
+use gradus_controller::connect;
+use gradus_controller::one_line::one_line;
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use crate::cluster::Cluster;
+
+/// How long a request may take where no flag says: somebody is waiting for it.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// The connection flags of kubectl; before or after the command's own.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct Connection {
+    /// Path of a kubeconfig
+    #[arg(long, global = true, value_name = "FILE", id = "connection-kubeconfig")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+    /// Cluster of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    cluster: Option<String>,
+    /// User of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    user: Option<String>,
+    /// Namespace; without it the context's
+    #[arg(long, short, global = true, value_name = "NAME", id = "connection-namespace")]
+    namespace: Option<String>,
+    /// Address of the API server
+    #[arg(long, short, global = true, value_name = "URL", hide_short_help = true)]
+    server: Option<String>,
+    /// Bearer token
+    #[arg(long, global = true, hide_short_help = true)]
+    token: Option<String>,
+    /// User to act as
+    #[arg(long = "as", global = true, value_name = "NAME", hide_short_help = true)]
+    as_user: Option<String>,
+    /// Uid to act as
+    #[arg(long, global = true, value_name = "UID", hide_short_help = true)]
+    as_uid: Option<String>,
+    /// Group to act as; may be given several times
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    as_group: Vec<String>,
+    /// How long one request may take, as 10s or 1m; 0 for ever
+    #[arg(long, global = true, value_name = "DURATION", hide_short_help = true)]
+    request_timeout: Option<String>,
+    /// Do not check the server's certificate
+    #[arg(long, global = true, num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(default_value = "false", default_missing_value = "true", value_name = "BOOL")]
+    #[arg(hide_short_help = true, hide_possible_values = true)]
+    insecure_skip_tls_verify: bool,
+    /// Do not ask for compressed answers
+    #[arg(long, global = true, num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(default_value = "false", default_missing_value = "true", value_name = "BOOL")]
+    #[arg(hide_short_help = true, hide_possible_values = true)]
+    disable_compression: bool,
+    /// Certificate of the authority that signed the server's
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    certificate_authority: Option<PathBuf>,
+    /// Client certificate
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    client_certificate: Option<String>,
+    /// Key of the client certificate
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    client_key: Option<String>,
+    /// Name that the server's certificate must have
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    tls_server_name: Option<String>,
+    /// Accepted for scripts that set it; nothing is cached
+    #[arg(long, global = true, value_name = "FOLDER", hide = true)]
+    cache_dir: Option<PathBuf>,
+    /// Accepted for scripts that set it
+    #[arg(long, short = 'v', global = true, value_name = "LEVEL", hide = true)]
+    kloglevel: Option<i32>,
+    /// error, warn, info or debug: how much is said on standard error
+    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true)]
+    #[arg(id = "connection-loglevel")]
+    loglevel: Option<String>,
+}
+
+impl Connection {
+    /// The cluster that the flags name. It need not be there.
+    pub async fn open(&self) -> anyhow::Result<Cluster> {
+        if let Some(level) = self.loglevel.as_deref().filter(|level| *level != "info") {
+            gradus_controller::telemetry::start_logging(level, Default::default())?;
+        }
+        let config = self.adjusted(self.config().await?)?;
+        let connection = connect::client(config)?;
+        let namespace = self.namespace.clone().unwrap_or(connection.namespace);
+        Ok(Cluster::new(connection.client, namespace, connection.server, self.limit()?))
+    }
+
+    /// The namespace that a flag names.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The configuration of the kubeconfig, else of the pod we run in.
+    async fn config(&self) -> anyhow::Result<Config> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+        };
+        if let Some(path) = &self.kubeconfig {
+            let file = Kubeconfig::read_from(path).map_err(|error| in_file(path, &error))?;
+            let config = Config::from_custom_kubeconfig(file, &options).await;
+            return config.map_err(|error| in_file(path, &error));
+        }
+        match Config::from_kubeconfig(&options).await {
+            Ok(config) => Ok(config),
+            Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+                Config::incluster().context("in-cluster configuration")
+            }
+            Err(_) if self.server.is_some() => Ok(Config::new(http::Uri::default())),
+            Err(error) => Err(anyhow::anyhow!(
+                "no cluster: {} (use --kubeconfig or --context, or set KUBECONFIG)",
+                one_line(&error)
+            )),
+        }
+    }
+
+    /// The configuration with everything that flags say otherwise.
+    fn adjusted(&self, mut config: Config) -> anyhow::Result<Config> {
+        if let Some(server) = &self.server {
+            config.cluster_url =
+                server.parse().with_context(|| format!("--server {server} is no address"))?;
+        }
+        if let Some(path) = &self.certificate_authority {
+            config.root_cert_file = Some(path.clone());
+            config.root_cert = None;
+        }
+        config.accept_invalid_certs |= self.insecure_skip_tls_verify;
+        config.disable_compression |= self.disable_compression;
+        config.tls_server_name = self.tls_server_name.clone().or(config.tls_server_name);
+        let user = &mut config.auth_info;
+        if let Some(token) = &self.token {
+            user.token = Some(token.clone().into());
+            user.token_file = None;
+        }
+        user.client_certificate = self.client_certificate.clone().or(user.client_certificate.take());
+        user.client_key = self.client_key.clone().or(user.client_key.take());
+        user.impersonate = self.as_user.clone().or(user.impersonate.take());
+        user.impersonate_uid = self.as_uid.clone().or(user.impersonate_uid.take());
+        if !self.as_group.is_empty() {
+            user.impersonate_groups = Some(self.as_group.clone());
+        }
+        Ok(config)
+    }
+
+    fn limit(&self) -> anyhow::Result<Option<Duration>> {
+        let Some(text) = &self.request_timeout else { return Ok(Some(REQUEST_LIMIT)) };
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        let text = if is_number { format!("{text}s") } else { text.clone() };
+        let limit = parse_go_duration(&text).context("--request-timeout")?;
+        let limit = Duration::try_from(limit).context("--request-timeout is below zero")?;
+        Ok(Some(limit).filter(|limit| !limit.is_zero()))
+    }
+}
+
+fn in_file(path: &Path, error: &KubeconfigError) -> anyhow::Error {
+    anyhow::anyhow!("kubeconfig {}: {}", path.display(), one_line(error))
+}

@@ -1,0 +1,123 @@
+//! How does a namespace look from one moment to the next?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::StreamExt;
+use futures::stream::{BoxStream, SelectAll};
+use gradus_engine::decision::Kind;
+use gradus_engine::kinds;
+use gradus_engine::view::Objects;
+use serde_json::Value;
+
+use crate::cluster::{Cluster, Refusal, Scope, Seen};
+
+/// The kinds below a Rollout or an Experiment.
+const BELOW: [Kind; 4] =
+    [kinds::REPLICA_SET, kinds::POD, kinds::EXPERIMENT, kinds::ANALYSIS_RUN];
+
+/// One object by name and everything of its namespace that may belong to it, kept up to date.
+pub struct Live {
+    told: SelectAll<BoxStream<'static, (usize, Result<Seen, Refusal>)>>,
+    /// By number of the watch, then by name; the first watch is that of the object itself.
+    known: BTreeMap<usize, BTreeMap<String, Value>>,
+    awaited: BTreeSet<usize>,
+    complained: BTreeSet<usize>,
+}
+
+impl Live {
+    /// Watches from now on.
+    pub fn start(cluster: &Cluster, kind: &Kind, name: &str) -> Self {
+        let mut told = SelectAll::new();
+        let head = (kind, Scope::Name(name));
+        let below = BELOW.iter().map(|kind| (kind, Scope::Namespace));
+        let count = BELOW.len() + 1;
+        for (number, (kind, scope)) in std::iter::once(head).chain(below).enumerate() {
+            let events = cluster.watch(kind, scope);
+            told.push(events.map(move |event| (number, event)).boxed());
+        }
+        let (known, complained) = (BTreeMap::new(), BTreeSet::new());
+        Live { told, known, awaited: (0..count).collect(), complained }
+    }
+
+    /// Waits until everything is known once.
+    pub async fn sync(&mut self) -> Result<(), Refusal> {
+        while !self.awaited.is_empty() {
+            self.next().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something has changed.
+    pub async fn changed(&mut self) -> Result<(), Refusal> {
+        self.next().await
+    }
+
+    /// The object itself, if it is there.
+    pub fn head(&self) -> Option<&Value> {
+        self.known.get(&0)?.values().next()
+    }
+
+    /// Everything else.
+    pub fn objects(&self) -> Objects {
+        let of = |number: usize| -> Vec<Value> {
+            self.known.get(&number).into_iter().flatten().map(|(_, object)| object.clone()).collect()
+        };
+        Objects {
+            replica_sets: of(1),
+            pods: of(2),
+            experiments: of(3),
+            analysis_runs: of(4),
+        }
+    }
+
+    async fn next(&mut self) -> Result<(), Refusal> {
+        let Some((number, event)) = self.told.next().await else { return Ok(()) };
+        let known = self.known.entry(number).or_default();
+        match event {
+            Ok(Seen::Applied(object)) => {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                known.insert(name, object);
+            }
+            Ok(Seen::Deleted(name)) => drop(known.remove(&name)),
+            Ok(Seen::Synced(names)) => {
+                known.retain(|name, _| names.contains(name));
+                self.awaited.remove(&number);
+            }
+            // Without the object there is nothing to show.
+            Err(refusal) if number == 0 && self.awaited.contains(&0) => return Err(refusal),
+            Err(refusal) => {
+                self.awaited.remove(&number);
+                if self.complained.insert(number) {
+                    complain(number.checked_sub(1).map(|below| &BELOW[below]), &refusal);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Everything below, read once. What may not be read is said and left out.
+pub async fn below(cluster: &Cluster) -> Objects {
+    let [sets, pods, experiments, runs] = &BELOW;
+    let (replica_sets, pods, experiments, analysis_runs) = futures::join!(
+        list(cluster, sets),
+        list(cluster, pods),
+        list(cluster, experiments),
+        list(cluster, runs)
+    );
+    Objects { replica_sets, pods, experiments, analysis_runs }
+}
+
+async fn list(cluster: &Cluster, kind: &Kind) -> Vec<Value> {
+    cluster.list(kind, "").await.unwrap_or_else(|refusal| {
+        complain(Some(kind), &refusal);
+        Vec::new()
+    })
+}
+
+fn complain(kind: Option<&Kind>, refusal: &Refusal) {
+    match kind {
+        Some(kind) => eprintln!("warning: shown without {}s: {refusal}", kind.name),
+        None => eprintln!("warning: {refusal}; trying again"),
+    }
+}

@@ -1,0 +1,81 @@
+//! In which form are objects printed?
+
+use std::str::FromStr;
+
+use anyhow::bail;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::jsonpath::JsonPath;
+
+/// A form of output other than the usual one.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// The whole object.
+    Json,
+    /// The whole object.
+    Yaml,
+    /// The usual form with more columns.
+    Wide,
+    /// Kind and name alone.
+    Name,
+    /// What a template picks.
+    JsonPath(JsonPath),
+}
+
+impl FromStr for Output {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if let Some(template) = text.strip_prefix("jsonpath=") {
+            return Ok(Output::JsonPath(JsonPath::parse(template)?));
+        }
+        match text {
+            "json" => Ok(Output::Json),
+            "yaml" => Ok(Output::Yaml),
+            "wide" => Ok(Output::Wide),
+            "name" => Ok(Output::Name),
+            _ => bail!("expected json, yaml, name, wide or jsonpath=TEMPLATE"),
+        }
+    }
+}
+
+impl Output {
+    /// The object, or the list of objects, in this form; none where that is the usual one.
+    pub fn of(&self, object: &Value) -> anyhow::Result<Option<String>> {
+        Ok(match self {
+            Output::Wide => None,
+            Output::Json => Some(json(object)? + "\n"),
+            Output::Yaml => Some(serde_saphyr::to_string(object)?),
+            Output::Name => Some(names(object)),
+            Output::JsonPath(path) => Some(path.print(object)),
+        })
+    }
+}
+
+/// Several objects as one, as kubectl prints them.
+pub fn list(items: Vec<Value>) -> Value {
+    serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items,
+        "metadata": { "resourceVersion": "" } })
+}
+
+fn json(object: &Value) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let indented = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    object.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, indented))?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+fn names(object: &Value) -> String {
+    if let Some(items) = object["items"].as_array() {
+        return items.iter().map(names).collect();
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = text(&object["kind"]).to_lowercase();
+    let api_version = text(&object["apiVersion"]);
+    let name = text(&object["metadata"]["name"]);
+    match api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{name}\n"),
+        None => format!("{kind}/{name}\n"),
+    }
+}

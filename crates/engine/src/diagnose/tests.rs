@@ -1,0 +1,111 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::ask::Recall;
+use crate::frame::Frame;
+use crate::world::{Known, ReplicaSetView, RolloutView};
+
+fn frame(object: Value) -> Frame {
+    serde_json::from_value(object).unwrap()
+}
+
+/// A rollout `web` with one ReplicaSet of three pods, which says what the status says.
+fn world(spec: Value, set_status: Value) -> World {
+    let rollout = json!({ "metadata": { "name": "web", "namespace": "shop" }, "spec": spec });
+    let set = json!({ "metadata": { "name": "web-1", "uid": "set" }, "spec": { "replicas": 3 },
+        "status": set_status });
+    World {
+        rollout: Arc::new(RolloutView::read(&frame(rollout), None)),
+        replica_sets: Known::Present(vec![Arc::new(ReplicaSetView::read(&frame(set), None))]),
+        services: BTreeMap::new(),
+        answers: BTreeMap::new(),
+        recall: Recall::default(),
+    }
+}
+
+fn pod(name: &str, status: &str) -> Value {
+    let status: Value = serde_json::from_str(status).unwrap();
+    json!({ "metadata": { "name": name, "ownerReferences": [{ "uid": "set", "controller": true }] },
+        "status": status })
+}
+
+/// What, status of the pod, words of the cause, words of the advice.
+const PODS: &str = r#"
+a wrong image        | {"containerStatuses":[{"name":"c","image":"web:9","state":{"waiting":{"reason":"ImagePullBackOff","message":"no such tag"}}}]} | image web:9 of container c cannot be pulled (no such tag) | imagePullSecrets
+a crash              | {"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":3,"reason":"Error"}}}]} | container c crashes; its last exit code was 3 | kubectl logs web-1-a -c c --previous
+too little memory    | {"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]} | more memory than its limit | resources.limits.memory
+a crash in init      | {"initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":1}}}]} | container i crashes | kubectl logs web-1-a -c i
+a missing Secret     | {"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"CreateContainerConfigError","message":"secret \"db\" not found"}}}]} | secret "db" not found | Secrets
+no node              | {"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes are available"}]} | no node takes it (0/3 nodes are available) | resources
+not ready            | {"containerStatuses":[{"name":"c","ready":false,"state":{"running":{}}}]} | runs but is not ready (probe failed: 503) | readinessProbe
+"#;
+
+#[test]
+fn what_holds_a_pod_up_is_named_with_what_to_do() {
+    let probe = json!({ "type": "Warning", "message": "probe failed: 503",
+        "lastTimestamp": "2024-01-01T00:00:00Z",
+        "involvedObject": { "kind": "Pod", "name": "web-1-a" } });
+    for row in PODS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, status, cause, advice] = cells[..] else { panic!("four cells: {row}") };
+        let pods = [pod("web-1-a", status), pod("web-1-b", "{}")];
+        let events = [probe.clone()];
+        let evidence = Evidence { pods: &pods, events: &events, budgets: &[] };
+        let found = causes(&world(json!({}), json!({ "replicas": 3 })), evidence);
+        assert_eq!(found.len(), 1, "{what}: {found:?}");
+        assert!(found[0].what.contains(cause), "{what}: {}", found[0].what);
+        assert!(found[0].what.starts_with("pod web-1-a: "), "{what}: {}", found[0].what);
+        assert!(found[0].advice.contains(advice), "{what}: {}", found[0].advice);
+    }
+}
+
+#[test]
+fn many_pods_with_one_trouble_are_one_cause() {
+    let status = r#"{"containerStatuses":[{"name":"c","image":"x","state":{"waiting":{"reason":"ErrImagePull"}}}]}"#;
+    let pods = ["web-1-a", "web-1-b", "web-1-c"].map(|name| pod(name, status));
+    let evidence = Evidence { pods: &pods, ..Evidence::default() };
+    let found = causes(&world(json!({}), json!({ "replicas": 3 })), evidence);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].what.starts_with("pod web-1-a and 2 more: "), "{}", found[0].what);
+}
+
+#[test]
+fn refused_pods_are_told_in_the_servers_words() {
+    let failure = |message: &str| {
+        json!({ "conditions": [{ "type": "ReplicaFailure", "status": "True",
+            "reason": "FailedCreate", "message": message }] })
+    };
+    let cases = [
+        ("a quota", "exceeded quota: pods=3", "ResourceQuota"),
+        ("admission", "admission webhook \"policy\" denied the request", "admission"),
+        ("something else", "pods is forbidden", "API server's words"),
+    ];
+    for (what, message, advice) in cases {
+        let found = causes(&world(json!({}), failure(message)), Evidence::default());
+        assert!(found[0].what.contains(message), "{what}: {}", found[0].what);
+        assert!(found[0].advice.contains(advice), "{what}: {}", found[0].advice);
+    }
+    let event = json!({ "type": "Warning", "message": "exceeded quota: pods=3",
+        "involvedObject": { "kind": "ReplicaSet", "name": "web-1" } });
+    let events = [event];
+    let evidence = Evidence { events: &events, ..Evidence::default() };
+    let found = causes(&world(json!({}), json!({})), evidence);
+    assert!(found[0].what.contains("exceeded quota"), "an Event tells it too");
+}
+
+#[test]
+fn a_budget_that_allows_no_eviction_holds_up_a_restart() {
+    let budgets = [json!({ "metadata": { "name": "web-pdb" },
+        "spec": { "selector": { "matchLabels": { "app": "web" } } },
+        "status": { "disruptionsAllowed": 0 } })];
+    let evidence = Evidence { budgets: &budgets, ..Evidence::default() };
+    let mut spec = json!({ "selector": { "matchLabels": { "app": "web" } },
+        "restartAt": "2024-01-01T00:00:00Z" });
+    let found = causes(&world(spec.clone(), json!({ "replicas": 3 })), evidence);
+    assert!(found[0].what.contains("web-pdb"), "{found:?}");
+    spec["restartAt"] = Value::Null;
+    assert_eq!(causes(&world(spec, json!({ "replicas": 3 })), evidence), []);
+}
