@@ -47,7 +47,9 @@ pub enum Refusal {
         message: String,
     },
     /// There is no server.
-    #[error("cannot reach the API server {server}: {reason} (is the cluster up, and the context right?)")]
+    #[error(
+        "cannot reach the API server {server}: {reason} (is the cluster up, and the context right?)"
+    )]
     Unreachable {
         /// Where.
         server: String,
@@ -87,12 +89,7 @@ pub enum Seen {
 
 impl Cluster {
     /// A cluster behind a client; a request may take so long.
-    pub fn new(
-        client: Client,
-        namespace: String,
-        server: String,
-        limit: Option<Duration>,
-    ) -> Self {
+    pub fn new(client: Client, namespace: String, server: String, limit: Option<Duration>) -> Self {
         Cluster { client, server, limit, namespace }
     }
 
@@ -112,7 +109,12 @@ impl Cluster {
         self.list_at(kind, &collection(kind, ""), "").await
     }
 
-    async fn list_at(&self, kind: &Kind, path: &str, selector: &str) -> Result<Vec<Value>, Refusal> {
+    async fn list_at(
+        &self,
+        kind: &Kind,
+        path: &str,
+        selector: &str,
+    ) -> Result<Vec<Value>, Refusal> {
         let path = match selector {
             "" => path.to_owned(),
             selector => format!("{path}?labelSelector={}", escaped(selector)),
@@ -181,7 +183,9 @@ impl Cluster {
             }
         };
         let config = match scope {
-            Scope::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+            Scope::Name(name) => {
+                watcher::Config::default().fields(&format!("metadata.name={name}"))
+            }
             Scope::Namespace | Scope::Everywhere => watcher::Config::default(),
         };
         let cluster = self.clone();
@@ -277,7 +281,11 @@ const JSON: &str = "application/json";
 /// The path of all objects of a kind in a namespace, or in none.
 fn collection(kind: &Kind, namespace: &str) -> String {
     let (group, version, plural) = (&kind.group, &kind.version, &kind.plural);
-    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    let root = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
     match namespace {
         "" => format!("{root}/{plural}"),
         namespace => format!("{root}/namespaces/{namespace}/{plural}"),

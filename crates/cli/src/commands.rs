@@ -1,20 +1,57 @@
-//! The table of commands; help comes from it.
+//! The table of commands; help and completion come from it.
 
+mod abort;
+mod completion;
 mod controller;
+mod create;
 mod demo;
 mod explain;
+mod get;
+mod later;
 mod lint;
+mod list;
+mod pause;
+mod promote;
+mod refused;
+mod restart;
+mod retry;
+mod set;
 mod simulate;
+mod status;
+mod terminate;
+mod undo;
 mod version;
+mod wait;
+mod wish;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::connection::Connection;
 
 /// The name under which kubectl calls the binary as `kubectl argo rollouts`.
 pub const PLUGIN: &str = "kubectl-argo-rollouts";
+
+/// The name it is called by, which decides how it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// `gradus`.
+    Gradus,
+    /// kubectl, or somebody who calls the plugin by its own name.
+    Kubectl,
+}
+
+impl Caller {
+    /// What stands before an error.
+    pub fn error_prefix(self) -> &'static str {
+        match self {
+            Caller::Gradus => "error:",
+            Caller::Kubectl => "Error:",
+        }
+    }
+}
 
 /// Progressive delivery for Kubernetes, with the API of Argo Rollouts
 #[derive(Debug, Parser)]
@@ -26,102 +63,138 @@ struct Gradus {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Controller(controller::Arguments),
+    Controller(Box<controller::Arguments>),
     Demo(demo::Arguments),
-    Explain(explain::Arguments),
-    Lint(lint::Arguments),
-    Simulate(simulate::Arguments),
-    Version(version::Arguments),
+    #[command(flatten)]
+    Plugin(PluginCommand),
 }
 
 /// Looks after rollouts
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-argo-rollouts", bin_name = "kubectl argo rollouts", version)]
+#[command(name = "kubectl-argo-rollouts", bin_name = "kubectl argo rollouts")]
 #[command(arg_required_else_help = true)]
 struct Plugin {
     #[command(subcommand)]
     command: PluginCommand,
 }
 
-/// What exists so far of the plugin's commands.
+/// The commands of the plugin; `gradus` has them too.
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
+    Abort(abort::Arguments),
+    Completion(completion::Arguments),
+    Create(create::Arguments),
+    #[command(hide = true)]
+    Dashboard(later::Arguments),
     Explain(explain::Arguments),
+    Get(get::Arguments),
     Lint(lint::Arguments),
+    List(list::Arguments),
+    #[command(hide = true)]
+    Notifications(later::Arguments),
+    Pause(pause::Arguments),
+    Promote(promote::Arguments),
+    Restart(restart::Arguments),
+    Retry(retry::Arguments),
+    Set(set::Arguments),
     Simulate(simulate::Arguments),
+    Status(status::Arguments),
+    Terminate(terminate::Arguments),
+    Undo(undo::Arguments),
     Version(version::Arguments),
+    Wait(wait::Arguments),
 }
 
 /// Runs the command that the arguments name.
-pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let parsed = Gradus::try_parse_from(&arguments);
-    match parsed.map_err(|error| in_other_words(error, &arguments)) {
-        Ok(Gradus { command: Command::Controller(arguments) }) => controller::run(arguments),
-        Ok(Gradus { command: Command::Demo(arguments) }) => demo::run(&arguments),
-        Ok(Gradus { command: Command::Explain(arguments) }) => explain::run(&arguments),
-        Ok(Gradus { command: Command::Lint(arguments) }) => lint::run(&arguments),
-        Ok(Gradus { command: Command::Simulate(arguments) }) => simulate::run(&arguments),
-        Ok(Gradus { command: Command::Version(arguments) }) => version::run(&arguments),
-        Err(refused) => refused.say(),
+pub fn run(arguments: &[OsString], caller: Caller) -> anyhow::Result<ExitCode> {
+    if let Some(words) = completion::asked(arguments) {
+        return completion::answer(table(caller), words);
     }
-}
-
-/// Runs a command of the kubectl plugin.
-pub fn run_plugin(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    match Plugin::try_parse_from(&arguments) {
-        Ok(Plugin { command: PluginCommand::Explain(arguments) }) => explain::run(&arguments),
-        Ok(Plugin { command: PluginCommand::Lint(arguments) }) => lint::run(&arguments),
-        Ok(Plugin { command: PluginCommand::Simulate(arguments) }) => simulate::run(&arguments),
-        Ok(Plugin { command: PluginCommand::Version(arguments) }) => version::run(&arguments),
-        Err(error) => Refused::AsClapSays(error).say(),
-    }
-}
-
-/// Arguments that are no command, or ask for help.
-enum Refused {
-    AsClapSays(clap::Error),
-    /// A flag that Argo Rollouts has and this version has not.
-    NotYet(&'static str),
-}
-
-fn in_other_words(error: clap::Error, arguments: &[OsString]) -> Refused {
-    let is_controller = arguments.get(1).is_some_and(|name| name == "controller");
-    if error.kind() != ErrorKind::UnknownArgument || !is_controller {
-        return Refused::AsClapSays(error);
-    }
-    let given = arguments.iter().filter_map(|argument| argument.to_str());
-    match given.into_iter().find_map(controller::missing_flag) {
-        Some(flag) => Refused::NotYet(flag),
-        None => Refused::AsClapSays(error),
-    }
-}
-
-impl Refused {
-    fn say(self) -> anyhow::Result<ExitCode> {
-        match self {
-            Refused::AsClapSays(error) => {
-                error.print()?;
-                Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)))
-            }
-            Refused::NotYet(flag) => {
-                eprintln!(
-                    "error: {flag} is a flag of Argo Rollouts that this version of Gradus does \
-                     not have; leave it out"
-                );
-                Ok(ExitCode::from(2))
-            }
+    let matches = match table(caller).try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return refused::say(error, arguments, caller),
+    };
+    let parsed = match caller {
+        Caller::Gradus => Gradus::from_arg_matches(&matches).map(|parsed| parsed.command),
+        Caller::Kubectl => {
+            Plugin::from_arg_matches(&matches).map(|parsed| Command::Plugin(parsed.command))
         }
+    };
+    match parsed {
+        Ok(Command::Controller(arguments)) => controller::run(*arguments),
+        Ok(Command::Demo(arguments)) => demo::run(&arguments),
+        Ok(Command::Plugin(command)) => command.run(&connection(&matches)?, caller),
+        Err(error) => refused::say(error, arguments, caller),
+    }
+}
+
+/// Everything that can be written on the command line.
+fn table(caller: Caller) -> clap::Command {
+    match caller {
+        Caller::Kubectl => Connection::augment_args(Plugin::command()),
+        // Its own commands have connection flags of their own.
+        Caller::Gradus => {
+            let plugin = PluginCommand::augment_subcommands(clap::Command::new(PLUGIN));
+            let names: Vec<String> =
+                plugin.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+            names.iter().fold(Gradus::command(), |table, name| {
+                table.mut_subcommand(name, Connection::augment_args)
+            })
+        }
+    }
+}
+
+/// The connection flags, wherever they stood.
+fn connection(matches: &ArgMatches) -> Result<Connection, clap::Error> {
+    let mut leaf = matches;
+    while let Some((_, below)) = leaf.subcommand() {
+        leaf = below;
+    }
+    Connection::from_arg_matches(leaf)
+}
+
+impl PluginCommand {
+    fn run(self, connection: &Connection, caller: Caller) -> anyhow::Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(self.carry_out(connection, caller))
+    }
+
+    async fn carry_out(self, connection: &Connection, caller: Caller) -> anyhow::Result<ExitCode> {
+        use PluginCommand as C;
+        let cluster = async || connection.open().await;
+        match self {
+            C::Abort(arguments) => abort::run(&arguments, &cluster().await?).await?,
+            C::Completion(arguments) => completion::run(&arguments, caller)?,
+            C::Create(arguments) => create::run(&arguments, &cluster().await?).await?,
+            C::Dashboard(_) => later::refuse("dashboard")?,
+            C::Explain(arguments) => return explain::run(&arguments, connection).await,
+            C::Get(arguments) => get::run(&arguments, connection).await?,
+            C::Lint(arguments) => return lint::run(&arguments),
+            C::List(arguments) => list::run(&arguments, &cluster().await?).await?,
+            C::Notifications(_) => later::refuse("notifications")?,
+            C::Pause(arguments) => pause::run(&arguments, &cluster().await?).await?,
+            C::Promote(arguments) => promote::run(&arguments, &cluster().await?).await?,
+            C::Restart(arguments) => restart::run(&arguments, &cluster().await?).await?,
+            C::Retry(arguments) => retry::run(&arguments, &cluster().await?).await?,
+            C::Set(arguments) => set::run(&arguments, &cluster().await?).await?,
+            C::Simulate(arguments) => return simulate::run(&arguments),
+            C::Status(arguments) => status::run(&arguments, &cluster().await?).await?,
+            C::Terminate(arguments) => terminate::run(&arguments, &cluster().await?).await?,
+            C::Undo(arguments) => undo::run(&arguments, &cluster().await?).await?,
+            C::Version(arguments) => version::run(&arguments, caller),
+            C::Wait(arguments) => wait::run(&arguments, &cluster().await?).await?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_tables_are_well_formed() {
-        Gradus::command().debug_assert();
-        Plugin::command().debug_assert();
+        table(Caller::Gradus).debug_assert();
+        table(Caller::Kubectl).debug_assert();
     }
 }

@@ -21,7 +21,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 #[command(next_help_heading = "Connection")]
 pub struct Connection {
     /// Path of a kubeconfig
-    #[arg(long, global = true, value_name = "FILE", id = "connection-kubeconfig")]
+    #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig
     #[arg(long, global = true, value_name = "NAME")]
@@ -33,7 +33,7 @@ pub struct Connection {
     #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     user: Option<String>,
     /// Namespace; without it the context's
-    #[arg(long, short, global = true, value_name = "NAME", id = "connection-namespace")]
+    #[arg(long, short, global = true, value_name = "NAME")]
     namespace: Option<String>,
     /// Address of the API server
     #[arg(long, short, global = true, value_name = "URL", hide_short_help = true)]
@@ -83,7 +83,6 @@ pub struct Connection {
     kloglevel: Option<i32>,
     /// error, warn, info or debug: how much is said on standard error
     #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true)]
-    #[arg(id = "connection-loglevel")]
     loglevel: Option<String>,
 }
 
@@ -147,7 +146,8 @@ impl Connection {
             user.token = Some(token.clone().into());
             user.token_file = None;
         }
-        user.client_certificate = self.client_certificate.clone().or(user.client_certificate.take());
+        user.client_certificate =
+            self.client_certificate.clone().or(user.client_certificate.take());
         user.client_key = self.client_key.clone().or(user.client_key.take());
         user.impersonate = self.as_user.clone().or(user.impersonate.take());
         user.impersonate_uid = self.as_uid.clone().or(user.impersonate_uid.take());

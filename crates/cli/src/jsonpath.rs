@@ -71,7 +71,9 @@ fn printed(piece: &Piece, here: &Value, root: &Value) -> String {
         }
         Piece::Range(segments, body) => {
             let items = find(segments, here).into_iter();
-            items.flat_map(|item| body.iter().map(move |piece| printed(piece, item, root))).collect()
+            items
+                .flat_map(|item| body.iter().map(move |piece| printed(piece, item, root)))
+                .collect()
         }
     }
 }

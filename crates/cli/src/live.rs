@@ -12,8 +12,7 @@ use serde_json::Value;
 use crate::cluster::{Cluster, Refusal, Scope, Seen};
 
 /// The kinds below a Rollout or an Experiment.
-const BELOW: [Kind; 4] =
-    [kinds::REPLICA_SET, kinds::POD, kinds::EXPERIMENT, kinds::ANALYSIS_RUN];
+static BELOW: [Kind; 4] = [kinds::REPLICA_SET, kinds::POD, kinds::EXPERIMENT, kinds::ANALYSIS_RUN];
 
 /// One object by name and everything of its namespace that may belong to it, kept up to date.
 pub struct Live {
@@ -60,14 +59,14 @@ impl Live {
     /// Everything else.
     pub fn objects(&self) -> Objects {
         let of = |number: usize| -> Vec<Value> {
-            self.known.get(&number).into_iter().flatten().map(|(_, object)| object.clone()).collect()
+            self.known
+                .get(&number)
+                .into_iter()
+                .flatten()
+                .map(|(_, object)| object.clone())
+                .collect()
         };
-        Objects {
-            replica_sets: of(1),
-            pods: of(2),
-            experiments: of(3),
-            analysis_runs: of(4),
-        }
+        Objects { replica_sets: of(1), pods: of(2), experiments: of(3), analysis_runs: of(4) }
     }
 
     async fn next(&mut self) -> Result<(), Refusal> {

@@ -1,27 +1,35 @@
 //! The `gradus` binary: argv to command.
 
+mod cluster;
 mod commands;
+mod connection;
+mod jsonpath;
+mod live;
 mod manifest;
+mod near;
+mod output;
+mod paint;
 mod production;
+mod source;
 mod stop;
+mod table;
+mod tree;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use commands::Caller;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let outcome = if is_plugin(arguments.first()) {
-        commands::run_plugin(arguments)
-    } else {
-        commands::run(arguments)
-    };
-    match outcome {
+    let caller = if is_plugin(arguments.first()) { Caller::Kubectl } else { Caller::Gradus };
+    match commands::run(&arguments, caller) {
         Ok(code) => code,
         // Who reads our output has seen enough: `gradus demo | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("{} {error:#}", caller.error_prefix());
             ExitCode::FAILURE
         }
     }

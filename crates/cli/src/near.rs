@@ -9,7 +9,12 @@ use crate::cluster::{Cluster, Refusal};
 const OFFERED: usize = 5;
 
 /// The refusal of a name, with what helps: names like it, or the namespace where it is.
-pub async fn explained(cluster: &Cluster, kind: &Kind, name: &str, refusal: Refusal) -> anyhow::Error {
+pub async fn explained(
+    cluster: &Cluster,
+    kind: &Kind,
+    name: &str,
+    refusal: Refusal,
+) -> anyhow::Error {
     let Refusal::NotFound(said) = refusal else { return refusal.into() };
     let Ok(listed) = cluster.list(kind, "").await else {
         return anyhow::anyhow!("{said}\n  (is the CRD of {}s installed?)", kind.name);

@@ -277,9 +277,7 @@ fn info(node: &Node, look: Look) -> Cell {
 fn told(fact: &Fact, look: Look) -> (String, String) {
     let alike = |text: String| (text.clone(), text);
     match *fact {
-        Fact::Tag(tag) => {
-            (tag.name().to_owned(), look.paint.wrap(tag_colour(tag), tag.name()))
-        }
+        Fact::Tag(tag) => (tag.name().to_owned(), look.paint.wrap(tag_colour(tag), tag.name())),
         Fact::ScaleDownAt(moment) if moment <= look.now => alike("delay:passed".to_owned()),
         Fact::ScaleDownAt(moment) => alike(format!("delay:{}", age::since(look.now, moment))),
         Fact::Ready { ready, all } => alike(format!("ready:{ready}/{all}")),

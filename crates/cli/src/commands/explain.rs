@@ -1,93 +1,144 @@
-//! `gradus explain`: why is a rollout where it is? Decides again on a saved World and says it.
+//! `explain`: why is a rollout where it is? Decides on the live World, or on one from files, and
+//! says what came of it.
+
+mod gather;
 
 use std::fmt::Write as _;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::bail;
 use clap::Args;
 use gradus_api::rollout::RolloutStatus;
 use gradus_engine::decision::Decision;
+use gradus_engine::diagnose::{Cause, Evidence, causes};
 use gradus_engine::explain::sentence;
 use gradus_engine::rollout::{Memo, Rollouts};
 use gradus_engine::world::World;
-use gradus_engine::{Engine, patch};
+use gradus_engine::{Engine, patch, view};
+use gradus_simkube::age;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::connection::Connection;
+use crate::source::{Source, SourceArguments};
 
 /// The exit code that says: this version decides otherwise than the one that saved the World.
 const DIFFERENT: u8 = 2;
 
-/// Say why a rollout is where it is, from a saved World
+/// Say why a rollout is where it is, and what would move it
 ///
-/// A World is what the controller's health port shows at /debug/world/NAMESPACE/NAME. The exit
-/// code is 0 if this version decides the same as the saved decision, 2 if not.
+/// Decides as the controller would, on the cluster as it is now, on a folder of exported YAML, or
+/// on a World that the controller's health port shows at /debug/world/NAMESPACE/NAME. With a saved
+/// World the exit code is 0 if this version decides the same as the saved decision, 2 if not.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The saved World; - reads standard input
-    #[arg(long, value_name = "FILE")]
-    world: PathBuf,
+    /// The rollout; a saved World needs none
+    #[arg(value_name = "rollout NAME", num_args = 0..=2, required_unless_present = "world")]
+    what: Vec<String>,
+    #[command(flatten)]
+    source: SourceArguments,
 }
 
-/// What /debug/world shows.
-#[derive(Deserialize)]
-struct Saved {
-    now: Timestamp,
-    world: World,
-    decision: Option<Value>,
+impl Arguments {
+    /// The name: after the word `rollout`, or alone.
+    fn name(&self) -> anyhow::Result<&str> {
+        let what: Vec<&str> = self.what.iter().map(String::as_str).collect();
+        match what[..] {
+            ["rollout" | "rollouts" | "ro", name] | [name] => Ok(name),
+            [] if self.source.is_world() => Ok(""),
+            [kind, ..] => bail!("only rollouts can be explained, not {kind}"),
+            [] => bail!("expected the name of a rollout"),
+        }
+    }
 }
 
-/// Decides again and prints what came of it.
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let saved = read(&arguments.world)?;
-    let decision = Rollouts::decide(&saved.world, saved.now);
-    print!("{}", account(&saved, &decision));
-    let is_equal = saved.decision.is_none_or(|before| before == json!(decision));
-    Ok(if is_equal { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+/// Decides and prints what came of it.
+pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Result<ExitCode> {
+    let name = arguments.name()?;
+    match arguments.source.open(connection).await? {
+        Source::World(saved) => {
+            let decision = Rollouts::decide(&saved.world, saved.now);
+            let mut said = account(&saved.world, saved.now, &decision);
+            line(&mut said, &compared(saved.decision.as_ref(), &decision));
+            print!("{said}");
+            let is_equal = saved.decision.is_none_or(|before| before == json!(decision));
+            Ok(if is_equal { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+        }
+        source => {
+            let now = source.now();
+            let gathered = gather::world(&source, name, now).await?;
+            let decision = Rollouts::decide(&gathered.world, now);
+            let evidence = Evidence {
+                pods: &gathered.pods,
+                events: &gathered.events,
+                budgets: &gathered.budgets,
+            };
+            let mut said = account(&gathered.world, now, &decision);
+            tell_causes(&mut said, &causes(&gathered.world, evidence));
+            let is_idle =
+                decision.changes.is_empty() && difference(&gathered.world, &decision).is_none();
+            if matches!(source, Source::Live(_)) && !is_idle {
+                line(
+                    &mut said,
+                    "if this does not happen within seconds: is the controller running?",
+                );
+            }
+            print!("{said}");
+            Ok(ExitCode::SUCCESS)
+        }
+    }
 }
 
-fn read(path: &Path) -> anyhow::Result<Saved> {
-    let text = if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(path)
-    };
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| {
-        format!("{} is no saved World: expected the JSON of /debug/world", path.display())
-    })
+fn line(said: &mut String, line: &str) {
+    writeln!(said, "  {line}").expect("a String takes all text");
 }
 
-fn account(saved: &Saved, decision: &Decision<RolloutStatus, Memo>) -> String {
-    let mut said = format!("{} at {}\n", saved.world.rollout.reference(), saved.now);
-    let mut say = |line: String| writeln!(said, "  {line}").expect("a String takes all text");
+fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Memo>) -> String {
+    let rollout = &world.rollout;
+    let mut said = format!("{} at {}\n", rollout.reference(), now);
+    let (phase, message) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
+    let because = if message.is_empty() { String::new() } else { format!(": {message}") };
+    line(&mut said, &format!("it is {phase}{because}"));
     if decision.why.is_empty() {
-        say("nothing holds it".to_owned());
+        line(&mut said, "nothing holds it");
     }
     for why in &decision.why {
-        say(sentence(why));
+        let since = why.since.map(|since| format!(" (since {}, {since})", age::since(since, now)));
+        line(&mut said, &format!("{}{}", sentence(why), since.unwrap_or_default()));
     }
     for change in &decision.changes {
-        say(format!("it would {}", change.id.0));
+        line(&mut said, &format!("it would {}", change.id.0));
     }
-    let stored = json!(Rollouts::stored_status(&saved.world));
-    let wanted = decision.status.as_ref();
-    if let Some(patch) = wanted.and_then(|status| patch::difference(&stored, &json!(status))) {
-        say(format!("it would change the status by {patch}"));
+    if let Some(patch) = difference(world, decision) {
+        line(&mut said, &format!("it would change the status by {patch}"));
     }
-    say(match decision.wake_at {
+    let next = match decision.wake_at {
         Some(moment) => format!("it looks again at {moment}"),
         None => "it looks again when something changes".to_owned(),
-    });
-    say(match &saved.decision {
+    };
+    line(&mut said, &next);
+    said
+}
+
+/// How the status would change.
+fn difference(world: &World, decision: &Decision<RolloutStatus, Memo>) -> Option<Value> {
+    let stored = json!(Rollouts::stored_status(world));
+    patch::difference(&stored, &json!(decision.status.as_ref()?))
+}
+
+fn tell_causes(said: &mut String, causes: &[Cause]) {
+    for cause in causes {
+        line(said, &cause.what);
+        line(said, &format!("  → {}", cause.advice));
+    }
+}
+
+fn compared(before: Option<&Value>, decision: &Decision<RolloutStatus, Memo>) -> String {
+    match before {
         None => "there is no saved decision to compare with".to_owned(),
         Some(before) if *before == json!(decision) => "the saved decision is the same".to_owned(),
         Some(before) => format!("the saved decision differs in {}", differing(before, decision)),
-    });
-    said
+    }
 }
 
 /// The fields of a decision that are not as they were saved.

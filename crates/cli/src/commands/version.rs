@@ -1,8 +1,8 @@
 //! Which build is this?
 
-use std::process::ExitCode;
-
 use clap::Args;
+
+use super::{Caller, PLUGIN};
 
 /// Print the version
 #[derive(Debug, Args)]
@@ -10,15 +10,40 @@ pub struct Arguments {
     /// Only the number
     #[arg(long)]
     short: bool,
+    /// Further arguments are ignored
+    #[arg(hide = true)]
+    rest: Vec<String>,
 }
 
-/// Prints the version, and the commit where the build knows it.
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+/// Prints the version, and the commit where the build knows it. The plugin answers in the form
+/// that scripts know from Argo Rollouts'.
+pub fn run(arguments: &Arguments, caller: Caller) {
     let version = env!("CARGO_PKG_VERSION");
-    match option_env!("GRADUS_COMMIT") {
-        _ if arguments.short => println!("{version}"),
-        Some(commit) => println!("gradus {version} ({commit})"),
-        None => println!("gradus {version}"),
+    let commit = option_env!("GRADUS_COMMIT");
+    match (caller, commit) {
+        (Caller::Gradus, _) if arguments.short => println!("{version}"),
+        (Caller::Gradus, Some(commit)) => println!("gradus {version} ({commit})"),
+        (Caller::Gradus, None) => println!("gradus {version}"),
+        (Caller::Kubectl, commit) => {
+            let short = commit.map_or("unknown", |commit| commit.get(..7).unwrap_or(commit));
+            println!("{PLUGIN}: v{version}+{short}");
+            if !arguments.short {
+                println!("  BuildDate: unknown");
+                println!("  GitCommit: {}", commit.unwrap_or("unknown"));
+                println!("  GitTreeState: unknown");
+                println!("  GoVersion: none, this is Gradus");
+                println!("  Compiler: rustc");
+                println!("  Platform: {}/{}", std::env::consts::OS, architecture());
+            }
+        }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// The architecture by the name that Go gives it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }

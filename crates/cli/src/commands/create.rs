@@ -1,0 +1,170 @@
+//! `create`: objects from files, and AnalysisRuns from templates.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use gradus_api::names::{API_VERSION, kind};
+use gradus_engine::command::analysis_run::{Wish, analysis_run};
+use gradus_engine::decision::Kind;
+use gradus_engine::kinds;
+use serde_json::Value;
+
+use super::get::{Showing, watch};
+use crate::cluster::Cluster;
+use crate::near;
+use crate::source::read_text;
+
+/// Create a rollout, experiment, analysis template or analysis run
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// File with one object, YAML or JSON; may be given several times
+    #[arg(long = "filename", short = 'f', value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Show the object as it changes
+    #[arg(long, short)]
+    watch: bool,
+    /// With --watch: without colours
+    #[arg(long)]
+    no_color: bool,
+    /// Further arguments are ignored
+    #[arg(hide = true)]
+    rest: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Create an analysis run from a template
+    #[command(name = "analysisrun", visible_aliases = ["ar", "analysisruns"])]
+    AnalysisRun(Run),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Its name
+    #[arg(long)]
+    name: Option<String>,
+    /// A prefix to which the server adds letters; without it the template's name
+    #[arg(long, value_name = "PREFIX")]
+    generate_name: Option<String>,
+    /// The controller instance that serves it
+    #[arg(long, value_name = "ID")]
+    instance_id: Option<String>,
+    /// Value of an argument of the template; may be given several times
+    #[arg(long = "argument", short, value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// Template in the cluster
+    #[arg(long, value_name = "TEMPLATE")]
+    from: Option<String>,
+    /// Template in a file
+    #[arg(long, value_name = "FILE")]
+    from_file: Option<PathBuf>,
+    /// --from names a ClusterAnalysisTemplate
+    #[arg(long)]
+    global: bool,
+}
+
+/// Creates the objects, in order; the first refusal ends it.
+pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
+    if let Some(What::AnalysisRun(run)) = &arguments.what {
+        return start_run(run, cluster).await;
+    }
+    if arguments.watch && arguments.files.len() > 1 {
+        bail!("Cannot watch multiple resources");
+    }
+    let mut created = None;
+    for path in &arguments.files {
+        let object = read_object(path)?;
+        let kind = kind_of(&object)?;
+        let namespace = match object["metadata"]["namespace"].as_str() {
+            _ if kind == kinds::CLUSTER_ANALYSIS_TEMPLATE => "",
+            Some(namespace) => namespace,
+            None => cluster.namespace.as_str(),
+        };
+        let stored = cluster.create(&kind, namespace, &object).await;
+        let stored = stored.with_context(|| path.display().to_string())?;
+        say_created(&kind, &stored);
+        created = Some((kind, stored));
+    }
+    let Some((kind, stored)) = created.filter(|_| arguments.watch) else { return Ok(()) };
+    if kind != kinds::ROLLOUT && kind != kinds::EXPERIMENT {
+        bail!("Can only watch resources of type Rollout or Experiment");
+    }
+    let mut there = cluster.clone();
+    let text = |field: &str| stored["metadata"][field].as_str().unwrap_or_default().to_owned();
+    there.namespace = text("namespace");
+    let showing = Showing { watch: true, no_color: arguments.no_color, timeout_seconds: 0 };
+    watch(&there, &kind, &text("name"), &showing).await
+}
+
+async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
+    let pair = |text: &String| -> anyhow::Result<(String, String)> {
+        let pair = text.split_once('=').context("arguments must be in the form NAME=VALUE")?;
+        Ok((pair.0.to_owned(), pair.1.to_owned()))
+    };
+    let given = wish.arguments.iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
+    let template = match (&wish.from, &wish.from_file) {
+        (Some(name), None) => {
+            let kind = if wish.global {
+                &kinds::CLUSTER_ANALYSIS_TEMPLATE
+            } else {
+                &kinds::ANALYSIS_TEMPLATE
+            };
+            let mut place = cluster.clone();
+            if wish.global {
+                place.namespace = String::new();
+            }
+            match place.get(kind, name).await {
+                Ok(template) => template,
+                Err(refusal) => return Err(near::explained(&place, kind, name, refusal).await),
+            }
+        }
+        (None, Some(path)) => read_object(path)?,
+        _ => bail!("one of --from or --from-file must be specified"),
+    };
+    let run = analysis_run(
+        &template,
+        &Wish {
+            name: wish.name.clone(),
+            generate_name: wish.generate_name.clone(),
+            namespace: cluster.namespace.clone(),
+            instance_id: wish.instance_id.clone(),
+            arguments: given,
+        },
+    )?;
+    let stored = cluster.create(&kinds::ANALYSIS_RUN, &cluster.namespace, &run).await?;
+    say_created(&kinds::ANALYSIS_RUN, &stored);
+    Ok(())
+}
+
+/// The first document of a file; a key that stands twice is refused.
+fn read_object(path: &Path) -> anyhow::Result<Value> {
+    let text = read_text(path)?;
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;
+    let object = documents.into_iter().find(Value::is_object);
+    object.with_context(|| format!("{}: no object", path.display()))
+}
+
+fn kind_of(object: &Value) -> anyhow::Result<Kind> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (api_version, name) = (text("apiVersion"), text("kind"));
+    let known = match name {
+        kind::ROLLOUT => Some(kinds::ROLLOUT),
+        kind::EXPERIMENT => Some(kinds::EXPERIMENT),
+        kind::ANALYSIS_TEMPLATE => Some(kinds::ANALYSIS_TEMPLATE),
+        kind::CLUSTER_ANALYSIS_TEMPLATE => Some(kinds::CLUSTER_ANALYSIS_TEMPLATE),
+        kind::ANALYSIS_RUN => Some(kinds::ANALYSIS_RUN),
+        _ => None,
+    };
+    let known = known.filter(|_| api_version == API_VERSION);
+    known.with_context(|| format!("creates of {api_version}/{name} unsupported"))
+}
+
+fn say_created(kind: &Kind, stored: &Value) {
+    let name = stored["metadata"]["name"].as_str().unwrap_or_default();
+    println!("{}.{}/{name} created", kind.name.to_lowercase(), kind.group);
+}

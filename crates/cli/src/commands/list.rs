@@ -1,0 +1,182 @@
+//! `list rollouts` and `list experiments`: many at a glance.
+
+mod rows;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use futures::StreamExt;
+use gradus_engine::kinds;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cluster::{Cluster, Scope, Seen};
+use crate::output::{self, Output};
+use crate::table::{Cell, align};
+
+/// Rows that change together are printed together.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// List rollouts or experiments
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List rollouts
+    #[command(visible_aliases = ["ro", "rollout"])]
+    Rollouts(Rollouts),
+    /// List experiments
+    #[command(visible_aliases = ["exp", "experiment"])]
+    Experiments(Experiments),
+}
+
+#[derive(Debug, Args)]
+struct Rollouts {
+    /// Only the rollout of this name
+    #[arg(long)]
+    name: Option<String>,
+    /// Print a row whenever it changes
+    #[arg(long, short, conflicts_with = "output")]
+    watch: bool,
+    /// With the time at which each row was printed
+    #[arg(long)]
+    timestamps: bool,
+    #[command(flatten)]
+    scope: Wide,
+}
+
+#[derive(Debug, Args)]
+struct Experiments {
+    #[command(flatten)]
+    scope: Wide,
+}
+
+#[derive(Debug, Args)]
+struct Wide {
+    /// Those of all namespaces
+    #[arg(long, short = 'A')]
+    all_namespaces: bool,
+    /// json, yaml, name, wide or jsonpath=TEMPLATE
+    #[arg(long, short, value_name = "FORMAT")]
+    output: Option<Output>,
+    /// Further arguments are ignored
+    #[arg(hide = true)]
+    rest: Vec<String>,
+}
+
+/// Prints the list, or keeps printing what changes.
+pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
+    match &arguments.what {
+        What::Rollouts(wish) => rollouts(wish, cluster).await,
+        What::Experiments(wish) => {
+            let listed = listed(cluster, &kinds::EXPERIMENT, &wish.scope).await?;
+            if let Some(text) = in_form(&wish.scope, &listed)? {
+                print!("{text}");
+                return Ok(());
+            }
+            let now = Timestamp::now();
+            let namespaced = wish.scope.all_namespaces;
+            let mut rows = vec![rows::experiment_header(namespaced)];
+            rows.extend(listed.iter().map(|object| rows::experiment(object, namespaced, now)));
+            print_rows(&rows, &rows::experiment_widths(namespaced))
+        }
+    }
+}
+
+async fn rollouts(wish: &Rollouts, cluster: &Cluster) -> anyhow::Result<()> {
+    let mut listed = listed(cluster, &kinds::ROLLOUT, &wish.scope).await?;
+    listed.retain(|object| {
+        wish.name.as_ref().is_none_or(|name| object["metadata"]["name"] == **name)
+    });
+    if let Some(text) = in_form(&wish.scope, &listed)? {
+        print!("{text}");
+        return Ok(());
+    }
+    let columns = rows::Columns {
+        timestamps: wish.timestamps,
+        namespaces: wish.scope.all_namespaces,
+        wide: matches!(wish.scope.output, Some(Output::Wide)),
+    };
+    let mut rows = vec![columns.header()];
+    if listed.is_empty() && !wish.watch {
+        eprintln!("No resources found.");
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    rows.extend(listed.iter().map(|object| columns.row(object, now)));
+    print_rows(&rows, &columns.widths())?;
+    if wish.watch {
+        return watch(wish, cluster, columns, &listed).await;
+    }
+    Ok(())
+}
+
+/// Prints rows whose values have changed, until somebody ends it.
+async fn watch(
+    wish: &Rollouts,
+    cluster: &Cluster,
+    columns: rows::Columns,
+    listed: &[Value],
+) -> anyhow::Result<()> {
+    let scope = match (&wish.name, wish.scope.all_namespaces) {
+        (_, true) => Scope::Everywhere,
+        (Some(name), false) => Scope::Name(name),
+        (None, false) => Scope::Namespace,
+    };
+    let mut told: BTreeMap<String, Vec<String>> =
+        listed.iter().map(|object| (rows::key(object), rows::values(object))).collect();
+    let mut events = cluster.watch(&kinds::ROLLOUT, scope).ready_chunks(64);
+    while let Some(chunk) = events.next().await {
+        let mut rows = Vec::new();
+        for event in chunk {
+            match event {
+                Ok(Seen::Applied(object)) => {
+                    let is_meant =
+                        wish.name.as_ref().is_none_or(|name| object["metadata"]["name"] == **name);
+                    let values = rows::values(&object);
+                    if is_meant && told.insert(rows::key(&object), values.clone()) != Some(values) {
+                        rows.push(columns.row(&object, Timestamp::now()));
+                    }
+                }
+                Ok(Seen::Deleted(_) | Seen::Synced(_)) => {}
+                Err(refusal) => eprintln!("warning: {refusal}"),
+            }
+        }
+        print_rows(&rows, &columns.widths())?;
+        tokio::time::sleep(FLUSH).await;
+    }
+    Ok(())
+}
+
+async fn listed(
+    cluster: &Cluster,
+    kind: &gradus_engine::decision::Kind,
+    scope: &Wide,
+) -> anyhow::Result<Vec<Value>> {
+    let listed = match scope.all_namespaces {
+        true => cluster.list_everywhere(kind).await,
+        false => cluster.list(kind, "").await,
+    };
+    Ok(listed?)
+}
+
+fn in_form(scope: &Wide, listed: &[Value]) -> anyhow::Result<Option<String>> {
+    match &scope.output {
+        Some(output) => output.of(&output::list(listed.to_vec())),
+        None => Ok(None),
+    }
+}
+
+fn print_rows(rows: &[Vec<Cell>], widths: &[usize]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(align(rows, widths).as_bytes())?;
+    out.flush()?;
+    Ok(())
+}

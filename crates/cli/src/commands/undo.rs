@@ -1,0 +1,77 @@
+//! `undo`: return to an earlier revision.
+
+use std::io::Write;
+
+use anyhow::Context;
+use clap::Args;
+use gradus_engine::command::undo::{Undo, undo};
+use gradus_engine::decision::Kind;
+use gradus_engine::kinds;
+use serde_json::Value;
+
+use crate::cluster::{Cluster, Part, PatchKind};
+use crate::near;
+
+/// Undo an update: back to an earlier revision
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Name of the rollout
+    name: String,
+    /// The revision to return to; 0 is the one before the newest
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
+    to_revision: i64,
+}
+
+/// Puts the template of the earlier revision in place of the current one.
+pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
+    let Arguments { name, to_revision } = arguments;
+    let rollout = match cluster.get(&kinds::ROLLOUT, name).await {
+        Ok(rollout) => rollout,
+        Err(refusal) => {
+            return Err(near::explained(cluster, &kinds::ROLLOUT, name, refusal).await);
+        }
+    };
+    let sets = cluster.list(&kinds::REPLICA_SET, &selector(&rollout)).await;
+    let sets =
+        sets.with_context(|| format!("failed to retrieve replica sets from rollout {name}"))?;
+    let uid = &rollout["metadata"]["uid"];
+    let owned = sets.into_iter().filter(|set| owner(set) == Some(uid)).collect::<Vec<_>>();
+    match undo(&rollout, &owned, *to_revision)? {
+        Undo::Same => {
+            print!("skipped rollback (current template already matches revision {to_revision})");
+            std::io::stdout().flush()?;
+        }
+        Undo::Patch(patch) => {
+            let failed = || format!("failed restoring revision {to_revision}");
+            let (kind, target) = target(&rollout, name).with_context(failed)?;
+            let patch = (PatchKind::Json, &patch);
+            cluster.patch(&kind, &target, Part::Main, patch).await.with_context(failed)?;
+            println!("rollout '{name}' undo");
+        }
+    }
+    Ok(())
+}
+
+/// Where the template is: in the Rollout, or in the workload it refers to.
+fn target(rollout: &Value, name: &str) -> anyhow::Result<(Kind, String)> {
+    let workload = &rollout["spec"]["workloadRef"];
+    let text = |field: &str| workload[field].as_str().unwrap_or_default().to_owned();
+    match text("kind").as_str() {
+        "" if workload.is_null() => Ok((kinds::ROLLOUT, name.to_owned())),
+        "Deployment" => Ok((kinds::DEPLOYMENT, text("name"))),
+        "ReplicaSet" => Ok((kinds::REPLICA_SET, text("name"))),
+        kind => anyhow::bail!("workload of type {kind} is not supported"),
+    }
+}
+
+/// The labels that a Rollout's ReplicaSets have, as the API server reads selectors.
+fn selector(rollout: &Value) -> String {
+    let labels = rollout["spec"]["selector"]["matchLabels"].as_object();
+    let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
+    labels.into_iter().flatten().filter_map(pair).collect::<Vec<_>>().join(",")
+}
+
+fn owner(set: &Value) -> Option<&Value> {
+    let owners = set["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|owner| owner["controller"] == true).map(|owner| &owner["uid"])
+}

@@ -1,0 +1,58 @@
+//! How does a person's wish reach a Rollout?
+
+use gradus_api::decode::decode;
+use gradus_api::rollout::{RolloutSpec, RolloutStatus};
+use gradus_engine::command::{Command, Patch, main_patch, patches, refusal};
+use gradus_engine::kinds;
+
+use crate::cluster::{Cluster, Part, PatchKind, Refusal};
+use crate::near;
+
+/// Sends the patches of a command. What depends on how the Rollout stands reads it first.
+pub async fn carry_out(cluster: &Cluster, name: &str, command: Command) -> anyhow::Result<()> {
+    use Command::{Promote, PromoteFull, SkipAllSteps, SkipStep};
+    let (mut spec, mut status) = (RolloutSpec::default(), RolloutStatus::default());
+    if matches!(command, Promote | PromoteFull | SkipStep | SkipAllSteps) {
+        match cluster.get(&kinds::ROLLOUT, name).await {
+            Ok(rollout) => {
+                spec = decode(&rollout["spec"]).0;
+                status = decode(&rollout["status"]).0;
+            }
+            Err(refusal) => {
+                return Err(near::explained(cluster, &kinds::ROLLOUT, name, refusal).await);
+            }
+        }
+    }
+    if let Some(reason) = refusal(command, &spec) {
+        anyhow::bail!("{reason}");
+    }
+    match send(cluster, name, command, (&spec, &status)).await {
+        Ok(()) => Ok(()),
+        Err(refusal) => Err(near::explained(cluster, &kinds::ROLLOUT, name, refusal).await),
+    }
+}
+
+async fn send(
+    cluster: &Cluster,
+    name: &str,
+    command: Command,
+    (spec, status): (&RolloutSpec, &RolloutStatus),
+) -> Result<(), Refusal> {
+    for patch in patches(command, spec, status) {
+        let (part, body) = match &patch {
+            Patch::Main(body) => (Part::Main, body),
+            Patch::Status(body) => (Part::Status, body),
+        };
+        let sent = cluster.patch(&kinds::ROLLOUT, name, part, (PatchKind::Merge, body)).await;
+        match sent {
+            // A CRD without the subresource: everything goes to the main resource at once.
+            Err(Refusal::NotFound(_)) if part == Part::Status => {
+                let body = main_patch(command, spec, status);
+                let merge = (PatchKind::Merge, &body);
+                return cluster.patch(&kinds::ROLLOUT, name, Part::Main, merge).await.map(drop);
+            }
+            sent => drop(sent?),
+        }
+    }
+    Ok(())
+}
