@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use gradus_api::rollout::RolloutStatus;
+use gradus_api::values::Time;
 use gradus_engine::decision::Decision;
 use gradus_engine::diagnose::{Cause, Evidence, causes};
 use gradus_engine::explain::sentence;
@@ -95,7 +96,8 @@ fn line(said: &mut String, line: &str) {
 
 fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Memo>) -> String {
     let rollout = &world.rollout;
-    let mut said = format!("{} at {}\n", rollout.reference(), now);
+    let moment = Time::new(now);
+    let mut said = format!("{} at {moment}\n", rollout.reference());
     let (phase, message) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
     let because = if message.is_empty() { String::new() } else { format!(": {message}") };
     line(&mut said, &format!("it is {phase}{because}"));

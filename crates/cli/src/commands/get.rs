@@ -52,8 +52,8 @@ enum What {
 #[derive(Debug, Args)]
 struct One {
     /// Its name; a saved World needs none
-    #[arg(required_unless_present = "world", default_value = "", hide_default_value = true)]
-    name: String,
+    #[arg(required_unless_present = "world")]
+    name: Option<String>,
     #[command(flatten)]
     showing: Showing,
     /// json, yaml, name, wide or jsonpath=TEMPLATE
@@ -86,11 +86,12 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
     if one.showing.watch && one.source.is_offline() {
         bail!("--watch needs a cluster: files and saved Worlds do not change");
     }
+    let name = one.name.as_deref().unwrap_or_default();
     let source = one.source.open(connection).await?;
     if let (Source::Live(cluster), true) = (&source, one.showing.watch) {
-        return watch(cluster, &kind, &one.name, &one.showing).await;
+        return watch(cluster, &kind, name, &one.showing).await;
     }
-    let (head, objects) = source.read(&kind, &one.name).await?;
+    let (head, objects) = source.read(&kind, name).await?;
     let text = match &one.output {
         Some(output) => output.of(&head)?,
         None => None,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use gradus_api::names;
 use gradus_simkube::behave::Behaviours;
 use gradus_simkube::kinds::KindId;
-use gradus_simkube::request::Verb;
+use gradus_simkube::request::{Subresource, Verb};
 use gradus_simkube::server::{Listening, Server};
 use gradus_simkube::{PatchKind, Request, SimCluster};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// A cluster that runs until it is dropped.
@@ -74,12 +74,40 @@ impl Cluster {
         });
     }
 
+    /// Creates an object of any kind in its namespace, or in `default`, with its status.
+    pub fn store(&self, object: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        let namespace = metadata["namespace"].as_str().unwrap_or("default");
+        self.server.with(|cluster, now| {
+            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+            let kind = cluster.kinds().by_name(&version, &kind).unwrap();
+            let namespace = if cluster.kinds().get(kind).namespaced { namespace } else { "" };
+            cluster.call(&Request::create(kind, namespace, object.clone()), now).unwrap();
+            if cluster.kinds().get(kind).has_status {
+                let verb = Verb::Patch(PatchKind::Merge);
+                let mut request = Request::new(verb, kind, namespace, &text(&metadata["name"]));
+                request.subresource = Subresource::Status;
+                let status = json!({ "status": object["status"] });
+                cluster.call(&request.with_body(status), now).unwrap();
+            }
+        });
+    }
+
     /// Changes a Rollout in the namespace `default` by a JSON patch.
     pub fn patch(&self, name: &str, patch: Value) {
         self.server.with(|cluster, now| {
             let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT).unwrap();
             let request = Request::new(Verb::Patch(PatchKind::Json), kind, "default", name);
             cluster.call(&request.with_body(patch), now).unwrap();
+        });
+    }
+
+    /// Deletes a Rollout in the namespace `default`.
+    pub fn delete_rollout(&self, name: &str) {
+        self.server.with(|cluster, now| {
+            let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT).unwrap();
+            cluster.call(&Request::new(Verb::Delete, kind, "default", name), now).unwrap();
         });
     }
 

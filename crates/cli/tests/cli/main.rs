@@ -4,11 +4,17 @@
 
 mod bad_input;
 mod cluster;
+mod completion;
 mod controller;
 mod demo;
 mod docs;
+mod effects;
 mod explain;
 mod flags;
 mod kubectl;
+mod person;
+mod plugin;
 mod program;
+mod shown;
 mod simulate;
+mod words;

@@ -20,7 +20,12 @@ pub struct Finished {
 
 /// Runs the binary to its end.
 pub fn gradus(arguments: &[&str]) -> Finished {
-    let output = command(arguments).output().unwrap();
+    finish(command(arguments))
+}
+
+/// Runs a command to its end.
+pub fn finish(mut command: Command) -> Finished {
+    let output = command.output().unwrap();
     Finished {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),

@@ -21,6 +21,7 @@ fn world(spec: Value, set_status: Value) -> World {
         rollout: Arc::new(RolloutView::read(&frame(rollout), None)),
         replica_sets: Known::Present(vec![Arc::new(ReplicaSetView::read(&frame(set), None))]),
         services: BTreeMap::new(),
+        routes: Vec::new(),
         answers: BTreeMap::new(),
         recall: Recall::default(),
     }

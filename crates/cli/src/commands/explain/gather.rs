@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::Context;
 use gradus_controller::rollouts::RolloutIndex;
 use gradus_controller::tolerant::Tolerant;
-use gradus_controller::watched::{Key, Watched};
+use gradus_controller::watched::{Key, Reach, Watched};
 use gradus_engine::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::rollout::Rollouts;
-use gradus_engine::world::{Known, World};
+use gradus_engine::world::World;
 use gradus_engine::{Engine, kinds};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -39,27 +39,21 @@ pub struct Gathered {
 /// Gathers the World of a rollout as the controller does, with what it asks answered.
 pub async fn world(source: &Source, name: &str, now: Timestamp) -> anyhow::Result<Gathered> {
     let mut index = RolloutIndex::default();
-    let mut unread: BTreeMap<String, String> = BTreeMap::new();
-    for watch in Rollouts::watches("") {
-        match list(source, &watch.kind).await {
-            Ok(objects) => {
-                for object in objects {
-                    let Tolerant(frame) = serde_json::from_value(object)?;
-                    Rollouts::apply(&mut index, &watch.kind, &frame);
-                }
-            }
-            Err(refusal) if watch.kind == kinds::ROLLOUT => return Err(refusal.into()),
-            Err(refusal) => {
-                unread.insert(watch.kind.name.to_string(), refusal.to_string());
-            }
-        }
+    let mut kinds: Vec<Kind> = Rollouts::watches("").into_iter().map(|watch| watch.kind).collect();
+    let mut next = 0;
+    while let Some(kind) = kinds.get(next).cloned() {
+        take_in(source, &mut index, &kind).await?;
+        let demands = Rollouts::demands(&index).into_iter();
+        let new: Vec<Kind> = demands.filter(|kind| !kinds.contains(kind)).collect();
+        kinds.extend(new);
+        next += 1;
     }
     let found = index.rollouts().find(|(key, _)| *key.name == *name).map(|(key, _)| key.clone());
     let key = match found {
         Some(key) => key,
         None => return Err(missing(source, name).await),
     };
-    let world = answered(source, &index, &key, &unread, now).await?;
+    let world = answered(source, &index, &key, now).await?;
     Ok(Gathered {
         world,
         pods: list(source, &kinds::POD).await.unwrap_or_else(|refusal| said(&refusal)),
@@ -78,13 +72,11 @@ async fn answered(
     source: &Source,
     index: &RolloutIndex,
     key: &Key,
-    unread: &BTreeMap<String, String>,
     now: Timestamp,
 ) -> anyhow::Result<World> {
     let mut answers: BTreeMap<AskId, Answer> = BTreeMap::new();
     let gathered = |answers: &BTreeMap<AskId, Answer>| {
-        let world = Rollouts::gather(index, key, answers, &Recall::default());
-        world.map(|world| marked(world, unread)).context("the rollout is gone")
+        Rollouts::gather(index, key, answers, &Recall::default()).context("the rollout is gone")
     };
     for _ in 0..ROUNDS {
         let world = gathered(&answers)?;
@@ -110,17 +102,24 @@ async fn answered(
     gathered(&answers)
 }
 
-/// What could not be read is unknown, never absent.
-fn marked(mut world: World, unread: &BTreeMap<String, String>) -> World {
-    if let Some(message) = unread.get(&*kinds::REPLICA_SET.name) {
-        world.replica_sets = Known::Unknown(message.clone());
-    }
-    if let Some(message) = unread.get(&*kinds::SERVICE.name) {
-        for service in world.services.values_mut() {
-            *service = Known::Unknown(message.clone());
+/// Lists a kind into the index. What may not be read is unknown, never absent.
+async fn take_in(source: &Source, index: &mut RolloutIndex, kind: &Kind) -> anyhow::Result<()> {
+    match list(source, kind).await {
+        Ok(objects) => {
+            for object in objects {
+                let Tolerant(frame) = serde_json::from_value(object)?;
+                Rollouts::apply(index, kind, &frame);
+            }
+            Rollouts::reach(index, kind, Reach::Listed);
+        }
+        Err(refusal) if *kind == kinds::ROLLOUT => return Err(refusal.into()),
+        // A server without the kind has no objects of it.
+        Err(Refusal::NotFound(_)) => drop(Rollouts::reach(index, kind, Reach::Listed)),
+        Err(refusal) => {
+            Rollouts::reach(index, kind, Reach::Unreadable(&refusal.to_string()));
         }
     }
-    world
+    Ok(())
 }
 
 async fn list(source: &Source, kind: &Kind) -> Result<Vec<Value>, Refusal> {
