@@ -111,8 +111,9 @@ fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Mem
     for change in &decision.changes {
         line(&mut said, &format!("it would {}", change.id.0));
     }
-    if let Some(patch) = difference(world, decision) {
-        line(&mut said, &format!("it would change the status by {patch}"));
+    if let Some(Value::Object(patch)) = difference(world, decision) {
+        let fields: Vec<&str> = patch.keys().map(String::as_str).collect();
+        line(&mut said, &format!("it would change {} of its status", fields.join(", ")));
     }
     let next = match decision.wake_at {
         Some(moment) => format!("it looks again at {moment}"),

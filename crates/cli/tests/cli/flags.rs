@@ -5,7 +5,7 @@ use crate::program::gradus;
 #[test]
 fn wrong_arguments_are_named_and_refused() {
     let cases: [(&str, &[&str], &str); 8] = [
-        ("an unknown command", &["promote"], "unrecognized subcommand 'promote'"),
+        ("an unknown command", &["promise"], "unrecognized subcommand 'promise'"),
         ("an unknown flag", &["controller", "--speed=9"], "unexpected argument '--speed'"),
         (
             "a flag Argo Rollouts has",
@@ -40,18 +40,4 @@ fn the_version_is_told_in_every_way() {
         assert!(finished.stdout.contains(version), "{arguments:?}: {}", finished.stdout);
     }
     assert_eq!(gradus(&["version", "--short"]).stdout, format!("{version}\n"));
-}
-
-#[test]
-fn under_the_name_of_the_plugin_it_answers_as_the_plugin() {
-    let folder = crate::program::folder("plugin");
-    let plugin = folder.join("kubectl-argo-rollouts");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gradus"), &plugin).unwrap();
-    let run = |argument: &str| std::process::Command::new(&plugin).arg(argument).output().unwrap();
-    assert!(run("version").status.success());
-    let refused = run("get");
-    assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("unrecognized subcommand 'get'"), "{said}");
-    assert!(said.contains("kubectl argo rollouts"), "{said}");
 }
