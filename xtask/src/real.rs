@@ -4,6 +4,7 @@
 mod deeds;
 mod faults;
 mod ground;
+mod plugin;
 mod quiet;
 mod sets;
 mod story;
@@ -119,6 +120,7 @@ async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failur
     let audit = Audit::from_now(stage.plane.audit_log())?;
     let controller = stage.controller().await?;
     summary += together::play(stage, &controller, stories).await;
+    summary += reported("plugin", plugin::commands_have_their_effects(stage)).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
     drop(controller);

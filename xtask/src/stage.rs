@@ -51,6 +51,15 @@ impl Stage {
         Ok(Self { kubelet, plane, program })
     }
 
+    /// The program under the name by which kubectl finds it.
+    pub fn plugin(&self) -> Result<PathBuf, Failure> {
+        let plugin = self.plane.folder().join("kubectl-argo-rollouts");
+        if !plugin.exists() {
+            std::os::unix::fs::symlink(&self.program, &plugin)?;
+        }
+        Ok(plugin)
+    }
+
     /// One controller for the whole cluster; ready when this returns.
     pub async fn controller(&self) -> Result<Kept, Failure> {
         let settings = Settings {

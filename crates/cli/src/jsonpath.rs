@@ -58,11 +58,11 @@ impl JsonPath {
 
     /// What it picks. What is not there is nothing.
     pub fn print(&self, object: &Value) -> String {
-        self.0.iter().map(|piece| printed(piece, object, object)).collect()
+        self.0.iter().map(|piece| printed(piece, object)).collect()
     }
 }
 
-fn printed(piece: &Piece, here: &Value, root: &Value) -> String {
+fn printed(piece: &Piece, here: &Value) -> String {
     match piece {
         Piece::Text(text) => text.clone(),
         Piece::Path(segments) => {
@@ -71,9 +71,7 @@ fn printed(piece: &Piece, here: &Value, root: &Value) -> String {
         }
         Piece::Range(segments, body) => {
             let items = find(segments, here).into_iter();
-            items
-                .flat_map(|item| body.iter().map(move |piece| printed(piece, item, root)))
-                .collect()
+            items.flat_map(|item| body.iter().map(move |piece| printed(piece, item))).collect()
         }
     }
 }

@@ -102,7 +102,8 @@ pub fn of_controller(
     Ok(counts)
 }
 
-fn resource(api_version: &str, kind: &str) -> ApiResource {
+/// A kind, for a client.
+pub fn resource(api_version: &str, kind: &str) -> ApiResource {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }

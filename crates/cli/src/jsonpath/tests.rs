@@ -1,3 +1,5 @@
+//! Templates, and what they print.
+
 use serde_json::json;
 
 use super::JsonPath;

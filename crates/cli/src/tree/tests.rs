@@ -1,3 +1,5 @@
+//! Trees on narrow terminals.
+
 use gradus_engine::view::{self, Objects};
 use serde_json::json;
 

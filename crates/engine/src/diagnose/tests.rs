@@ -1,3 +1,5 @@
+//! Pods, Events and budgets, and the causes they lead to.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Pods, phases, weights and parts as people see them.
+
 use serde_json::{Value, json};
 
 use super::*;

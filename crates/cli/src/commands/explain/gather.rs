@@ -89,13 +89,10 @@ async fn answered(
             return Ok(world);
         }
         for ask in open {
-            if let Question::Read(target) = &ask.question {
-                if let Some(reply) = read(source, target).await {
-                    answers.insert(
-                        ask.id,
-                        Answer { asked_at: now, answered_at: now, reply: Ok(reply) },
-                    );
-                }
+            let Question::Read(target) = &ask.question else { continue };
+            if let Some(reply) = read(source, target).await {
+                let answer = Answer { asked_at: now, answered_at: now, reply: Ok(reply) };
+                answers.insert(ask.id, answer);
             }
         }
     }
