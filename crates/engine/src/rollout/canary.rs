@@ -281,7 +281,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     let is_fast = draft.promotes_fully() || is_back && is_updating(&draft) && !is_aborted;
     let abort_because = draft.found.abort_because.clone();
     let kept = Verdict {
-        index: if count == 0 { None } else { Some(status.current_step_index.unwrap_or(0)) },
+        index: if is_fast { done } else { done.map(|_| status.current_step_index.unwrap_or(0)) },
         pauses: if is_fast { Pauses::Clear } else { pauses },
         is_aborted: is_aborted && !is_fast || abort_because.is_some(),
         promote_full: draft.promotes_fully(),

@@ -138,6 +138,11 @@ impl Story {
         all.map(text).collect()
     }
 
+    /// The status does not name any run, as after a crash between a create and the status.
+    pub fn forget_runs(&mut self) {
+        self.patch_status(json!({ "canary": null }));
+    }
+
     /// Somebody else has an object of this name.
     pub fn take_name(&mut self, kind: &Kind, name: &str, now: Timestamp) {
         use crate::ask::{Class, Failure};
