@@ -115,6 +115,9 @@ fn judge<'w>(draft: Draft<'w>, trial: &TrialView) -> Draft<'w> {
 }
 
 fn clean_up(draft: Draft<'_>, current: Option<Arc<TrialView>>) -> Draft<'_> {
+    if draft.found.unread.is_some() {
+        return draft; // One of them may be the one that is wanted.
+    }
     let is_other =
         |trial: &&Arc<TrialView>| current.as_ref().is_none_or(|current| current.name != trial.name);
     let others = draft.experiments.iter().filter(is_other).cloned().collect();
@@ -129,6 +132,11 @@ fn start<'w>(
     index: usize,
     step: &'w ExperimentStep,
 ) -> (Draft<'w>, Option<Arc<TrialView>>) {
+    // Every answer that is used is asked for in every pass, or it would be forgotten.
+    let sets = step.templates.iter().filter_map(|one| set_of(roles, one));
+    let targets: Vec<ObjectRef> =
+        sets.map(|set| draft.rollout().replica_set(&draft.sets[set].name)).collect();
+    let draft = targets.into_iter().fold(draft, |draft, target| draft.ask(Ask::read(target)));
     let spec = match spec(&draft, roles, index, step) {
         Ok(spec) => spec,
         Err(Unmade::Unread(set)) => return (trials::wait_for(draft, set), None),
@@ -209,6 +217,15 @@ fn set_given<const N: usize>(object: &mut Value, fields: [(&str, Value, bool); N
     }
 }
 
+/// The ReplicaSet whose template is copied.
+fn set_of(roles: Roles, wanted: &ExperimentStepTemplate) -> Option<usize> {
+    match wanted.spec_ref.as_str() {
+        value::CANARY_REF => Some(roles.new),
+        value::STABLE_REF => roles.stable,
+        _ => None,
+    }
+}
+
 /// One set of pods, copied from a revision as it is stored.
 fn template(
     draft: &Draft<'_>,
@@ -216,14 +233,10 @@ fn template(
     path: &str,
     wanted: &ExperimentStepTemplate,
 ) -> Result<Value, Unmade> {
-    let set = match (wanted.spec_ref.as_str(), roles.stable) {
-        (value::CANARY_REF, _) => roles.new,
-        (value::STABLE_REF, Some(stable)) => stable,
-        (found, _) => {
-            let detail = "Invalid template step SpecRef: must be canary or stable";
-            let message = format!("{path}.templates: Invalid value: {found:?}: {detail}");
-            return Err(Unmade::Broken(message));
-        }
+    let Some(set) = set_of(roles, wanted) else {
+        let detail = "Invalid template step SpecRef: must be canary or stable";
+        let message = format!("{path}.templates: Invalid value: {:?}: {detail}", wanted.spec_ref);
+        return Err(Unmade::Broken(message));
     };
     let target = draft.rollout().replica_set(&draft.sets[set].name);
     let answer = draft.world.answers.get(&Ask::read(target.clone()).id);

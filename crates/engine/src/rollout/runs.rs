@@ -186,11 +186,12 @@ fn of_side<'w>(
     let Some(analysis) = wanted(&draft, purpose) else { return draft };
     let run = current(&draft, purpose).cloned();
     match run {
+        Some(_) if !is_due && is_retry(&draft) => draft, // A new attempt is judged anew.
         Some(run) if !is_due => {
             let draft = trials::end(draft, &kinds::ANALYSIS_RUN, &run);
             record(draft, purpose, &run)
         }
-        Some(run) if !needs_new(&draft, Some(&run)) => judge(draft, purpose, &run),
+        Some(run) if !needs_new(&draft, &run) => judge(draft, purpose, &run),
         run if is_due && may_start => keep_or_start(draft, roles, analysis, run),
         _ => draft,
     }
@@ -204,9 +205,7 @@ fn keep_or_start<'w>(
 ) -> Draft<'w> {
     let is_frozen = draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
     match run {
-        Some(run) if is_frozen || !needs_new(&draft, Some(&run)) => {
-            judge(draft, analysis.purpose, &run)
-        }
+        Some(run) if is_frozen || !needs_new(&draft, &run) => judge(draft, analysis.purpose, &run),
         _ if is_frozen => draft,
         _ => match start::start(draft, roles, analysis) {
             (draft, Some(run)) => judge(draft, analysis.purpose, &run),
@@ -217,15 +216,19 @@ fn keep_or_start<'w>(
 
 /// Is the current run's verdict not to be used any more? After a person's resume an inconclusive one
 /// is replaced, after a retry any.
-fn needs_new(draft: &Draft<'_>, run: Option<&TrialView>) -> bool {
-    let Some(run) = run else { return true };
+fn needs_new(draft: &Draft<'_>, run: &TrialView) -> bool {
     let status = &draft.status;
     let pauses = [pause::CANARY_PAUSE_STEP, pause::BLUE_GREEN_PAUSE];
     let is_in_pause = pauses.iter().any(|reason| status.pause_condition(reason).is_some());
     if status.controller_pause && !is_in_pause {
         return run.phase == TrialPhase::Inconclusive && status.pause_conditions.is_empty();
     }
-    status.aborted_at.is_some()
+    is_retry(draft)
+}
+
+/// Has a person just asked for another attempt?
+fn is_retry(draft: &Draft<'_>) -> bool {
+    draft.status.aborted_at.is_some() && !draft.status.abort
 }
 
 /// Notes how a run stands, and what follows from it.
@@ -276,6 +279,9 @@ fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &TrialView) -> Draft<'w> 
 
 /// Every run that no slot names ends, and goes when nobody needs it any more.
 fn clean_up(draft: Draft<'_>) -> Draft<'_> {
+    if draft.found.unread.is_some() {
+        return draft; // One of them may be the one that is wanted.
+    }
     let others: Vec<Arc<TrialView>> =
         draft.runs.iter().filter(|run| !draft.found.names(run)).cloned().collect();
     trials::clean_up(draft, &kinds::ANALYSIS_RUN, others)

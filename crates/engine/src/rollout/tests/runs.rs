@@ -28,7 +28,7 @@ fn canary(steps: Value) -> Story {
 
 /// Plays the rows of a table: what happens, what is written until it comes to rest, the runs, phase,
 /// step index and message.
-fn play(story: &mut Story, table: &str) {
+pub fn play(story: &mut Story, table: &str) {
     for (row, number) in table.trim().lines().zip(1..) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [happens, writes, runs, phase, index, message] = cells[..] else {
@@ -63,7 +63,7 @@ fn play(story: &mut Story, table: &str) {
         let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
         let seen = (text("phase"), status["currentStepIndex"].to_string(), text("message"));
         assert_eq!(seen, (phase.to_owned(), index.to_owned(), message.to_owned()), "{row}");
-        assert_eq!(story.reconcile(at(number * 100 + 50)), [""; 0], "{row}: settled");
+        assert_eq!(story.reconcile(at(number * 100 + 5)), [""; 0], "{row}: settled");
     }
 }
 
@@ -87,7 +87,7 @@ fn judged_canary() -> Story {
 }
 
 /// Reasons of the Events about runs, Experiments and aborts.
-fn told(story: &mut Story) -> Vec<String> {
+pub fn told(story: &mut Story) -> Vec<String> {
     let is_meant = |reason: &String| {
         ["AnalysisRun", "Experiment", "RolloutAborted"].iter().any(|one| reason.starts_with(one))
     };
@@ -107,7 +107,10 @@ fn a_failed_run_gives_the_update_up_and_a_retry_starts_a_new_one() {
     let mut story = judged_canary();
     play(&mut story, FAILURE);
     let expected = [
-        "AnalysisRunFailed", "RolloutAborted", "AnalysisRunError", "RolloutAborted",
+        "AnalysisRunFailed",
+        "RolloutAborted",
+        "AnalysisRunError",
+        "RolloutAborted",
         "AnalysisRunSuccessful",
     ];
     assert_eq!(told(&mut story), expected);
@@ -175,7 +178,12 @@ fn a_run_ends_when_nobody_wants_its_verdict_any_more() {
     type Deed = fn(&mut Story);
     let cases: [(&str, Deed, &[&str], &str); 5] = [
         ("abort", |s| s.patch_status(json!({ "abort": true })), &["2-1 - ending"], "Degraded"),
-        ("full promotion", |s| s.patch_status(json!({ "promoteFull": true })), &["2-1 - ending"], "Healthy"),
+        (
+            "full promotion",
+            |s| s.patch_status(json!({ "promoteFull": true })),
+            &["2-1 - ending"],
+            "Healthy",
+        ),
         ("back to stable", |s| s.set_image("v1"), &["2-1 - ending"], "Healthy"),
         ("another image", |s| s.set_image("v3"), &["2-1 - ending", "3-1 -"], "Progressing"),
         (
@@ -240,7 +248,9 @@ fn a_run_tells_what_it_is_for_and_whose_it_is() {
         "args": [{ "name": "hash" }, { "name": "team" }, { "name": "kept", "value": "k" }],
         "metrics": [{ "name": "m", "provider": { "web": { "url": "{{args.hash}}" } } }],
     });
-    let mut story = Story::canary(1, json!([{ "setWeight": 50 }, { "analysis": {
+    let mut story = Story::canary(
+        1,
+        json!([{ "setWeight": 50 }, { "analysis": {
         "templates": [{ "templateName": "inner" }, { "templateName": "all", "clusterScope": true }],
         "args": [
             { "name": "hash", "valueFrom": { "podTemplateHashValue": "Stable" } },
@@ -250,7 +260,8 @@ fn a_run_tells_what_it_is_for_and_whose_it_is() {
         "analysisRunMetadata": {
             "labels": { "app": "mine", "x": "y" }, "annotations": { "note": "n" },
         },
-    } }]))
+    } }]),
+    )
     .with_template("inner", spec);
     story.add_cluster_template("all", json!({ "metrics": [{ "name": "c" }] }));
     story.settle(at(0));
@@ -314,7 +325,7 @@ fn only_so_many_runs_are_kept_and_they_go_with_their_replica_set() {
         story.set_image(&format!("v{number}"));
         story.settle(at(number * 100));
         story.trial_turns(&format!("{number}-0"), "Successful", "");
-        story.settle(at(number * 100 + 50));
+        story.settle(at(number * 100 + 5));
     }
     assert_eq!(story.trials(), ["5-0 Successful", "6-0 Successful"]);
     for (attempt, name) in [(1, "7-0"), (2, "7-0.1"), (3, "7-0")] {

@@ -236,6 +236,12 @@ impl Story {
         }
     }
 
+    /// One pod of a ReplicaSet is not available any more.
+    pub fn lose_pod(&mut self, at: usize) {
+        let available = self.sets[at]["status"]["availableReplicas"].as_i64().unwrap();
+        self.sets[at]["status"]["availableReplicas"] = json!(available - 1);
+    }
+
     /// A user sets another image.
     pub fn set_image(&mut self, tag: &str) {
         let image = format!("web:{tag}");

@@ -105,6 +105,12 @@ impl Story {
         self.trials.templates.push(json!({ "metadata": meta, "spec": spec }));
     }
 
+    /// Somebody replaces an AnalysisTemplate, or creates it.
+    pub fn replace_template(&mut self, name: &str, spec: Value) {
+        self.trials.templates.retain(|template| template["metadata"]["name"] != name);
+        self.add_template(name, spec);
+    }
+
     /// Somebody creates a ClusterAnalysisTemplate.
     pub fn add_cluster_template(&mut self, name: &str, spec: Value) {
         self.trials.cluster_templates.push(json!({ "metadata": { "name": name }, "spec": spec }));
