@@ -201,13 +201,22 @@ fn selector(text: &str, revisions: &Revisions) -> String {
     requirements.collect::<Vec<_>>().join(",")
 }
 
+/// A name with the revision number for the hash in it, as those of runs and Experiments.
+fn named(text: &str, revisions: &Revisions) -> String {
+    let parts = text.split('-').map(|part| match revisions.get(part) {
+        Some(revision) => format!("(revision {revision})"),
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("-")
+}
+
 /// The value without times and with revision numbers for hashes.
 fn plain(value: &Value, revisions: &Revisions) -> Value {
     match value {
         Value::String(text) => match revisions.get(text) {
             Some(revision) => json!(format!("revision {revision}")),
             None if text.parse::<Timestamp>().is_ok() => Value::Null,
-            None => value.clone(),
+            None => json!(named(text, revisions)),
         },
         Value::Array(list) => list.iter().map(|item| plain(item, revisions)).collect(),
         Value::Object(map) => {

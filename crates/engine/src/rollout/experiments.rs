@@ -76,11 +76,10 @@ fn current_step<'w>(draft: &Draft<'w>) -> Option<(usize, &'w ExperimentStep)> {
     if status.stable_rs.is_empty() || status.stable_rs == status.current_pod_hash {
         return None;
     }
-    match draft.current_step()? {
-        (index, step) => match step.kind() {
-            StepKind::Experiment(experiment) => Some((index, experiment)),
-            _ => None,
-        },
+    let (index, step) = draft.current_step()?;
+    match step.kind() {
+        StepKind::Experiment(experiment) => Some((index, experiment)),
+        _ => None,
     }
 }
 
@@ -139,7 +138,7 @@ fn start<'w>(
     let draft = targets.into_iter().fold(draft, |draft, target| draft.ask(Ask::read(target)));
     let spec = match spec(&draft, roles, index, step) {
         Ok(spec) => spec,
-        Err(Unmade::Unread(set)) => return (trials::wait_for(draft, set), None),
+        Err(Unmade::Unread(set)) => return (trials::wait_for(draft, *set), None),
         Err(Unmade::Broken(message)) => {
             let mut draft = draft;
             draft.found.broken = Some(message);
@@ -162,7 +161,7 @@ fn start<'w>(
 /// Why an Experiment cannot be made now.
 enum Unmade {
     /// This ReplicaSet must be read first.
-    Unread(ObjectRef),
+    Unread(Box<ObjectRef>),
     /// The spec makes none.
     Broken(String),
 }
@@ -241,7 +240,7 @@ fn template(
     let target = draft.rollout().replica_set(&draft.sets[set].name);
     let answer = draft.world.answers.get(&Ask::read(target.clone()).id);
     let Some(Ok(Reply::Object(Some(object)))) = answer.map(|answer| &answer.reply) else {
-        return Err(Unmade::Unread(target));
+        return Err(Unmade::Unread(Box::new(target)));
     };
     let mut pods = object["spec"]["template"].clone();
     let given = wanted.selector.as_ref().map(|selector| json!(selector));
