@@ -3,6 +3,7 @@
 
 mod named;
 mod owned;
+mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -16,13 +17,16 @@ use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, references, services};
 use gradus_engine::uid::Uid;
-use gradus_engine::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, World};
+use gradus_engine::world::{
+    Known, ReplicaSetView, RolloutView, Route, ServiceView, TemplateView, TrialView, World,
+};
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
 use crate::watched::{Key, Reach, Watch, Watched};
 use named::Named;
 use owned::Owned;
+use templates::TemplateIndex;
 
 /// Kinds that are watched only once a Rollout names an object of them.
 const ON_DEMAND: [Kind; 1] = [kinds::INGRESS];
@@ -32,6 +36,9 @@ const ON_DEMAND: [Kind; 1] = [kinds::INGRESS];
 pub struct RolloutIndex {
     rollouts: BTreeMap<Key, Arc<RolloutView>>,
     sets: Owned<ReplicaSetView>,
+    runs: Owned<TrialView>,
+    experiments: Owned<TrialView>,
+    templates: TemplateIndex,
     services: BTreeMap<Key, Arc<ServiceView>>,
     named: Named,
     /// Kinds that cannot be read, in the server's words.
@@ -53,6 +60,28 @@ impl RolloutIndex {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
         self.sets.apply(frame, ReplicaSetView::read, name_of)
+    }
+
+    /// An AnalysisRun or an Experiment.
+    fn apply_trial(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        let rollouts = &self.rollouts;
+        let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
+        let trials =
+            if *kind == kinds::EXPERIMENT { &mut self.experiments } else { &mut self.runs };
+        trials.apply(frame, |frame, _| TrialView::read(kind, frame), name_of)
+    }
+
+    fn trials(&self, kind: &Kind) -> Option<&Owned<TrialView>> {
+        if *kind == kinds::ANALYSIS_RUN {
+            return Some(&self.runs);
+        }
+        (*kind == kinds::EXPERIMENT).then_some(&self.experiments)
+    }
+
+    /// Who names a template, or one that names it.
+    fn users_of_template(&self, object: &ObjectRef) -> Vec<Key> {
+        let concerned = self.templates.concerned(object);
+        concerned.iter().flat_map(|template| self.named.users(template)).collect()
     }
 
     /// A Rollout, and which objects it names.
@@ -118,13 +147,21 @@ impl Watched for Rollouts {
             format!("{}={instance_id}", names::label::INSTANCE_ID)
         };
         vec![
-            Watch { kind: kinds::ROLLOUT, labels: Some(ours) },
+            Watch { kind: kinds::ROLLOUT, labels: Some(ours.clone()) },
             Watch {
                 kind: kinds::REPLICA_SET,
                 labels: Some(names::label::POD_TEMPLATE_HASH.to_owned()),
             },
             Watch { kind: kinds::SERVICE, labels: None },
+            Watch { kind: kinds::ANALYSIS_RUN, labels: Some(ours.clone()) },
+            Watch { kind: kinds::EXPERIMENT, labels: Some(ours.clone()) },
+            Watch { kind: kinds::ANALYSIS_TEMPLATE, labels: Some(ours.clone()) },
+            Watch { kind: kinds::CLUSTER_ANALYSIS_TEMPLATE, labels: Some(ours) },
         ]
+    }
+
+    fn is_cluster_scoped(kind: &Kind) -> bool {
+        *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE
     }
 
     fn apply(index: &mut RolloutIndex, kind: &Kind, frame: &Frame) -> Vec<Key> {
@@ -136,6 +173,14 @@ impl Watched for Rollouts {
             let object = ObjectRef::new(kinds::SERVICE, &key.namespace, &key.name);
             index.services.insert(key, Arc::new(ServiceView::read(frame)));
             return index.named.users(&object);
+        }
+        if index.trials(kind).is_some() {
+            return index.apply_trial(kind, frame);
+        }
+        if templates::is_template(kind) {
+            let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
+            index.templates.insert(object.clone(), TemplateView::read(frame));
+            return index.users_of_template(&object);
         }
         if named::is_on_demand(kind) {
             return index.named.keep(kind, frame);
@@ -152,6 +197,16 @@ impl Watched for Rollouts {
             index.services.remove(&key);
             return index.named.users(object);
         }
+        if object.kind == kinds::ANALYSIS_RUN {
+            return index.runs.remove(&key);
+        }
+        if object.kind == kinds::EXPERIMENT {
+            return index.experiments.remove(&key);
+        }
+        if templates::is_template(&object.kind) {
+            index.templates.remove(object);
+            return index.users_of_template(object);
+        }
         if named::is_on_demand(&object.kind) {
             return index.named.drop(object);
         }
@@ -166,6 +221,12 @@ impl Watched for Rollouts {
         if object.kind == kinds::SERVICE {
             return index.services.get(&key).map(|view| view.version);
         }
+        if let Some(trials) = index.trials(&object.kind) {
+            return trials.get(&key).map(|view| view.version);
+        }
+        if templates::is_template(&object.kind) {
+            return index.templates.get(object).map(|view| view.version);
+        }
         if named::is_on_demand(&object.kind) {
             return index.named.version(object);
         }
@@ -176,6 +237,10 @@ impl Watched for Rollouts {
         let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
         if *kind == kinds::REPLICA_SET {
             index.sets.keys().map(of).collect()
+        } else if let Some(trials) = index.trials(kind) {
+            trials.keys().map(of).collect()
+        } else if templates::is_template(kind) {
+            index.templates.objects(kind)
         } else if named::is_on_demand(kind) {
             index.named.objects(kind)
         } else if *kind == kinds::SERVICE {
@@ -221,6 +286,10 @@ impl Watched for Rollouts {
             replica_sets: index.sets_of(rollout.uid),
             services: index.services_of(rollout),
             routes: index.routes_of(rollout),
+            runs: index.readable(&kinds::ANALYSIS_RUN, Known::Present(index.runs.of(rollout.uid))),
+            experiments: index
+                .readable(&kinds::EXPERIMENT, Known::Present(index.experiments.of(rollout.uid))),
+            templates: index.templates.of(rollout, |kind| index.unreadable.get(kind).cloned()),
             answers: answers.clone(),
             recall: recall.clone(),
         })

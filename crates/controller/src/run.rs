@@ -73,10 +73,12 @@ pub async fn run<W: Watched, C: Cluster>(
 ) {
     let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
     let mut watches = Watches::new(client, &settings);
-    for wanted in W::watches(&settings.instance_id) {
-        watches.start(wanted);
-    }
     let mut loop_state = Loop::<W> { shell: Shell::default(), settings, clock, metrics, health };
+    for wanted in W::watches(&loop_state.settings.instance_id) {
+        if loop_state.serves(&wanted.kind) {
+            watches.start(wanted);
+        }
+    }
     let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happening<W>>> = FuturesUnordered::new();
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
@@ -151,6 +153,20 @@ struct Loop<W: Watched> {
 }
 
 impl<W: Watched> Loop<W> {
+    /// Is a kind watched at all? One without namespaces is empty for a controller of one namespace.
+    fn serves(&mut self, kind: &Kind) -> bool {
+        let Some(namespace) = &self.settings.namespace else { return true };
+        if !W::is_cluster_scoped(kind) {
+            return true;
+        }
+        let plural = &kind.plural;
+        tracing::info!("{plural} are not read: only objects of namespace {namespace} are");
+        let now = self.clock.now();
+        self.observe(kind, Seen::Init, now);
+        self.observe(kind, Seen::InitDone, now);
+        false
+    }
+
     /// Everything due now is decided and put under way.
     fn start_work<'c, C: Cluster>(
         &mut self,

@@ -59,6 +59,11 @@ pub trait Watched: Engine {
     /// The kinds it watches; nothing is decided before all of them are synced once.
     fn watches(instance_id: &str) -> Vec<Watch>;
 
+    /// Has this kind no namespaces? Then a controller of one namespace does not see it.
+    fn is_cluster_scoped(_kind: &Kind) -> bool {
+        false
+    }
+
     /// Further kinds that are watched once something in the index names an object of them.
     fn demands(_index: &Self::Index) -> Vec<Kind> {
         Vec::new()

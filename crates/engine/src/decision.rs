@@ -304,6 +304,13 @@ pub enum Guard {
         /// How many.
         available: i32,
     },
+    /// A run or an Experiment has not spoken its verdict.
+    Verdict {
+        /// How it stands, empty while nobody has looked at it.
+        phase: String,
+    },
+    /// A run or an Experiment ended without a verdict.
+    Undecided,
     /// The spec is refused.
     InvalidSpec {
         /// What is wrong with it.

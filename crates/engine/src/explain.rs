@@ -24,6 +24,11 @@ pub fn sentence(why: &Why) -> String {
         Guard::OldReplicas { available } => {
             format!("older ReplicaSets still have {available} pods, first {object}")
         }
+        Guard::Verdict { phase } => {
+            let phase = if phase.is_empty() { "not started" } else { phase };
+            format!("the verdict of {object} is awaited ({field}: {phase})")
+        }
+        Guard::Undecided => format!("{object} ended without a verdict ({field})"),
         Guard::InvalidSpec { message } => message.clone(),
         Guard::Refused { message, times } => {
             format!("the API server refused a write of {object} {times} times: {message}")

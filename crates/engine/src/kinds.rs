@@ -8,6 +8,34 @@ use crate::decision::Kind;
 pub const ROLLOUT: Kind =
     Kind::new(names::GROUP, names::VERSION, names::kind::ROLLOUT, names::plural::ROLLOUTS);
 
+/// One run of an analysis.
+pub const ANALYSIS_RUN: Kind = Kind::new(
+    names::GROUP,
+    names::VERSION,
+    names::kind::ANALYSIS_RUN,
+    names::plural::ANALYSIS_RUNS,
+);
+
+/// ReplicaSets beside a Rollout, for comparison.
+pub const EXPERIMENT: Kind =
+    Kind::new(names::GROUP, names::VERSION, names::kind::EXPERIMENT, names::plural::EXPERIMENTS);
+
+/// A template for runs, in a namespace.
+pub const ANALYSIS_TEMPLATE: Kind = Kind::new(
+    names::GROUP,
+    names::VERSION,
+    names::kind::ANALYSIS_TEMPLATE,
+    names::plural::ANALYSIS_TEMPLATES,
+);
+
+/// A template for runs, for the whole cluster.
+pub const CLUSTER_ANALYSIS_TEMPLATE: Kind = Kind::new(
+    names::GROUP,
+    names::VERSION,
+    names::kind::CLUSTER_ANALYSIS_TEMPLATE,
+    names::plural::CLUSTER_ANALYSIS_TEMPLATES,
+);
+
 /// The ReplicaSet of apps.
 pub const REPLICA_SET: Kind = Kind::new("apps", "v1", "ReplicaSet", "replicasets");
 

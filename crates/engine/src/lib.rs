@@ -4,6 +4,7 @@
 //! ([`world`]), then [`rollout`]. No clock, no I/O, no logging: the same World and now always give
 //! the same Decision.
 
+pub mod analysis;
 pub mod ask;
 pub mod command;
 pub mod decision;

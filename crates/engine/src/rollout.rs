@@ -1,11 +1,13 @@
 //! What should happen next to a Rollout? Validate, fold the contract's passes, say what holds it.
 
 mod affinity;
+pub mod analyses;
 mod blue_green;
 mod canary;
 mod conditions;
 mod delay;
 mod draft;
+mod experiments;
 mod fold;
 mod history;
 mod pass;
@@ -14,6 +16,7 @@ pub mod references;
 mod refused;
 mod replica_sets;
 mod rollback;
+mod runs;
 pub mod scale;
 mod selector;
 pub mod services;
@@ -22,6 +25,7 @@ mod step;
 mod supported;
 #[cfg(test)]
 mod tests;
+mod trials;
 mod urgency;
 mod why;
 
@@ -79,11 +83,17 @@ impl Engine for Rollouts {
         let services =
             world.services.values().map(|known| known.present().map_or(0, |s| s.version));
         let routes = world.routes.iter().map(Route::version);
+        let trials = [&world.runs, &world.experiments].into_iter().filter_map(Known::present);
+        let trials = trials.flatten().map(|trial| trial.version);
+        let templates = world.templates.namespaced.values().chain(world.templates.cluster.values());
+        let templates = templates.map(|known| known.present().map_or(0, |one| one.version));
         let numbers = [world.rollout.version, sets.len() as u64].into_iter();
         numbers
             .chain(versions)
             .chain(services)
             .chain(routes)
+            .chain(trials)
+            .chain(templates)
             .chain(answered)
             .chain(failed)
             .fold(0xcbf2_9ce4_8422_2325, mix)
@@ -111,12 +121,16 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
         return invalid(draft, &error);
     }
-    match services::check(world) {
+    match services::check(world).or_else(|| analyses::check(world)) {
         Some(services::Unusable::Invalid(error)) => return invalid(draft, &error),
         Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
-    refused::hold(fold::fold(draft))
+    let folded = fold::fold(draft);
+    match &folded.found.broken {
+        Some(error) => invalid(Draft::new(world, sets, now), error),
+        None => refused::hold(folded),
+    }
 }
 
 /// Nothing is planned on what cannot be read; the stored status stays, and says so where the server

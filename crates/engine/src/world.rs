@@ -4,6 +4,8 @@ mod digest;
 mod replica_set;
 mod rollout;
 mod service;
+mod template;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use serde_json::Value;
 pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{RolloutView, Spec};
 pub use service::ServiceView;
+pub use template::TemplateView;
+pub use trial::{Part, TrialPhase, TrialView};
 
 use crate::ask::{Answer, AskId, Recall};
 use crate::decision::ObjectRef;
@@ -32,6 +36,15 @@ pub struct World {
     /// The objects it names for the routing of its traffic.
     #[serde(default)]
     pub routes: Vec<Route>,
+    /// AnalysisRuns it controls, by name.
+    #[serde(default)]
+    pub runs: Known<Vec<Arc<TrialView>>>,
+    /// Experiments it controls, by name.
+    #[serde(default)]
+    pub experiments: Known<Vec<Arc<TrialView>>>,
+    /// The AnalysisTemplates it names, and those that these name.
+    #[serde(default)]
+    pub templates: Templates,
     /// What the outside has answered so far.
     pub answers: BTreeMap<AskId, Answer>,
     /// What the shell remembers of this Rollout.
@@ -56,12 +69,22 @@ impl Route {
     }
 }
 
+/// The templates of an analysis, there or not, by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Templates {
+    /// AnalysisTemplates of the namespace.
+    pub namespaced: BTreeMap<Arc<str>, Known<Arc<TemplateView>>>,
+    /// ClusterAnalysisTemplates.
+    pub cluster: BTreeMap<Arc<str>, Known<Arc<TemplateView>>>,
+}
+
 /// What is known of something: it is there, it is not there, or nobody can tell now.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Known<T> {
     /// It is there.
     Present(T),
     /// It is not there.
+    #[default]
     Absent,
     /// Not synced, forbidden or away, in the server's words, empty while it has said nothing yet.
     /// Never treated as absent.

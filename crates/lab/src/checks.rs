@@ -1,5 +1,5 @@
-//! What must never be wrong with a write of ours? I-1, I-2, I-3, I-7 and the user's commands, judged
-//! write by write from running sums; the ends of runs are judged in `ends.rs`.
+//! What must never be wrong with a write of ours? I-1, I-2, I-3, I-7, I-8 and the user's commands,
+//! judged write by write from running sums; the ends of runs are judged in `ends.rs`.
 
 mod commands;
 mod services;
@@ -7,6 +7,7 @@ mod sizes;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod trials;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,7 @@ use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
 
 use sizes::Sizes;
+use trials::Trials;
 
 /// The name under which the controller writes.
 pub const CONTROLLER: &str = "gradus";
@@ -50,6 +52,7 @@ pub type Counts = BTreeMap<String, (u32, u32)>;
 pub struct Checker {
     rollout: KindId,
     sizes: Sizes,
+    trials: Trials,
     /// Services that users reach.
     serving: Vec<String>,
     writes: usize,
@@ -63,6 +66,7 @@ impl Checker {
         Checker {
             rollout,
             sizes: Sizes::default(),
+            trials: Trials::default(),
             serving: Vec::new(),
             writes: 0,
             counts: Counts::new(),
@@ -78,11 +82,19 @@ impl Checker {
             self.writes += 1;
             self.count(write);
         }
+        self.trials.take_in(write, is_ours, write.after.kind == self.rollout);
         let found = match write.after.kind {
-            KindId::REPLICA_SET => self.sizes.replica_set(write, is_ours),
+            KindId::REPLICA_SET => {
+                let mut found = self.sizes.replica_set(write, is_ours);
+                let grows = self.trials.judge_size(write, is_ours);
+                found.extend(grows.map(|numbers| ("I-8", numbers)));
+                found
+            }
             KindId::SERVICE if is_ours => {
                 let found = services::judge(write, &self.serving, &self.sizes);
-                found.map(|numbers| ("I-3", numbers)).into_iter().collect()
+                let found = found.map(|numbers| ("I-3", numbers)).into_iter();
+                let moves = self.trials.judge_switch(write, &self.serving);
+                found.chain(moves.map(|numbers| ("I-8", numbers))).collect()
             }
             kind if kind == self.rollout => {
                 if self.sizes.rollout(write) {
@@ -102,16 +114,19 @@ impl Checker {
         if object.kind == KindId::REPLICA_SET || object.kind == self.rollout {
             self.sizes.shown(object);
         }
+        self.trials.shown(object);
     }
 
     /// The controller has decided on what it was shown so far.
     pub fn decided(&mut self) {
         self.sizes.decided();
+        self.trials.decided();
     }
 
     /// The controller is another one, which was shown nothing.
     pub fn restarted(&mut self) {
         self.sizes.restarted();
+        self.trials.restarted();
     }
 
     /// How many writes of ours were done.
@@ -139,7 +154,8 @@ impl Checker {
         if Arc::ptr_eq(&before.status, &write.after.status) {
             return Vec::new();
         }
-        let steps = steps::judge(before, &write.after, now).map(|numbers| ("I-7", numbers));
+        let steps =
+            steps::judge(before, &write.after, &self.trials, now).map(|numbers| ("I-7", numbers));
         let command = commands::judge(before, &write.after).map(|numbers| ("commands", numbers));
         steps.into_iter().chain(command).collect()
     }

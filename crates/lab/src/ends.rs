@@ -13,7 +13,7 @@ use gradus_simkube::object::Object;
 use serde_json::Value;
 
 use crate::checks::{Counts, Violation};
-use crate::deeds::NAMESPACE;
+use crate::deeds::{NAMESPACE, sight};
 use crate::sight::{Revisions, project};
 
 /// How a run ended: what two runs of one story must agree on.
@@ -112,6 +112,8 @@ pub(crate) fn judge(
         let is_at_rest = match status["phase"].as_str() {
             Some(phase::HEALTHY | phase::PAUSED) => true,
             Some(phase::DEGRADED) => status["abort"] == true,
+            // Nobody measures in a story but whom it tells to.
+            Some(phase::PROGRESSING) => sight(rollout).awaits_verdict(),
             _ => false,
         };
         if !is_at_rest {

@@ -35,10 +35,38 @@ pub enum Action {
     Patch(Value),
     /// Deletes an object named by its `kind` and `metadata.name`.
     Delete(Value),
+    /// The run of this purpose that the status names gets a phase, as by whoever measures.
+    Run(RunVerdict),
+    /// The Experiment that the status names gets a phase, as by whoever carries it out.
+    Experiment(Verdict),
     /// Changes how images behave, for pods that start from now on.
     Behave(Behaviours),
     /// Ends the controller and starts another.
     RestartController,
+}
+
+/// How a run stands from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunVerdict {
+    /// Step, Background, PrePromotion or PostPromotion.
+    pub r#type: String,
+    /// `status.phase`.
+    pub phase: String,
+    /// `status.message`.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// How an Experiment stands from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Verdict {
+    /// `status.phase`.
+    pub phase: String,
+    /// `status.message`.
+    #[serde(default)]
+    pub message: String,
 }
 
 /// One write of a person.
@@ -98,9 +126,31 @@ impl Action {
             Action::Apply(object) => vec![named(object, Deed::Apply(object.clone()))],
             Action::Patch(object) => vec![named(object, Deed::Merge(object.clone()))],
             Action::Delete(object) => vec![named(object, Deed::Delete)],
+            Action::Run(verdict) => {
+                let name = sight.run(&verdict.r#type).map(|run| &run["name"]);
+                let status = json!({ "phase": verdict.phase, "message": verdict.message });
+                judged(names::kind::ANALYSIS_RUN, name, status)
+            }
+            Action::Experiment(verdict) => {
+                let name = Some(&sight.status["canary"]["currentExperiment"]);
+                let status = json!({ "phase": verdict.phase, "message": verdict.message });
+                judged(names::kind::EXPERIMENT, name, status)
+            }
             Action::Behave(_) | Action::RestartController => Vec::new(),
         }
     }
+}
+
+/// The status of a run or an Experiment is a part of its main resource. None where none is named.
+fn judged(kind: &str, name: Option<&Value>, status: Value) -> Vec<PersonalWrite> {
+    let name = name.and_then(Value::as_str).filter(|name| !name.is_empty());
+    let write = name.map(|name| PersonalWrite {
+        api_version: names::API_VERSION.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        deed: Deed::Merge(json!({ "status": status })),
+    });
+    write.into_iter().collect()
 }
 
 fn with_image(spec: &Value, image: &str) -> Value {

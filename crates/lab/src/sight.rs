@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use gradus_api::names;
+use gradus_api::names::{self, run_type};
+use gradus_engine::world::TrialPhase;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -44,6 +45,11 @@ pub struct When {
     pub available: Option<i64>,
     /// Is the update over: promoted and healthy, or given up?
     pub over: Option<bool>,
+    /// The run of this purpose is there and has not ended: Step, Background, PrePromotion or
+    /// PostPromotion.
+    pub run: Option<String>,
+    /// An Experiment is there and has not ended.
+    pub experiment: Option<bool>,
 }
 
 impl When {
@@ -64,6 +70,8 @@ impl When {
             && fits(self.updated, Some(number("updatedReplicas")))
             && fits(self.available, Some(number("availableReplicas")))
             && self.over.is_none_or(|over| sight.is_over() == over)
+            && self.run.as_ref().is_none_or(|purpose| sight.awaits(purpose))
+            && self.experiment.is_none_or(|is_there| sight.has_experiment() == is_there)
     }
 }
 
@@ -103,6 +111,38 @@ impl<'a> Sight<'a> {
             return 100;
         };
         passed.iter().rev().find_map(|step| step["setWeight"].as_i64()).unwrap_or(0)
+    }
+
+    /// What the status says of the run of this purpose.
+    pub fn run(&self, purpose: &str) -> Option<&'a Value> {
+        let (canary, blue_green) = (&self.status["canary"], &self.status["blueGreen"]);
+        let slot = match purpose {
+            run_type::STEP => &canary["currentStepAnalysisRunStatus"],
+            run_type::BACKGROUND => &canary["currentBackgroundAnalysisRunStatus"],
+            run_type::PRE_PROMOTION => &blue_green["prePromotionAnalysisRunStatus"],
+            run_type::POST_PROMOTION => &blue_green["postPromotionAnalysisRunStatus"],
+            _ => return None,
+        };
+        slot.is_object().then_some(slot)
+    }
+
+    /// Is there a run of this purpose that has not ended?
+    pub fn awaits(&self, purpose: &str) -> bool {
+        self.run(purpose).is_some_and(|run| {
+            !TrialPhase::of(run["status"].as_str().unwrap_or_default()).is_completed()
+        })
+    }
+
+    /// Is there an Experiment that has not ended?
+    pub fn has_experiment(&self) -> bool {
+        let name = self.status["canary"]["currentExperiment"].as_str();
+        name.is_some_and(|name| !name.is_empty())
+    }
+
+    /// Does the update wait for a verdict, whoever speaks it?
+    pub fn awaits_verdict(&self) -> bool {
+        let purposes = [run_type::STEP, run_type::PRE_PROMOTION, run_type::POST_PROMOTION];
+        self.has_experiment() || purposes.iter().any(|purpose| self.awaits(purpose))
     }
 
     /// The steps of the canary.
@@ -161,13 +201,22 @@ fn selector(text: &str, revisions: &Revisions) -> String {
     requirements.collect::<Vec<_>>().join(",")
 }
 
+/// A name with the revision number for the hash in it, as those of runs and Experiments.
+fn named(text: &str, revisions: &Revisions) -> String {
+    let parts = text.split('-').map(|part| match revisions.get(part) {
+        Some(revision) => format!("(revision {revision})"),
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("-")
+}
+
 /// The value without times and with revision numbers for hashes.
 fn plain(value: &Value, revisions: &Revisions) -> Value {
     match value {
         Value::String(text) => match revisions.get(text) {
             Some(revision) => json!(format!("revision {revision}")),
             None if text.parse::<Timestamp>().is_ok() => Value::Null,
-            None => value.clone(),
+            None => json!(named(text, revisions)),
         },
         Value::Array(list) => list.iter().map(|item| plain(item, revisions)).collect(),
         Value::Object(map) => {

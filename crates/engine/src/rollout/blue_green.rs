@@ -11,6 +11,7 @@ use super::draft::{Creation, Draft};
 use super::history;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
+use super::runs::{self, Switch};
 use super::status::{self, Pauses, Verdict};
 use crate::decision::{After, EventKind};
 use crate::world::ReplicaSetView;
@@ -29,7 +30,8 @@ pub(super) fn update<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     }
     let draft = history::clean_up(resize(recall_fast_track(draft, roles), roles), roles);
     let pauses = pause_change(&draft, roles);
-    let draft = switch_active(draft, roles, pauses);
+    let draft = run_analyses(switch_active(draft, roles, pauses), roles);
+    let pauses = draft.found.pause.map_or(pauses, Pauses::Add);
     conclude(draft, roles, pauses)
 }
 
@@ -59,6 +61,7 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         is_aborted: false,
         promote_full: false,
         stable: draft.status.stable_rs.clone(),
+        abort_because: None,
     };
     let mut draft = status::persist(draft, roles, verdict);
     draft.status.blue_green.scale_up_preview_check_point = false;
@@ -146,6 +149,12 @@ fn retire_old<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         return draft;
     }
     let strategy = draft.blue_green();
+    let is_judged = draft.status.stable_rs != *draft.sets[roles.new].hash
+        && *active_hash(&draft) == *draft.sets[roles.new].hash;
+    let keeps_old = strategy.scale_down_delay_seconds.is_none() && is_judged;
+    if keeps_old && !runs::is_post_promotion_done(&draft) {
+        return draft; // The way back stays open while the new revision is on trial.
+    }
     let mut old: Vec<usize> =
         roles.others(&draft).filter(|at| !is_referenced(&draft, &draft.sets[*at])).collect();
     old.sort_by_key(|at| std::cmp::Reverse(draft.sets[*at].revision));
@@ -208,6 +217,9 @@ fn pause_change(draft: &Draft<'_>, roles: Roles) -> Pauses {
         || status.blue_green.scale_up_preview_check_point
         || !needs_pause(draft.blue_green());
     let has_begun = status.pause_condition(pause::BLUE_GREEN_PAUSE).is_some();
+    if !is_needless && !runs::is_pre_promotion_done(draft) {
+        return Pauses::Keep;
+    }
     if has_begun && (is_needless || is_pause_complete(draft)) {
         Pauses::Remove(pause::BLUE_GREEN_PAUSE)
     } else if !is_needless && status.pause_conditions.is_empty() && !status.controller_pause {
@@ -259,11 +271,26 @@ fn switch_active<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w
     let may_switch =
         !is_halted(&draft) && is_at_target(&draft, roles) && is_saturated(&draft, &new);
     let is_paused = matches!(pauses, Pauses::Add(_)) || !is_pause_complete(&draft);
-    if may_switch && (is_fast_tracked(&draft, roles) || !is_paused) {
+    let is_cleared = !is_paused && runs::is_pre_promotion_done(&draft);
+    if may_switch && (is_fast_tracked(&draft, roles) || is_cleared) {
         draft.switch(name, &new.hash)
     } else {
         draft
     }
+}
+
+/// The analyses before and after the switch.
+fn run_analyses<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    let active = active_hash(&draft).to_owned();
+    let new = &draft.sets[roles.new];
+    let is_complete = is_saturated(&draft, new);
+    let is_ready = match draft.blue_green().preview_replica_count {
+        Some(preview) => new.size == preview && new.available() == preview,
+        None => is_complete,
+    };
+    let is_fast_rollback = is_fast_rollback(&draft, roles);
+    let switch = Switch { active: &active, is_fast_rollback, is_ready, is_complete };
+    runs::of_blue_green(draft, roles, switch)
 }
 
 /// Can stable take the traffic back?
@@ -278,7 +305,8 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     let is_back = rollback::classify(&draft, roles) == Rollback::WithinWindow;
     let is_updating = status.stable_rs != status.current_pod_hash;
     let is_fast = draft.promotes_fully() || is_back && is_updating && !status.abort;
-    let is_aborted = is_aborted(&draft) && !is_fast;
+    let abort_because = draft.found.abort_because.clone();
+    let is_aborted = is_aborted(&draft) && !is_fast || abort_because.is_some();
     if let Some(why) = promotion(&draft, roles, is_aborted) {
         return promote(draft, roles, why);
     }
@@ -288,6 +316,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
         is_aborted,
         promote_full: draft.promotes_fully(),
         stable: status.stable_rs.clone(),
+        abort_because,
     };
     let checkpoint = preview_is_done(&draft, roles, pauses);
     let mut draft = status::persist(draft, roles, verdict);
@@ -298,7 +327,9 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
 /// Has the preview served its purpose, so that the new ReplicaSet may grow to full size?
 fn preview_is_done(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> bool {
     let Some(preview) = draft.blue_green().preview_replica_count else { return false };
-    let is_over = !matches!(pauses, Pauses::Add(_)) && is_pause_complete(draft);
+    let is_over = !matches!(pauses, Pauses::Add(_))
+        && is_pause_complete(draft)
+        && runs::is_pre_promotion_done(draft);
     draft.status.blue_green.scale_up_preview_check_point
         || !is_aborted(draft) && is_over && draft.sets[roles.new].available() == preview
 }
@@ -322,7 +353,8 @@ fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Option<&'stat
         Rollback::None if is_fast_rollback(draft, roles) => return Some("Fast rollback"),
         Rollback::None => {}
     }
-    (!is_aborted).then_some("Completed blue-green update")
+    let is_done = !is_aborted && runs::is_post_promotion_done(draft);
+    is_done.then_some("Completed blue-green update")
 }
 
 fn promote<'w>(draft: Draft<'w>, roles: Roles, why: &str) -> Draft<'w> {
@@ -340,6 +372,7 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, why: &str) -> Draft<'w> {
         is_aborted: false,
         promote_full: false,
         stable: new.hash.to_string(),
+        abort_because: None,
     };
     status::persist(draft, roles, verdict)
 }

@@ -8,12 +8,12 @@ use jiff::SignedDuration;
 
 use super::delay::without_deadline;
 use super::draft::{Creation, Draft};
-use super::history;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
 use super::scale::{self, Side};
 use super::status::{self, Pauses, Verdict};
 use super::step;
+use super::{experiments, history, runs};
 use crate::decision::{After, EventKind};
 
 /// Sizes follow the new number of replicas; nothing else moves.
@@ -81,16 +81,22 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         is_aborted: false,
         promote_full: false,
         stable: draft.status.stable_rs.clone(),
+        abort_because: None,
     };
     status::persist(draft, roles, verdict)
 }
 
-/// The ordinary pass: Services, sizes, then the pause, then the steps.
+/// The ordinary pass: Services, trials, sizes, then the pause, then the steps.
 pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if is_changed(&draft, roles) {
         return reset(draft, roles);
     }
     let draft = switch_services(history::clean_up(draft, roles), roles);
+    let draft = runs::of_canary(experiments::of_canary(draft, roles), roles);
+    if draft.found.holds() {
+        let pauses = draft.found.pause.map_or(Pauses::Keep, Pauses::Add);
+        return conclude(draft, roles, pauses);
+    }
     let before = sizes(&draft);
     let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
     let has_scaled = sizes(&draft) != before;
@@ -273,12 +279,14 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     let is_aborted = status.abort && !is_promoted;
     let is_back = rollback::classify(&draft, roles) == Rollback::WithinWindow;
     let is_fast = draft.promotes_fully() || is_back && is_updating(&draft) && !is_aborted;
+    let abort_because = draft.found.abort_because.clone();
     let kept = Verdict {
-        index: if count == 0 { None } else { Some(status.current_step_index.unwrap_or(0)) },
+        index: if is_fast { done } else { done.map(|_| status.current_step_index.unwrap_or(0)) },
         pauses: if is_fast { Pauses::Clear } else { pauses },
-        is_aborted: is_aborted && !is_fast,
+        is_aborted: is_aborted && !is_fast || abort_because.is_some(),
         promote_full: draft.promotes_fully(),
         stable: status.stable_rs.clone(),
+        abort_because,
     };
     if let Some(why) = step::promotion(&draft, roles, kept.is_aborted) {
         return promote(draft, roles, done, &why);
@@ -302,8 +310,14 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) ->
         let text = format!("Rollout completed update to revision {revision} ({stable}): {why}");
         draft = draft.event(EventKind::Normal, reason::ROLLOUT_COMPLETED, text, After::Status);
     }
-    let verdict =
-        Verdict { index, pauses: Pauses::Clear, is_aborted: false, promote_full: false, stable };
+    let verdict = Verdict {
+        index,
+        pauses: Pauses::Clear,
+        is_aborted: false,
+        promote_full: false,
+        stable,
+        abort_because: None,
+    };
     status::persist(draft, roles, verdict)
 }
 
@@ -314,6 +328,8 @@ fn complete_step<'w>(draft: Draft<'w>, roles: Roles, kept: Verdict) -> Draft<'w>
     let next = i32::try_from(index + 1).unwrap_or(i32::MAX);
     let text = format!("Rollout step {next}/{} completed ({})", draft.steps().len(), step.text());
     let draft = draft.event(EventKind::Normal, event::ROLLOUT_STEP_COMPLETED, text, After::Status);
+    let mut draft = draft;
+    draft.found.step = None; // Its verdict is in the index now.
     let pauses = Pauses::Remove(pause::CANARY_PAUSE_STEP);
     status::persist(draft, roles, Verdict { index: Some(next), pauses, ..kept })
 }

@@ -11,8 +11,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Memo;
+use super::runs::Findings;
+use crate::ask::Ask;
 use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
-use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
+use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, TrialView, World};
 
 /// The World as the passes so far leave it, and what they want done.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,12 @@ pub(super) struct Draft<'w> {
     pub sets: Vec<Arc<ReplicaSetView>>,
     /// The Services as the planned changes leave them.
     pub services: BTreeMap<Arc<str>, Arc<ServiceView>>,
+    /// The AnalysisRuns as the planned changes leave them.
+    pub runs: Vec<Arc<TrialView>>,
+    /// The Experiments as the planned changes leave them.
+    pub experiments: Vec<Arc<TrialView>>,
+    /// What this pass has found out about both; every pass begins with nothing.
+    pub found: Findings,
     /// The generation as the planned changes leave it.
     pub generation: i64,
     /// The revision annotation as the planned changes leave it.
@@ -35,6 +43,8 @@ pub(super) struct Draft<'w> {
     pub changes: Vec<Change>,
     /// Events, in the contract's order.
     pub events: Vec<Event>,
+    /// What it wants to know, answered or not.
+    pub asks: Vec<Ask>,
     /// What the engine will recall.
     pub memo: Memo,
     /// The earliest moment at which time alone changes something.
@@ -64,10 +74,14 @@ impl<'w> Draft<'w> {
             status: (*rollout.status).clone(),
             sets: sets.to_vec(),
             services: present(&world.services),
+            runs: world.runs.present().cloned().unwrap_or_default(),
+            experiments: world.experiments.present().cloned().unwrap_or_default(),
+            found: Findings::default(),
             generation: rollout.generation,
             revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
             changes: Vec::new(),
             events: Vec::new(),
+            asks: Vec::new(),
             memo: world.recall.memo.clone(),
             wake_at: None,
             creation: Creation::None,
@@ -140,9 +154,10 @@ impl<'w> Draft<'w> {
 
     /// A ReplicaSet is resized before a new one is created: the new one's pods count on the room.
     fn place_of(&self, change: &Change) -> usize {
+        let is_of_set = |one: &Change| one.target.kind == crate::kinds::REPLICA_SET;
         let is_create = |planned: &Change| matches!(planned.op, Op::Create(_));
-        let create = self.changes.iter().position(is_create);
-        let is_set = change.target.kind == crate::kinds::REPLICA_SET;
+        let create = self.changes.iter().position(|one| is_of_set(one) && is_create(one));
+        let is_set = is_of_set(change);
         create.filter(|_| is_set).unwrap_or(self.changes.len())
     }
 
@@ -198,6 +213,14 @@ impl<'w> Draft<'w> {
     pub fn id_of_write(&self, target: &ObjectRef) -> ChangeId {
         let planned = self.changes.iter().find(|change| change.target == *target);
         planned.map_or_else(|| ChangeId::of("patch", target), |change| change.id.clone())
+    }
+
+    /// Asks a question once per decision.
+    pub fn ask(mut self, ask: Ask) -> Self {
+        if self.asks.iter().all(|known| known.id != ask.id) {
+            self.asks.push(ask);
+        }
+        self
     }
 
     /// Asks to be woken at this moment, or earlier.

@@ -7,6 +7,7 @@
 
 use super::draft::{Creation, Draft};
 use super::pass::pass;
+use super::runs::Findings;
 use super::urgency::has_same_gates;
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
@@ -16,7 +17,7 @@ const PASSES_LIMIT: usize = 24;
 pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
-        let next = pass(Draft { wake_at: None, ..draft.clone() });
+        let next = pass(Draft { wake_at: None, found: Findings::default(), ..draft.clone() });
         let plans_more = next.changes != draft.changes;
         if !plans_more && next.status == draft.status {
             // Settled: only what it recalls, and when it wakes, may differ.

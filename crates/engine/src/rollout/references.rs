@@ -1,6 +1,8 @@
 //! Which objects does a Rollout name?
 
-use super::services;
+use std::sync::Arc;
+
+use super::{analyses, services};
 use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::world::RolloutView;
@@ -9,7 +11,23 @@ use crate::world::RolloutView;
 pub fn of(rollout: &RolloutView) -> Vec<ObjectRef> {
     let named = services::references(&rollout.spec.fields).into_iter();
     let services = named.map(|reference| rollout.service(&reference.name.into()));
-    services.chain(routes(rollout)).collect()
+    services.chain(routes(rollout)).chain(templates(rollout)).collect()
+}
+
+/// The templates of its analyses.
+pub fn templates(rollout: &RolloutView) -> Vec<ObjectRef> {
+    let analyses = analyses::of(&rollout.spec.fields);
+    let named = analyses.iter().flat_map(|analysis| analysis.named());
+    named.map(|(name, is_cluster)| template(&rollout.namespace, name, is_cluster)).collect()
+}
+
+/// A template as one of a namespace names it.
+pub fn template(namespace: &Arc<str>, name: &str, is_cluster: bool) -> ObjectRef {
+    if is_cluster {
+        ObjectRef::new(kinds::CLUSTER_ANALYSIS_TEMPLATE, &"".into(), &name.into())
+    } else {
+        ObjectRef::new(kinds::ANALYSIS_TEMPLATE, namespace, &name.into())
+    }
 }
 
 /// The objects that route its traffic.

@@ -10,12 +10,15 @@ use super::conditions::{self, Statement};
 use super::draft::Draft;
 use super::{Memo, replica_sets, urgency, why};
 use crate::ask::{Ask, Class, Failure, Reply};
-use crate::decision::{After, Change, Decision, Event, EventKind, Frees, Guard, Op, Urgency, Why};
+use crate::decision::{
+    After, Change, Decision, Event, EventKind, Frees, Guard, OnRefusal, Op, Urgency, Why,
+};
 use crate::template::{Side, normalized_digest};
 use crate::uid::Uid;
 
 /// The decision of a draft, cut before the first change that is refused and not due again.
 pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
+    let draft = without_skipped(draft);
     let failed = &draft.world.recall.failed;
     let refused = draft.changes.iter().enumerate().find_map(|(at, change)| {
         let failure = failed.get(&change.id)?;
@@ -29,6 +32,19 @@ pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     }
 }
 
+/// Changes that nothing depends on wait for their time, and nothing waits for them.
+fn without_skipped(draft: Draft<'_>) -> Draft<'_> {
+    let failed = &draft.world.recall.failed;
+    let retry_at = |change: &Change| {
+        let failure = failed.get(&change.id).filter(|_| change.on_refusal == OnRefusal::Skip)?;
+        (draft.now < failure.retry_at).then_some(failure.retry_at)
+    };
+    let Some(due) = draft.changes.iter().filter_map(retry_at).min() else { return draft };
+    let changes: Vec<Change> =
+        draft.changes.iter().filter(|change| retry_at(change).is_none()).cloned().collect();
+    Draft { changes, ..draft }.wake(due)
+}
+
 fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     let stored = &draft.rollout().status;
     let why = why::explain(&draft);
@@ -38,7 +54,7 @@ fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
         changes: draft.changes,
         urgency,
         events: draft.events,
-        asks: Vec::new(),
+        asks: draft.asks,
         memo: draft.memo,
         wake_at: draft.wake_at,
         why,
@@ -76,7 +92,7 @@ fn cut(
         memo: draft.world.recall.memo.clone(),
         wake_at: Some(failure.retry_at.max(draft.now)),
         why: vec![held],
-        asks: Vec::new(),
+        asks: draft.asks,
         changes,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_api::names::{self, annotation, condition, condition_status, event, label, reason};
+use gradus_api::names::{annotation, condition, condition_status, event, label, reason};
 use serde_json::{Map, Value, json};
 
 use super::affinity;
@@ -222,14 +222,7 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
             "namespace": &*rollout.namespace,
             "labels": labels,
             "annotations": notes,
-            "ownerReferences": [{
-                "apiVersion": names::API_VERSION,
-                "kind": names::kind::ROLLOUT,
-                "name": &*rollout.name,
-                "uid": rollout.uid.to_string(),
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": [rollout.owner_reference()],
         },
         "spec": spec,
     })

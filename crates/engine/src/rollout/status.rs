@@ -5,14 +5,14 @@ use std::sync::Arc;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_api::names::{condition, condition_status, event, pause, phase, reason};
 use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, PauseCondition};
-use gradus_api::rollout::{RolloutSpec, RolloutStatus};
+use gradus_api::rollout::{RolloutSpec, RolloutStatus, StepKind};
 use gradus_api::values::Time;
 
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
-use super::progress;
 use super::replica_sets::{Roles, find_stable};
 use super::selector;
+use super::{progress, runs};
 use crate::decision::{After, EventKind};
 use crate::world::ReplicaSetView;
 
@@ -29,6 +29,8 @@ pub(super) struct Verdict {
     pub promote_full: bool,
     /// Hash of the stable revision.
     pub stable: String,
+    /// Why the update is given up in this pass, in the words of whoever judged it.
+    pub abort_because: Option<String>,
 }
 
 /// What happens to the pauses of a rollout.
@@ -50,14 +52,17 @@ pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: Verdict) -> D
     next.current_step_index = verdict.index;
     next.stable_rs = verdict.stable;
     next.promote_full = verdict.promote_full;
-    let times_out = progress::gives_up(&draft, roles, &next);
+    let times_out = verdict.abort_because.is_none() && progress::gives_up(&draft, roles, &next);
     let is_aborted = verdict.is_aborted || times_out;
     (next.pause_conditions, next.controller_pause) = pauses(&draft, verdict.pauses, is_aborted);
     next.abort = is_aborted;
     next.aborted_at =
         is_aborted.then(|| draft.status.aborted_at.unwrap_or_else(|| Time::new(draft.now)));
-    let message = times_out.then(|| progress::timed_out_message(&draft, roles));
-    finish(draft, roles, next, message)
+    if !times_out {
+        return finish(draft, roles, next, verdict.abort_because);
+    }
+    let message = progress::timed_out_message(&draft, roles);
+    finish(warn(draft, message.clone()), roles, next, Some(message))
 }
 
 /// The status of a pass that only followed a change of `spec.replicas`.
@@ -115,6 +120,9 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
         albs: stored.albs.clone(),
         duration: stored.duration.clone(),
         canary: CanaryStatus {
+            current_step_analysis_run_status: draft.found.step.clone(),
+            current_background_analysis_run_status: draft.found.background.clone(),
+            current_experiment: draft.found.experiment.clone(),
             stable_ping_pong: stored.canary.stable_ping_pong.clone(),
             ..CanaryStatus::default()
         },
@@ -133,6 +141,8 @@ fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
     BlueGreenStatus {
         active_selector: hash(&strategy.active_service),
         preview_selector: hash(&strategy.preview_service),
+        pre_promotion_analysis_run_status: draft.found.pre.clone(),
+        post_promotion_analysis_run_status: draft.found.post.clone(),
         ..BlueGreenStatus::default()
     }
 }
@@ -176,7 +186,6 @@ fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCond
 }
 
 fn at_pause(draft: &Draft<'_>) -> bool {
-    use gradus_api::rollout::StepKind;
     draft.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)))
 }
 
@@ -185,17 +194,14 @@ fn finish<'w>(
     draft: Draft<'w>,
     roles: Roles,
     next: RolloutStatus,
-    timed_out: Option<String>,
+    abort_because: Option<String>,
 ) -> Draft<'w> {
     let (mut draft, mut next) = (draft, next);
-    if let Some(message) = &timed_out {
-        draft = warn(draft, message.clone());
-    }
     let is_paused = !next.pause_conditions.is_empty() || draft.spec().paused;
     let is_healthy = is_healthy(&draft, &next);
     let turned_unhealthy = set_healthy(&draft, &mut next, is_healthy && !is_paused);
     if next.abort {
-        draft = set_aborted(draft, roles, &mut next, timed_out);
+        draft = set_aborted(draft, roles, &mut next, abort_because);
     }
     draft = set_completed(draft, roles, &mut next);
     let standing = progress::Standing { is_healthy, is_paused, turned_unhealthy };
@@ -390,7 +396,11 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
             return because(phase::PROGRESSING, "active service cutover pending");
         }
         if !is_promoted {
-            let message = "waiting for post-promotion verification to complete";
+            let message = if runs::awaits_post_promotion(draft, next) {
+                "waiting for analysis to complete"
+            } else {
+                "waiting for post-promotion verification to complete"
+            };
             return because(phase::PROGRESSING, message);
         }
         return because(phase::HEALTHY, "");
@@ -404,9 +414,12 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
     because(phase::HEALTHY, "")
 }
 
-/// Does the update wait for a person or a duration, not for pods?
+/// Does the update wait for a person, a duration or a verdict, not for pods?
 pub(super) fn is_indefinite(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
+    let at_wait = draft.current_step().is_some_and(|(_, step)| {
+        matches!(step.kind(), StepKind::Pause(_) | StepKind::Analysis(_) | StepKind::Experiment(_))
+    });
     is_true(next, condition::PAUSED)
-        || at_pause(draft)
+        || at_wait
         || next.pause_condition(pause::CANARY_PAUSE_STEP).is_some()
 }

@@ -1,6 +1,6 @@
 //! Is the current canary step finished, is the update finished, and if not, what is missing?
 
-use gradus_api::names::pause;
+use gradus_api::names::{analysis_phase, pause};
 use gradus_api::rollout::StepKind;
 
 use super::canary::{next_sizes, pause_end};
@@ -27,9 +27,7 @@ pub(super) enum Missing {
 pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
     let Some((_, step)) = draft.current_step() else { return false };
     let status = &draft.status;
-    let inconclusive = [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT];
-    let is_held = inconclusive.iter().any(|reason| status.pause_condition(reason).is_some());
-    if draft.spec().paused || is_held {
+    if draft.spec().paused || is_undecided(draft) {
         return false;
     }
     match step.kind() {
@@ -39,9 +37,20 @@ pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
             is_resumed || pause_end(draft).is_some_and(|end| end <= draft.now)
         }
         StepKind::SetWeight(_) => missing_counts(draft, roles).is_none(),
+        StepKind::Analysis(_) => {
+            draft.found.step.as_ref().is_some_and(|run| run.status == analysis_phase::SUCCESSFUL)
+        }
+        StepKind::Experiment(_) => draft.found.experiment_succeeded,
         // Refused by `supported` before a pass begins.
         _ => false,
     }
+}
+
+/// Has a trial ended without a verdict, so that a person must decide, or is one yet to be made?
+fn is_undecided(draft: &Draft<'_>) -> bool {
+    let reasons = [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT];
+    let stands = |reason: &&str| draft.status.pause_condition(reason).is_some();
+    draft.found.holds() || reasons.iter().any(stands)
 }
 
 /// The first thing that keeps the counts from being as the weight wants them.
@@ -88,6 +97,9 @@ pub(super) fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Op
         Rollback::WithinWindow => return Some("Rollback within window".into()),
         Rollback::ToStable => return Some("Fast rollback".into()),
         Rollback::None => {}
+    }
+    if is_undecided(draft) {
+        return None;
     }
     let count = draft.steps().len();
     let index = usize::try_from(status.current_step_index.unwrap_or(0)).unwrap_or(0);

@@ -10,14 +10,6 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
         ("spec.workloadRef", spec.workload_ref.is_some()),
         ("spec.restartAt", spec.restart_at.is_some()),
         (
-            "spec.strategy.blueGreen.prePromotionAnalysis",
-            green.is_some_and(|b| b.pre_promotion_analysis.is_some()),
-        ),
-        (
-            "spec.strategy.blueGreen.postPromotionAnalysis",
-            green.is_some_and(|b| b.post_promotion_analysis.is_some()),
-        ),
-        (
             "spec.strategy.blueGreen.previewMetadata",
             green.is_some_and(|b| b.preview_metadata.is_some()),
         ),
@@ -30,7 +22,6 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
             canary.is_some_and(|c| c.traffic_routing.is_some()),
         ),
         ("spec.strategy.canary.pingPong", canary.is_some_and(|c| c.ping_pong.is_some())),
-        ("spec.strategy.canary.analysis", canary.is_some_and(|c| c.analysis.is_some())),
         (
             "spec.strategy.canary.canaryMetadata",
             canary.is_some_and(|c| c.canary_metadata.is_some()),
@@ -50,5 +41,11 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
 }
 
 fn is_supported(step: &CanaryStep) -> bool {
-    matches!(step.kind(), StepKind::Pause(_) | StepKind::SetWeight(_))
+    matches!(
+        step.kind(),
+        StepKind::Pause(_)
+            | StepKind::SetWeight(_)
+            | StepKind::Analysis(_)
+            | StepKind::Experiment(_)
+    )
 }

@@ -1,6 +1,10 @@
 //! Whole rollouts as tables: what happened, what is decided, what the status says.
 
+mod analyses;
 mod blue_green;
+mod blue_green_runs;
+mod experiments;
+mod runs;
 mod story;
 
 use jiff::Timestamp;

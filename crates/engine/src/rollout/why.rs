@@ -1,7 +1,10 @@
 //! For every thing that is not done now: which guard holds it, since when, and what would free it?
 
+use std::sync::Arc;
+
 use gradus_api::names::{condition, pause};
 use gradus_api::rollout::StepKind;
+use gradus_api::rollout::status::RunStatus;
 use jiff::Timestamp;
 
 use super::blue_green;
@@ -9,7 +12,9 @@ use super::canary::pause_end;
 use super::draft::Draft;
 use super::replica_sets::{self, Roles};
 use super::step::{self, Missing};
-use crate::decision::{Frees, Guard, Why};
+use crate::decision::{Frees, Guard, ObjectRef, Why};
+use crate::kinds;
+use crate::world::{TrialPhase, TrialView};
 
 /// What holds the rollout as the draft leaves it; empty when nothing does.
 pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
@@ -41,12 +46,81 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
         }
         return found;
     }
-    if draft.is_blue_green() {
+    if let Some(unread) = &draft.found.unread {
+        found.push(unanswered(unread));
+    } else if let Some(undecided) = undecided(draft) {
+        found.push(undecided);
+    } else if draft.is_blue_green() {
         found.extend(switch(draft, roles));
-        return found;
+    } else {
+        found.extend(step_or_promotion(draft, roles));
     }
-    found.extend(step_or_promotion(draft, roles));
     found
+}
+
+fn unanswered(target: &ObjectRef) -> Why {
+    Why {
+        guard: Guard::Unanswered { question: format!("read {target}") },
+        object: target.clone(),
+        field: "".into(),
+        since: None,
+        frees: Frees::Cluster,
+    }
+}
+
+/// A trial ended without a verdict: a person must decide.
+fn undecided(draft: &Draft<'_>) -> Option<Why> {
+    let status = &draft.status;
+    let pause = |reason: &str| status.pause_condition(reason);
+    let of_run = pause(pause::INCONCLUSIVE_ANALYSIS_RUN);
+    let began = of_run.or_else(|| pause(pause::INCONCLUSIVE_EXPERIMENT))?;
+    let run = status_of_run(draft, |phase| phase == TrialPhase::Inconclusive);
+    let object = run.map_or_else(|| draft.rollout().reference(), |(object, _)| object);
+    Some(Why {
+        guard: Guard::Undecided,
+        object,
+        field: "status.phase".into(),
+        since: Some(began.start_time.timestamp()),
+        frees: Frees::Command("promote".into()),
+    })
+}
+
+/// The trial whose verdict is awaited.
+fn verdict(draft: &Draft<'_>) -> Option<Why> {
+    let (object, phase) = status_of_run(draft, |phase| !phase.is_completed())?;
+    Some(Why {
+        guard: Guard::Verdict { phase: phase.text().to_owned() },
+        object,
+        field: "status.phase".into(),
+        since: transition(draft, condition::PROGRESSING),
+        frees: Frees::Cluster,
+    })
+}
+
+/// The first run or Experiment of the status that stands like this; a background run holds nothing
+/// up while it goes on.
+fn status_of_run(
+    draft: &Draft<'_>,
+    stands: impl Fn(TrialPhase) -> bool,
+) -> Option<(ObjectRef, TrialPhase)> {
+    let (canary, blue_green) = (&draft.status.canary, &draft.status.blue_green);
+    let slots = [
+        &canary.current_step_analysis_run_status,
+        &blue_green.pre_promotion_analysis_run_status,
+        &blue_green.post_promotion_analysis_run_status,
+    ];
+    let background = canary.current_background_analysis_run_status.as_ref();
+    let ended = |run: &&RunStatus| TrialPhase::of(&run.status).is_completed();
+    let runs = slots.into_iter().flatten().chain(background.filter(ended));
+    let phase = |run: &RunStatus| TrialPhase::of(&run.status);
+    let of = |kind, name: &str| ObjectRef::new(kind, &draft.rollout().namespace, &name.into());
+    let run = runs.into_iter().find(|run| stands(phase(run)));
+    let run = run.map(|run| (of(kinds::ANALYSIS_RUN, &run.name), phase(run)));
+    run.or_else(|| {
+        let named = |trial: &&Arc<TrialView>| *trial.name == *canary.current_experiment;
+        let trial = draft.experiments.iter().find(named).filter(|trial| stands(trial.phase))?;
+        Some((of(kinds::EXPERIMENT, &trial.name), trial.phase))
+    })
 }
 
 /// What keeps a blue-green rollout from switching.
@@ -62,6 +136,9 @@ fn switch(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
         }];
     }
     let (at, wanted) = (roles.new, draft.replicas());
+    if let Some(verdict) = verdict(draft) {
+        return vec![verdict];
+    }
     let waits = if !draft.sets[at].is_observed() {
         Some(Missing::Observation(at))
     } else if draft.sets[at].size != wanted {
@@ -94,6 +171,7 @@ fn step_or_promotion(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
                 frees: pause_end(draft).map_or(Frees::Command("promote".into()), Frees::At),
             }]
         }
+        StepKind::Analysis(_) | StepKind::Experiment(_) => verdict(draft).into_iter().collect(),
         _ => missing(draft, step::missing_counts(draft, roles)),
     }
 }

@@ -8,7 +8,7 @@ use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 use gradus_api::validate::{Source, validate};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::decision::ObjectRef;
 use crate::frame::{Frame, Texts};
@@ -102,6 +102,18 @@ impl RolloutView {
     /// A reference to it.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef::new(kinds::ROLLOUT, &self.namespace, &self.name)
+    }
+
+    /// What the objects it makes say of it.
+    pub fn owner_reference(&self) -> Value {
+        json!({
+            "apiVersion": names::API_VERSION,
+            "kind": names::kind::ROLLOUT,
+            "name": &*self.name,
+            "uid": self.uid.to_string(),
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
     }
 
     /// A reference to one of its Services.

@@ -221,7 +221,7 @@ impl Sizes {
 }
 
 /// The pod template hash among labels or selectors, empty if there is none.
-fn hash_of(labels: &BTreeMap<String, String>) -> &str {
+pub(super) fn hash_of(labels: &BTreeMap<String, String>) -> &str {
     labels.get(names::label::POD_TEMPLATE_HASH).map_or("", String::as_str)
 }
 

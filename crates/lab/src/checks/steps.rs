@@ -6,10 +6,16 @@ use gradus_simkube::object::Object;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::trials::Trials;
 use crate::sight::Sight;
 
 /// What is wrong with the step index after a status write of ours, if anything.
-pub(super) fn judge(before: &Object, after: &Object, now: Timestamp) -> Option<String> {
+pub(super) fn judge(
+    before: &Object,
+    after: &Object,
+    trials: &Trials,
+    now: Timestamp,
+) -> Option<String> {
     let (old, new) = (&*before.status, &*after.status);
     let (from, to) = (index(old), index(new));
     let is_same = |field: &str| old[field] == new[field];
@@ -23,17 +29,26 @@ pub(super) fn judge(before: &Object, after: &Object, now: Timestamp) -> Option<S
         let is_aborted = old["abort"] == true || new["abort"] == true;
         return (!is_aborted).then(|| format!("step {from} → {to} without an abort"));
     }
-    let may_skip = old["promoteFull"] == true || is_promoted && is_empty(&old["stableRS"]);
+    let may_skip = old["promoteFull"] == true
+        || is_window(&after.spec)
+        || is_promoted && is_empty(&old["stableRS"]);
     if may_skip {
         return None;
     }
     let passed = steps.get(from..to.min(steps.len())).unwrap_or_default();
-    let closed = passed.iter().position(|step| !is_open(step, old, now))?;
-    Some(format!("step {from} → {to} passes step {} whose pause has not ended", from + closed))
+    let closed = passed.iter().position(|step| !is_open(step, old, trials, now))?;
+    Some(format!("step {from} → {to} passes step {} whose gate is not open", from + closed))
 }
 
 /// Is the gate of this step open by what was stored?
-fn is_open(step: &Value, status: &Value, now: Timestamp) -> bool {
+fn is_open(step: &Value, status: &Value, trials: &Trials, now: Timestamp) -> bool {
+    let canary = &status["canary"];
+    if step.get("analysis").is_some() {
+        return trials.has_succeeded(&canary["currentStepAnalysisRunStatus"]["name"]);
+    }
+    if step.get("experiment").is_some() {
+        return trials.has_succeeded(&canary["currentExperiment"]);
+    }
     let Some(gate) = step.get("pause") else {
         return true;
     };

@@ -1,12 +1,14 @@
 //! A rollout told step by step: decisions are applied to plain JSON objects, pods follow on request.
 
+mod trials;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::ask::{Class, Failure, Recall};
+use crate::ask::{Answer, AskId, Class, Failure, Recall};
 use crate::decision::{Change, ChangeId, Op};
 use crate::frame::Frame;
 use crate::rollout::{Memo, decide};
@@ -17,6 +19,8 @@ pub struct Story {
     rollout: Value,
     sets: Vec<Value>,
     services: Vec<Value>,
+    trials: trials::Trials,
+    answers: BTreeMap<AskId, Answer>,
     recall: Recall<Memo>,
     events: Vec<String>,
     version: u64,
@@ -46,6 +50,8 @@ impl Story {
             rollout,
             sets: Vec::new(),
             services: Vec::new(),
+            trials: trials::Trials::default(),
+            answers: BTreeMap::new(),
             recall: Recall::default(),
             events: Vec::new(),
             version: 1,
@@ -106,7 +112,10 @@ impl Story {
                 .map(|view| (Arc::clone(&view.name), Known::Present(view)))
                 .collect(),
             routes: Vec::new(),
-            answers: BTreeMap::new(),
+            runs: Known::Present(self.trials.runs()),
+            experiments: Known::Present(self.trials.experiments()),
+            templates: self.trials.templates(),
+            answers: self.answers.clone(),
             recall: self.recall.clone(),
         }
     }
@@ -118,6 +127,7 @@ impl Story {
         let decision = decide(&world, now);
         let mut writes: Vec<String> =
             decision.changes.iter().map(|change| self.apply(change, now)).collect();
+        self.answer(&decision.asks, now);
         let may_wait = decision.urgency == crate::decision::Urgency::Within1s;
         if let Some(status) = decision.status.filter(|_| !may_wait || writes.is_empty()) {
             self.rollout["status"] = serde_json::to_value(status).unwrap();
@@ -145,20 +155,31 @@ impl Story {
         });
     }
 
-    fn run(&mut self, now: Timestamp, pods: fn(&mut Story)) {
+    /// Settles, and says what was written.
+    pub fn rest(&mut self, now: Timestamp) -> Vec<String> {
+        self.run(now, Story::pods_follow)
+    }
+
+    fn run(&mut self, now: Timestamp, pods: fn(&mut Story)) -> Vec<String> {
+        let mut written = Vec::new();
         for _ in 0..60 {
+            let asked = self.answers.clone();
             let writes = self.reconcile(now);
             let before = self.sets.clone();
             pods(self);
-            if writes.is_empty() && before == self.sets {
-                return;
+            if writes.is_empty() && before == self.sets && asked == self.answers {
+                return written;
             }
+            written.extend(writes);
         }
         panic!("it does not come to rest: {}", self.status());
     }
 
     fn apply(&mut self, change: &Change, now: Timestamp) -> String {
         self.version += 1;
+        if let Some(done) = self.trials.apply(change, self.version, now) {
+            return done;
+        }
         match &change.op {
             Op::Create(body) => {
                 let mut set = (**body).clone();
@@ -213,6 +234,12 @@ impl Story {
                 "observedGeneration": generation,
             });
         }
+    }
+
+    /// One pod of a ReplicaSet is not available any more.
+    pub fn lose_pod(&mut self, at: usize) {
+        let available = self.sets[at]["status"]["availableReplicas"].as_i64().unwrap();
+        self.sets[at]["status"]["availableReplicas"] = json!(available - 1);
     }
 
     /// A user sets another image.

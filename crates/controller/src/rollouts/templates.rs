@@ -1,0 +1,86 @@
+//! Which templates of analyses are there, and which of them name each other?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::kinds;
+use gradus_engine::rollout::references;
+use gradus_engine::world::{Known, RolloutView, TemplateView, Templates};
+
+/// AnalysisTemplates and ClusterAnalysisTemplates.
+#[derive(Default)]
+pub(super) struct TemplateIndex {
+    views: BTreeMap<ObjectRef, Arc<TemplateView>>,
+}
+
+/// Is this a kind of template?
+pub(super) fn is_template(kind: &Kind) -> bool {
+    *kind == kinds::ANALYSIS_TEMPLATE || *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE
+}
+
+impl TemplateIndex {
+    pub fn get(&self, object: &ObjectRef) -> Option<&Arc<TemplateView>> {
+        self.views.get(object)
+    }
+
+    pub fn insert(&mut self, object: ObjectRef, view: TemplateView) {
+        self.views.insert(object, Arc::new(view));
+    }
+
+    pub fn remove(&mut self, object: &ObjectRef) {
+        self.views.remove(object);
+    }
+
+    /// All templates of a kind.
+    pub fn objects(&self, kind: &Kind) -> Vec<ObjectRef> {
+        self.views.keys().filter(|object| object.kind == *kind).cloned().collect()
+    }
+
+    /// A template and all that name it, over others too: whoever names one of them is concerned.
+    pub fn concerned(&self, object: &ObjectRef) -> BTreeSet<ObjectRef> {
+        let mut found = BTreeSet::from([object.clone()]);
+        let mut left = vec![object.clone()];
+        while let Some(named) = left.pop() {
+            let names = |view: &TemplateView| {
+                let mut nested = view.nested();
+                nested.any(|(name, is_cluster)| {
+                    *name == *named.name && is_cluster == named.namespace.is_empty()
+                })
+            };
+            for (parent, _) in self.views.iter().filter(|(_, view)| names(view)) {
+                if found.insert(parent.clone()) {
+                    left.push(parent.clone());
+                }
+            }
+        }
+        found
+    }
+
+    /// The templates a Rollout names, and those that these name, there or not.
+    pub fn of(
+        &self,
+        rollout: &RolloutView,
+        unreadable: impl Fn(&Kind) -> Option<String>,
+    ) -> Templates {
+        let mut found = Templates::default();
+        let mut left = references::templates(rollout);
+        while let Some(object) = left.pop() {
+            let is_cluster = object.kind == kinds::CLUSTER_ANALYSIS_TEMPLATE;
+            let list = if is_cluster { &mut found.cluster } else { &mut found.namespaced };
+            if list.contains_key(&object.name) {
+                continue;
+            }
+            let view = self.views.get(&object);
+            for (name, is_cluster) in view.iter().flat_map(|view| view.nested()) {
+                left.push(references::template(&rollout.namespace, name, is_cluster));
+            }
+            let known = match unreadable(&object.kind) {
+                Some(message) => Known::Unknown(message),
+                None => view.cloned().map_or(Known::Absent, Known::Present),
+            };
+            list.insert(object.name, known);
+        }
+        found
+    }
+}

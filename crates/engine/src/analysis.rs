@@ -1,0 +1,5 @@
+//! What does an analysis measure? Templates and arguments become the spec of a run, the same way for
+//! whoever starts it.
+
+pub mod arguments;
+pub mod merge;

@@ -1,0 +1,277 @@
+//! Which Experiment should exist now, and what does its verdict mean for the update?
+
+use std::sync::Arc;
+
+use gradus_api::names::{annotation, event, label, pause, value};
+use gradus_api::rollout::StepKind;
+use gradus_api::rollout::canary::{ExperimentStep, ExperimentStepTemplate};
+use serde_json::{Map, Value, json};
+
+use super::draft::Draft;
+use super::replica_sets::Roles;
+use super::trials::{self, Wanted};
+use crate::analysis::arguments;
+use crate::ask::{Ask, Reply};
+use crate::decision::{After, ChangeId, EventKind, ObjectRef};
+use crate::kinds;
+use crate::world::{TrialPhase, TrialView};
+
+/// Who gets a share of the traffic beside the two revisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Destination {
+    /// Its Service.
+    pub service: Arc<str>,
+    /// Its hash.
+    pub hash: Arc<str>,
+    /// Its share.
+    pub weight: i32,
+}
+
+/// The Experiment of the current step; all others end.
+pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    if draft.status.abort || draft.promotes_fully() {
+        return clean_up(draft, None);
+    }
+    if draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some() {
+        return draft;
+    }
+    let Some((index, step)) = current_step(&draft) else { return clean_up(draft, None) };
+    let is_undecided = draft.status.pause_condition(pause::INCONCLUSIVE_EXPERIMENT).is_some();
+    let (draft, trial) = match current(&draft, &base(&draft, roles, index)).cloned() {
+        Some(trial) => (draft, Some(trial)),
+        None if is_undecided => (draft, None),
+        None => start(draft, roles, index, step),
+    };
+    let draft = match &trial {
+        Some(trial) => judge(draft, trial),
+        None => draft,
+    };
+    clean_up(draft, trial)
+}
+
+/// Where the traffic of the current Experiment goes: its sets of pods that were given a share, while
+/// it runs.
+#[cfg_attr(not(test), expect(dead_code, reason = "no router sends traffic to Experiments yet"))]
+pub(super) fn destinations(draft: &Draft<'_>) -> Vec<Destination> {
+    let Some((_, step)) = current_step(draft) else { return Vec::new() };
+    let name = &draft.status.canary.current_experiment;
+    let is_running = |trial: &&Arc<TrialView>| trial.phase == TrialPhase::Running;
+    let named = draft.experiments.iter().find(|trial| *trial.name == **name);
+    let Some(trial) = named.filter(is_running) else { return Vec::new() };
+    let part = |template: &ExperimentStepTemplate| {
+        let weight = template.weight?;
+        let part = trial.parts.iter().find(|part| *part.template == *template.name)?;
+        Some(Destination {
+            service: Arc::clone(&part.service),
+            hash: Arc::clone(&part.hash),
+            weight,
+        })
+    };
+    step.templates.iter().filter_map(part).collect()
+}
+
+/// The experiment step that is being carried out. Without a stable revision there is no update.
+fn current_step<'w>(draft: &Draft<'w>) -> Option<(usize, &'w ExperimentStep)> {
+    let status = &draft.status;
+    if status.stable_rs.is_empty() || status.stable_rs == status.current_pod_hash {
+        return None;
+    }
+    let (index, step) = draft.current_step()?;
+    match step.kind() {
+        StepKind::Experiment(experiment) => Some((index, experiment)),
+        _ => None,
+    }
+}
+
+/// The name of a step's Experiment, before any number.
+fn base(draft: &Draft<'_>, roles: Roles, index: usize) -> String {
+    let new = &draft.sets[roles.new];
+    format!("{}-{}-{}-{index}", draft.rollout().name, new.hash, new.revision.unwrap_or(0))
+}
+
+/// The Experiment that the status names, if it is this step's.
+fn current<'d>(draft: &'d Draft<'_>, base: &str) -> Option<&'d Arc<TrialView>> {
+    let name = &draft.status.canary.current_experiment;
+    let rest = name.strip_prefix(base)?;
+    let number = rest.strip_prefix('-').map(str::parse::<u32>);
+    let is_of_step = rest.is_empty() || matches!(number, Some(Ok(_)));
+    draft.experiments.iter().find(|trial| is_of_step && *trial.name == **name)
+}
+
+/// Notes how the Experiment stands, and what follows from it.
+fn judge<'w>(draft: Draft<'w>, trial: &TrialView) -> Draft<'w> {
+    let mut draft = draft;
+    match trial.phase {
+        TrialPhase::Successful => draft.found.experiment_succeeded = true,
+        TrialPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_EXPERIMENT),
+        TrialPhase::Failed | TrialPhase::Error => {
+            let text = trials::failure_text("Experiment analysis phase is", trial);
+            draft.found.abort_because = Some(text);
+        }
+        _ => draft.found.experiment = trial.name.to_string(),
+    }
+    draft
+}
+
+fn clean_up(draft: Draft<'_>, current: Option<Arc<TrialView>>) -> Draft<'_> {
+    if draft.found.unread.is_some() {
+        return draft; // One of them may be the one that is wanted.
+    }
+    let is_other =
+        |trial: &&Arc<TrialView>| current.as_ref().is_none_or(|current| current.name != trial.name);
+    let others = draft.experiments.iter().filter(is_other).cloned().collect();
+    trials::clean_up(draft, &kinds::EXPERIMENT, others)
+}
+
+/// The Experiment of a step: one that is there already, or a new one, once the templates it copies
+/// are read.
+fn start<'w>(
+    draft: Draft<'w>,
+    roles: Roles,
+    index: usize,
+    step: &'w ExperimentStep,
+) -> (Draft<'w>, Option<Arc<TrialView>>) {
+    // Every answer that is used is asked for in every pass, or it would be forgotten.
+    let sets = step.templates.iter().filter_map(|one| set_of(roles, one));
+    let targets: Vec<ObjectRef> =
+        sets.map(|set| draft.rollout().replica_set(&draft.sets[set].name)).collect();
+    let draft = targets.into_iter().fold(draft, |draft, target| draft.ask(Ask::read(target)));
+    let spec = match spec(&draft, roles, index, step) {
+        Ok(spec) => spec,
+        Err(Unmade::Unread(set)) => return (trials::wait_for(draft, *set), None),
+        Err(Unmade::Broken(message)) => {
+            let mut draft = draft;
+            draft.found.broken = Some(message);
+            return (draft, None);
+        }
+    };
+    let base = base(&draft, roles, index);
+    let metadata = metadata(&draft, roles);
+    let wanted = Wanted { kind: kinds::EXPERIMENT, base, joint: '-', metadata, spec };
+    let (draft, trial) = trials::obtain(draft, roles, wanted);
+    let Some(trial) = trial else { return (draft, None) };
+    let text = format!("Created Experiment '{}'", trial.name);
+    let target = ObjectRef::new(kinds::EXPERIMENT, &draft.rollout().namespace, &trial.name);
+    let id = ChangeId::of("create", &target);
+    let is_planned = draft.changes.iter().any(|change| change.id == id);
+    let after = if is_planned { After::Change(id) } else { After::Status };
+    (draft.event(EventKind::Normal, event::EXPERIMENT_CREATED, text, after), Some(trial))
+}
+
+/// Why an Experiment cannot be made now.
+enum Unmade {
+    /// This ReplicaSet must be read first.
+    Unread(Box<ObjectRef>),
+    /// The spec makes none.
+    Broken(String),
+}
+
+fn spec(
+    draft: &Draft<'_>,
+    roles: Roles,
+    index: usize,
+    step: &ExperimentStep,
+) -> Result<Value, Unmade> {
+    let path = format!("spec.strategy.canary.steps[{index}].experiment");
+    let templates: Result<Vec<Value>, Unmade> =
+        step.templates.iter().map(|one| template(draft, roles, &path, one)).collect();
+    let subject = trials::subject(draft, roles);
+    let mut analyses = Vec::new();
+    for one in &step.analyses {
+        let args = arguments::resolve(&one.args, &subject).map_err(|error| {
+            Unmade::Broken(format!("{path}.analyses: Invalid value: {:?}: {error}", one.name))
+        })?;
+        let mut analysis = json!({ "name": one.name, "templateName": one.template_name });
+        let given = [
+            ("clusterScope", json!(one.cluster_scope == Some(true)), one.cluster_scope.is_some()),
+            ("requiredForCompletion", json!(true), one.required_for_completion),
+            ("args", json!(args), !args.is_empty()),
+        ];
+        set_given(&mut analysis, given);
+        analyses.push(analysis);
+    }
+    let mut spec = json!({ "templates": templates? });
+    let deadline = draft.spec().progress_deadline_seconds;
+    let metadata = json!(step.analysis_run_metadata);
+    let given = [
+        ("duration", json!(step.duration), !step.duration.is_empty()),
+        ("progressDeadlineSeconds", json!(deadline), deadline.is_some()),
+        ("dryRun", json!(step.dry_run), !step.dry_run.is_empty()),
+        ("analysisRunMetadata", metadata.clone(), metadata != json!({})),
+        (
+            "scaleDownDelaySeconds",
+            json!(step.scale_down_delay_seconds),
+            step.scale_down_delay_seconds.is_some(),
+        ),
+        ("analyses", json!(analyses), !analyses.is_empty()),
+    ];
+    set_given(&mut spec, given);
+    Ok(spec)
+}
+
+/// Sets the fields that are given.
+fn set_given<const N: usize>(object: &mut Value, fields: [(&str, Value, bool); N]) {
+    for (field, value, _) in fields.into_iter().filter(|(_, _, is_given)| *is_given) {
+        object[field] = value;
+    }
+}
+
+/// The ReplicaSet whose template is copied.
+fn set_of(roles: Roles, wanted: &ExperimentStepTemplate) -> Option<usize> {
+    match wanted.spec_ref.as_str() {
+        value::CANARY_REF => Some(roles.new),
+        value::STABLE_REF => roles.stable,
+        _ => None,
+    }
+}
+
+/// One set of pods, copied from a revision as it is stored.
+fn template(
+    draft: &Draft<'_>,
+    roles: Roles,
+    path: &str,
+    wanted: &ExperimentStepTemplate,
+) -> Result<Value, Unmade> {
+    let Some(set) = set_of(roles, wanted) else {
+        let detail = "Invalid template step SpecRef: must be canary or stable";
+        let message = format!("{path}.templates: Invalid value: {:?}: {detail}", wanted.spec_ref);
+        return Err(Unmade::Broken(message));
+    };
+    let target = draft.rollout().replica_set(&draft.sets[set].name);
+    let answer = draft.world.answers.get(&Ask::read(target.clone()).id);
+    let Some(Ok(Reply::Object(Some(object)))) = answer.map(|answer| &answer.reply) else {
+        return Err(Unmade::Unread(Box::new(target)));
+    };
+    let mut pods = object["spec"]["template"].clone();
+    let given = wanted.selector.as_ref().map(|selector| json!(selector));
+    let mut selector = given.unwrap_or_else(|| object["spec"]["selector"].clone());
+    let texts = |texts: &std::collections::BTreeMap<String, String>| -> Vec<(String, Value)> {
+        texts.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
+    };
+    for (key, value) in texts(&wanted.metadata.labels) {
+        pods["metadata"]["labels"][&key] = value.clone();
+        selector["matchLabels"][&key] = value;
+    }
+    for (key, value) in texts(&wanted.metadata.annotations) {
+        pods["metadata"]["annotations"][&key] = value;
+    }
+    let mut template = json!({ "name": wanted.name, "selector": selector, "template": pods });
+    let seconds = &object["spec"]["minReadySeconds"];
+    let service = wanted.service.as_ref().map(|service| json!(service)).unwrap_or(json!({}));
+    let fields = [
+        ("replicas", json!(wanted.replicas), wanted.replicas.is_some()),
+        ("minReadySeconds", seconds.clone(), seconds.as_i64().is_some_and(|n| n != 0)),
+        ("service", service, wanted.service.is_some() || wanted.weight.is_some()),
+    ];
+    set_given(&mut template, fields);
+    Ok(template)
+}
+
+fn metadata(draft: &Draft<'_>, roles: Roles) -> Value {
+    let (rollout, new) = (draft.rollout(), &draft.sets[roles.new]);
+    let texts = rollout.labels.iter().map(|(key, value)| (key.clone(), json!(value)));
+    let mut labels: Map<String, Value> = texts.collect();
+    labels.insert(label::POD_TEMPLATE_HASH.into(), json!(&*new.hash));
+    let revision = new.revision.unwrap_or(0).to_string();
+    json!({ "labels": labels, "annotations": { annotation::REVISION: revision } })
+}

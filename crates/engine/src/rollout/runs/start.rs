@@ -1,0 +1,80 @@
+//! How is an AnalysisRun made of a Rollout's spec and its templates?
+
+use std::sync::Arc;
+
+use gradus_api::names::{annotation, label};
+use serde_json::{Map, Value, json};
+
+use super::super::analyses::{Analysis, Purpose};
+use super::super::draft::Draft;
+use super::super::replica_sets::Roles;
+use super::super::trials::{self, Wanted};
+use crate::analysis::{arguments, merge};
+use crate::kinds;
+use crate::world::TrialView;
+
+/// The run for this analysis: one that is there already and tries the same, or a new one. None while
+/// it is not known whether the name is free, or where the spec does not make a run.
+pub(super) fn start<'w>(
+    draft: Draft<'w>,
+    roles: Roles,
+    analysis: Analysis<'w>,
+) -> (Draft<'w>, Option<Arc<TrialView>>) {
+    let spec = match spec(&draft, roles, &analysis) {
+        Ok(spec) => spec,
+        Err(detail) => {
+            let mut draft = draft;
+            draft.found.broken = Some(analysis.invalid(&analysis.names(), &detail));
+            return (draft, None);
+        }
+    };
+    let new = &draft.sets[roles.new];
+    let rollout = draft.rollout();
+    let infix = match analysis.purpose {
+        Purpose::Step(index) => format!("-{index}"),
+        Purpose::Background => String::new(),
+        Purpose::PrePromotion => "-pre".to_owned(),
+        Purpose::PostPromotion => "-post".to_owned(),
+    };
+    let base = format!("{}-{}-{}{infix}", rollout.name, new.hash, new.revision.unwrap_or(0));
+    let metadata = metadata(&draft, roles, &analysis);
+    let wanted = Wanted { kind: kinds::ANALYSIS_RUN, base, joint: '.', metadata, spec };
+    trials::obtain(draft, roles, wanted)
+}
+
+/// What the run measures.
+fn spec(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Result<Value, String> {
+    let subject = trials::subject(draft, roles);
+    let given = arguments::resolve(analysis.args, &subject).map_err(|error| error.to_string())?;
+    let templates = &draft.world.templates;
+    let found = merge::find(templates, analysis.named()).map_err(|error| error.to_string())?;
+    let merged = merge::flatten(found.all().map(|(_, template)| template))
+        .and_then(|flat| flat.with_arguments(&given))
+        .and_then(|flat| flat.with_rules(analysis.dry_run, analysis.retention));
+    Ok(merged.map_err(|error| error.to_string())?.spec())
+}
+
+/// Labels and annotations; of two with one key the later counts.
+fn metadata(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Value {
+    let (rollout, new) = (draft.rollout(), &draft.sets[roles.new]);
+    let mut labels = Map::new();
+    labels.insert(label::POD_TEMPLATE_HASH.into(), json!(&*new.hash));
+    labels.insert(label::RUN_TYPE.into(), json!(analysis.purpose.label()));
+    if let Purpose::Step(index) = analysis.purpose {
+        labels.insert(label::STEP_INDEX.into(), json!(index.to_string()));
+    }
+    if let Some(instance) = rollout.labels.get(label::INSTANCE_ID) {
+        labels.insert(label::INSTANCE_ID.into(), json!(instance));
+    }
+    let mut notes = Map::new();
+    let revision = new.revision.unwrap_or(0).to_string();
+    notes.insert(annotation::REVISION.into(), json!(revision));
+    let text = |(key, value): (&String, &String)| (key.clone(), json!(value));
+    if let Some(own) = analysis.metadata {
+        labels.extend(own.labels.iter().map(text));
+        notes.extend(own.annotations.iter().map(text));
+    }
+    let selector = draft.spec().selector.iter().flat_map(|selector| &selector.match_labels);
+    labels.extend(selector.map(text));
+    json!({ "labels": labels, "annotations": notes })
+}

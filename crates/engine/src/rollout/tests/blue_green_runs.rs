@@ -1,0 +1,160 @@
+//! Analyses before and after a blue-green switch as tables.
+
+use serde_json::{Value, json};
+
+use super::at;
+use super::runs::{play, told};
+use super::story::Story;
+
+fn blue_green(strategy: Value) -> Story {
+    let template = json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "x" } } }] });
+    let mut story = Story::blue_green(2, strategy).with_template("once", template);
+    story.settle(at(0));
+    assert_eq!(story.trials(), [""; 0], "the first deploy is not judged");
+    story.take_events();
+    story
+}
+
+fn analysis() -> Value {
+    json!({ "templates": [{ "templateName": "once" }] })
+}
+
+const PRE: &str = "
+image v2               | start run 2-pre | 2-pre -          | Progressing | null | active service cutover pending
+turns 2-pre Running    |                 | 2-pre Running    | Progressing | null | active service cutover pending
+turns 2-pre Successful |                 | 2-pre Successful | Paused      | null | BlueGreenPause
+promote                |                 | 2-pre Successful | Healthy     | null | ";
+
+const PRE_FAILS: &str = "
+image v2                 | start run 2-pre   | 2-pre -          | Progressing | null | active service cutover pending
+turns 2-pre Failed m     |                   | 2-pre Failed     | Degraded    | null | RolloutAborted: Rollout aborted update to revision 2: Blue/green pre-promotion analysis phase error/failed: m
+retry                    | start run 2-pre.1 | 2-pre Failed, 2-pre.1 - | Progressing | null | active service cutover pending
+turns 2-pre.1 Successful |                   | 2-pre Failed, 2-pre.1 Successful | Paused | null | BlueGreenPause";
+
+const PRE_INCONCLUSIVE: &str = "
+image v2                 | start run 2-pre   | 2-pre -            | Progressing | null | active service cutover pending
+turns 2-pre Inconclusive |                   | 2-pre Inconclusive | Paused      | null | InconclusiveAnalysisRun
+promote                  | start run 2-pre.1 | 2-pre Inconclusive, 2-pre.1 - | Progressing | null | active service cutover pending
+turns 2-pre.1 Successful |                   | 2-pre Inconclusive, 2-pre.1 Successful | Paused | null | BlueGreenPause
+promote                  |                   | 2-pre Inconclusive, 2-pre.1 Successful | Healthy | null | ";
+
+#[test]
+fn the_switch_waits_for_the_analysis_before_it() {
+    for (table, active) in [(PRE, 2), (PRE_FAILS, 1), (PRE_INCONCLUSIVE, 2)] {
+        let strategy = json!({ "autoPromotionEnabled": false, "prePromotionAnalysis": analysis() });
+        let mut story = blue_green(strategy);
+        play(&mut story, table);
+        assert_eq!((story.selects("active"), story.selects("preview")), (active, 2), "{table}");
+    }
+}
+
+const POST: &str = "
+image v2                | start run 2-post | 2-post -          | Progressing | null | waiting for analysis to complete
+turns 2-post Successful |                  | 2-post Successful | Healthy     | null | ";
+
+const POST_FAILS: &str = "
+image v2            | start run 2-post   | 2-post -     | Progressing | null | waiting for analysis to complete
+turns 2-post Error  |                    | 2-post Error | Degraded    | null | RolloutAborted: Rollout aborted update to revision 2: Blue/green post-promotion analysis phase error/failed";
+
+#[test]
+fn the_analysis_after_the_switch_promotes_or_switches_back() {
+    for (table, active) in [(POST, 2), (POST_FAILS, 1)] {
+        let mut story = blue_green(json!({ "postPromotionAnalysis": analysis() }));
+        play(&mut story, table);
+        assert_eq!((story.selects("active"), story.selects("preview")), (active, 2), "{table}");
+    }
+}
+
+#[test]
+fn a_retry_after_the_switch_back_is_judged_from_the_start() {
+    let strategy =
+        json!({ "prePromotionAnalysis": analysis(), "postPromotionAnalysis": analysis() });
+    let mut story = blue_green(strategy);
+    story.set_image("v2");
+    story.settle(at(10));
+    story.trial_turns("2-pre", "Successful", "");
+    story.settle(at(20));
+    assert_eq!(story.selects("active"), 2);
+    story.trial_turns("2-post", "Failed", "");
+    story.settle(at(30));
+    assert_eq!(story.selects("active"), 1);
+    let expected = ["AnalysisRunSuccessful", "AnalysisRunFailed", "RolloutAborted"];
+    assert_eq!(told(&mut story), expected);
+    story.settle(at(300));
+    assert_eq!(story.sizes(), [2, 0], "its delay has passed");
+    story.patch_status(json!({ "abort": false }));
+    story.reconcile(at(310));
+    assert_eq!(story.trials(), ["2-pre Successful", "2-post Failed"], "not without pods");
+    story.settle(at(320));
+    assert_eq!(story.trials(), ["2-pre Successful", "2-post Failed", "2-pre.1 -"]);
+    assert_eq!(story.selects("active"), 1, "an old verdict does not count");
+    story.trial_turns("2-pre.1", "Successful", "");
+    story.settle(at(330));
+    assert_eq!(story.selects("active"), 2);
+    story.trial_turns("2-post.1", "Successful", "");
+    story.settle(at(340));
+    assert_eq!(story.status()["phase"], "Healthy");
+}
+
+#[test]
+fn a_lost_pod_does_not_end_a_run_and_old_pods_stay_for_the_verdict() {
+    let mut story = blue_green(json!({ "postPromotionAnalysis": analysis() }));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.lose_pod(1);
+    assert_eq!(story.reconcile(at(11)).iter().filter(|write| write.contains("run")).count(), 0);
+    assert_eq!(story.trials(), ["2-post -"], "the run goes on");
+    story.settle(at(12));
+    story.settle(at(500));
+    assert_eq!(story.sizes(), [2, 2], "the way back stays open however long it takes");
+    story.trial_turns("2-post", "Successful", "");
+    story.settle(at(510));
+    story.settle(at(541));
+    assert_eq!(story.sizes(), [0, 2], "then the delay begins");
+}
+
+#[test]
+fn older_revisions_stay_for_the_verdict_unless_a_delay_is_set() {
+    for (delay, sizes) in [(None, vec![2, 2, 2]), (Some(30), vec![0, 2, 2])] {
+        let mut strategy = json!({ "postPromotionAnalysis": analysis() });
+        if let Some(delay) = delay {
+            strategy["scaleDownDelaySeconds"] = json!(delay);
+        }
+        let mut story = blue_green(strategy);
+        story.set_image("v2");
+        story.settle(at(10));
+        story.trial_turns("2-post", "Successful", "");
+        story.settle(at(20));
+        story.set_image("v3");
+        story.settle(at(25));
+        assert_eq!(story.trials(), ["2-post Successful", "3-post -"]);
+        story.settle(at(200));
+        assert_eq!(story.sizes(), sizes, "delay {delay:?}");
+    }
+}
+
+#[test]
+fn a_preview_is_judged_at_its_own_size() {
+    let strategy = json!({ "previewReplicaCount": 1, "prePromotionAnalysis": analysis() });
+    let mut story = blue_green(strategy);
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.sizes(), story.trials()), (vec![2, 1], vec!["2-pre -".to_owned()]));
+    story.trial_turns("2-pre", "Successful", "");
+    story.settle(at(20));
+    assert_eq!((story.sizes(), story.selects("active")), (vec![2, 2], 2));
+    assert_eq!(story.status()["phase"], "Healthy");
+}
+
+#[test]
+fn a_way_back_within_the_delay_is_not_judged() {
+    let mut story = blue_green(json!({ "prePromotionAnalysis": analysis() }));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.trial_turns("2-pre", "Successful", "");
+    story.settle(at(20));
+    story.set_image("v1");
+    story.settle(at(25));
+    assert_eq!(story.trials(), ["2-pre Successful"], "no new run");
+    assert_eq!((story.selects("active"), &story.status()["phase"]), (1, &json!("Healthy")));
+}

@@ -1,0 +1,343 @@
+//! Analyses of a Rollout as tables: which runs there are, and what their verdicts do.
+
+use serde_json::{Value, json};
+
+use super::at;
+use super::story::Story;
+use crate::kinds;
+
+fn once() -> Value {
+    json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "x" } } }] })
+}
+
+fn endless() -> Value {
+    json!({ "metrics": [{ "name": "n", "interval": "1m", "provider": { "web": { "url": "x" } } }] })
+}
+
+fn analysis(template: &str) -> Value {
+    json!({ "templates": [{ "templateName": template }] })
+}
+
+/// A canary of five pods with these steps and templates, at the beginning of its first update.
+fn canary(steps: Value) -> Story {
+    let mut story =
+        Story::canary(5, steps).with_template("once", once()).with_template("endless", endless());
+    story.settle(at(0));
+    story
+}
+
+/// Plays the rows of a table: what happens, what is written until it comes to rest, the runs, phase,
+/// step index and message.
+pub fn play(story: &mut Story, table: &str) {
+    for (row, number) in table.trim().lines().zip(1..) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [happens, writes, runs, phase, index, message] = cells[..] else {
+            panic!("six cells: {row}");
+        };
+        let words: Vec<&str> = happens.splitn(4, ' ').collect();
+        match words[..] {
+            ["image", tag] => story.set_image(tag),
+            ["promote"] => story.promote(),
+            ["skip", step] => {
+                let index: i32 = step.parse().unwrap();
+                story.patch_status(json!({ "pauseConditions": null, "currentStepIndex": index }));
+            }
+            ["decide"] => story.patch_status(json!({ "pauseConditions": null,
+                "controllerPause": false, "currentStepIndex": 2 })),
+            ["abort"] => story.patch_status(json!({ "abort": true })),
+            ["retry"] => story.patch_status(json!({ "abort": false })),
+            ["full"] => story.patch_status(json!({ "promoteFull": true })),
+            ["turns", name, phase] => story.trial_turns(name, phase, ""),
+            ["turns", name, phase, words] => story.trial_turns(name, phase, words),
+            ["later"] => {}
+            _ => panic!("nobody knows {happens:?}"),
+        }
+        let written = story.rest(at(number * 100));
+        let of_trials: Vec<String> = written
+            .into_iter()
+            .filter(|write| write.contains("run ") || write.contains("experiment "))
+            .collect();
+        assert_eq!(of_trials.join(", "), writes, "{row}");
+        assert_eq!(story.trials().join(", "), runs, "{row}");
+        let status = story.status();
+        let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
+        let seen = (text("phase"), status["currentStepIndex"].to_string(), text("message"));
+        assert_eq!(seen, (phase.to_owned(), index.to_owned(), message.to_owned()), "{row}");
+        assert_eq!(story.reconcile(at(number * 100 + 5)), [""; 0], "{row}: settled");
+    }
+}
+
+const STEP: &str = "
+image v2             | start run 2-1 | 2-1 -          | Progressing | 1 | more replicas need to be updated
+turns 2-1 Running    |               | 2-1 Running    | Progressing | 1 | more replicas need to be updated
+turns 2-1 Successful |               | 2-1 Successful | Paused      | 2 | CanaryPauseStep
+promote              |               | 2-1 Successful | Healthy     | 3 | ";
+
+#[test]
+fn a_step_ends_with_the_success_of_its_run() {
+    let mut story = judged_canary();
+    story.take_events();
+    play(&mut story, STEP);
+    assert_eq!(told(&mut story), ["AnalysisRunRunning", "AnalysisRunSuccessful"]);
+}
+
+/// 20 %, an analysis, a pause.
+fn judged_canary() -> Story {
+    canary(json!([{ "setWeight": 20 }, { "analysis": analysis("once") }, { "pause": {} }]))
+}
+
+/// Reasons of the Events about runs, Experiments and aborts.
+pub fn told(story: &mut Story) -> Vec<String> {
+    let is_meant = |reason: &String| {
+        ["AnalysisRun", "Experiment", "RolloutAborted"].iter().any(|one| reason.starts_with(one))
+    };
+    story.take_events().into_iter().filter(is_meant).collect()
+}
+
+const FAILURE: &str = "
+image v2              | start run 2-1   | 2-1 -                      | Progressing | 1 | more replicas need to be updated
+turns 2-1 Failed m: 3 |                 | 2-1 Failed                 | Degraded    | 0 | RolloutAborted: Rollout aborted update to revision 2: Step-based analysis phase error/failed: m: 3
+retry                 | start run 2-1.1 | 2-1 Failed, 2-1.1 -        | Progressing | 1 | more replicas need to be updated
+turns 2-1.1 Error     |                 | 2-1 Failed, 2-1.1 Error    | Degraded    | 0 | RolloutAborted: Rollout aborted update to revision 2: Step-based analysis phase error/failed
+retry                 | start run 2-1.2 | 2-1 Failed, 2-1.1 Error, 2-1.2 - | Progressing | 1 | more replicas need to be updated
+turns 2-1.2 Successful |                | 2-1 Failed, 2-1.1 Error, 2-1.2 Successful | Paused | 2 | CanaryPauseStep";
+
+#[test]
+fn a_failed_run_gives_the_update_up_and_a_retry_starts_a_new_one() {
+    let mut story = judged_canary();
+    play(&mut story, FAILURE);
+    let expected = [
+        "AnalysisRunFailed",
+        "RolloutAborted",
+        "AnalysisRunError",
+        "RolloutAborted",
+        "AnalysisRunSuccessful",
+    ];
+    assert_eq!(told(&mut story), expected);
+}
+
+/// A user's promote decides past an inconclusive step; a plain resume wants a new run.
+const INCONCLUSIVE: &str = "
+image v2               | start run 2-1   | 2-1 -                             | Progressing | 1 | more replicas need to be updated
+turns 2-1 Inconclusive |                 | 2-1 Inconclusive                  | Paused      | 1 | InconclusiveAnalysisRun
+promote                | start run 2-1.1 | 2-1 Inconclusive, 2-1.1 -         | Progressing | 1 | more replicas need to be updated
+turns 2-1.1 Inconclusive |               | 2-1 Inconclusive, 2-1.1 Inconclusive | Paused   | 1 | InconclusiveAnalysisRun
+decide                 |                 | 2-1 Inconclusive, 2-1.1 Inconclusive | Paused   | 2 | CanaryPauseStep";
+
+#[test]
+fn an_inconclusive_run_pauses_until_a_person_decides() {
+    let mut story = judged_canary();
+    play(&mut story, INCONCLUSIVE);
+    assert_eq!(told(&mut story), ["AnalysisRunInconclusive", "AnalysisRunInconclusive"]);
+}
+
+const BACKGROUND: &str = "
+image v2             | start run 2 | 2 -            | Paused      | 1 | CanaryPauseStep
+turns 2 Running      |             | 2 Running      | Paused      | 1 | CanaryPauseStep
+promote              | end run 2   | 2 Running ending | Healthy   | 3 | ";
+
+const BACKGROUND_FAILS: &str = "
+image v2             | start run 2   | 2 -            | Paused   | 1 | CanaryPauseStep
+turns 2 Failed       |               | 2 Failed       | Degraded | 0 | RolloutAborted: Rollout aborted update to revision 2: Background analysis phase error/failed
+retry                | start run 2.1 | 2 Failed, 2.1 - | Paused  | 1 | CanaryPauseStep
+turns 2.1 Inconclusive |             | 2 Failed, 2.1 Inconclusive | Paused | 1 | CanaryPauseStep
+promote              | start run 2.2, end run 2.2 | 2 Failed, 2.1 Inconclusive, 2.2 - ending | Healthy | 3 | ";
+
+#[test]
+fn a_background_run_lasts_as_long_as_the_update() {
+    for table in [BACKGROUND, BACKGROUND_FAILS] {
+        let mut story = canary(json!([{ "setWeight": 20 }, { "pause": {} }, { "setWeight": 60 }]));
+        story.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis("endless") } } }));
+        story.settle(at(1));
+        assert_eq!(story.trials(), [""; 0], "none on the first deploy, none when promoted");
+        play(&mut story, table);
+    }
+}
+
+#[test]
+fn a_background_run_starts_at_its_step_and_ends_with_its_configuration() {
+    let mut story = canary(json!([{ "pause": {} }, { "setWeight": 20 }, { "pause": {} }]));
+    let mut late = analysis("endless");
+    late["startingStep"] = json!(2);
+    story.patch_spec(json!({ "strategy": { "canary": { "analysis": late } } }));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!(story.trials(), [""; 0], "not before its step");
+    story.promote();
+    story.settle(at(20));
+    assert_eq!(story.trials(), ["2 -"]);
+    story.patch_spec(json!({ "strategy": { "canary": { "analysis": { "templates": [] } } } }));
+    story.settle(at(30));
+    assert_eq!(story.trials(), ["2 - ending"], "without templates there is none");
+    assert_eq!(story.status()["canary"], json!({}));
+}
+
+/// What a person does in mid-analysis, and the runs afterwards.
+#[test]
+fn a_run_ends_when_nobody_wants_its_verdict_any_more() {
+    type Deed = fn(&mut Story);
+    let cases: [(&str, Deed, &[&str], &str); 5] = [
+        ("abort", |s| s.patch_status(json!({ "abort": true })), &["2-1 - ending"], "Degraded"),
+        (
+            "full promotion",
+            |s| s.patch_status(json!({ "promoteFull": true })),
+            &["2-1 - ending"],
+            "Healthy",
+        ),
+        ("back to stable", |s| s.set_image("v1"), &["2-1 - ending"], "Healthy"),
+        ("another image", |s| s.set_image("v3"), &["2-1 - ending", "3-1 -"], "Progressing"),
+        (
+            "the step is skipped",
+            |s| s.patch_status(json!({ "currentStepIndex": 2 })),
+            &["2-1 - ending"],
+            "Paused",
+        ),
+    ];
+    for (what, deed, runs, phase) in cases {
+        let mut story = judged_canary();
+        story.set_image("v2");
+        story.settle(at(10));
+        deed(&mut story);
+        story.settle(at(20));
+        assert_eq!(story.trials(), runs, "{what}");
+        assert_eq!(story.status()["phase"], phase, "{what}");
+        assert_eq!(story.reconcile(at(21)), [""; 0], "{what}: settled");
+    }
+}
+
+const TWO_STEPS: &str = "
+image v2             | start run 2-0 | 2-0 -                        | Progressing | 0 | more replicas need to be updated
+skip 1               | start run 2-1, end run 2-0 | 2-0 - ending, 2-1 - | Progressing | 1 | more replicas need to be updated
+turns 2-0 Successful |               | 2-0 Successful ending, 2-1 - | Progressing | 1 | more replicas need to be updated
+turns 2-1 Successful |               | 2-0 Successful ending, 2-1 Successful | Healthy | 2 | ";
+
+#[test]
+fn each_of_two_analysis_steps_has_its_own_run() {
+    let mut story =
+        canary(json!([{ "analysis": analysis("once") }, { "analysis": analysis("once") }]));
+    play(&mut story, TWO_STEPS);
+}
+
+#[test]
+fn a_name_that_is_taken_is_stepped_around_and_an_equal_run_is_used() {
+    let start = |prepare: fn(&mut Story, &str)| {
+        let mut story = judged_canary();
+        story.set_image("v2");
+        let hash = story.world().rollout.hash.to_string();
+        prepare(&mut story, &format!("web-{hash}-2-1"));
+        story.settle(at(10));
+        story.trials()
+    };
+    let foreign = start(|story, name| story.take_name(&kinds::ANALYSIS_RUN, name, at(99)));
+    assert_eq!(foreign, ["2-1.1 -"], "somebody else's");
+
+    let mut story = judged_canary();
+    story.set_image("v2");
+    story.settle(at(10));
+    story.forget_runs();
+    assert_eq!(story.rest(at(11)), ["status"], "a crash after the create: the run is used");
+    assert_eq!(story.trials(), ["2-1 -"]);
+    story.forget_runs();
+    story.trial("2-1")["spec"]["metrics"] = json!([]);
+    assert_eq!(story.rest(at(12)), ["start run 2-1.1", "end run 2-1", "status"], "another intent");
+}
+
+#[test]
+fn a_run_tells_what_it_is_for_and_whose_it_is() {
+    let spec = json!({
+        "args": [{ "name": "hash" }, { "name": "team" }, { "name": "kept", "value": "k" }],
+        "metrics": [{ "name": "m", "provider": { "web": { "url": "{{args.hash}}" } } }],
+    });
+    let mut story = Story::canary(
+        1,
+        json!([{ "setWeight": 50 }, { "analysis": {
+        "templates": [{ "templateName": "inner" }, { "templateName": "all", "clusterScope": true }],
+        "args": [
+            { "name": "hash", "valueFrom": { "podTemplateHashValue": "Stable" } },
+            { "name": "team", "valueFrom": { "fieldRef": { "fieldPath": "spec.replicas" } } },
+        ],
+        "dryRun": [{ "metricName": "m" }],
+        "analysisRunMetadata": {
+            "labels": { "app": "mine", "x": "y" }, "annotations": { "note": "n" },
+        },
+    } }]),
+    )
+    .with_template("inner", spec);
+    story.add_cluster_template("all", json!({ "metrics": [{ "name": "c" }] }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    let stable = story.status()["stableRS"].clone();
+    let new = story.status()["currentPodHash"].clone();
+    let run = story.trial("2-1").clone();
+    assert_eq!(
+        run["metadata"]["labels"],
+        json!({ "app": "web", "x": "y", "rollout-type": "Step", "step-index": "1",
+            "rollouts-pod-template-hash": new })
+    );
+    let notes = json!({ "note": "n", "rollout.argoproj.io/revision": "2" });
+    assert_eq!(run["metadata"]["annotations"], notes);
+    assert_eq!(run["metadata"]["ownerReferences"][0]["name"], "web");
+    assert_eq!(
+        run["spec"],
+        json!({
+            "metrics": [
+                { "name": "m", "provider": { "web": { "url": "{{args.hash}}" } } }, { "name": "c" },
+            ],
+            "args": [
+                { "name": "hash", "value": stable }, { "name": "team", "value": "1" },
+                { "name": "kept", "value": "k" },
+            ],
+            "dryRun": [{ "metricName": "m" }],
+        })
+    );
+}
+
+#[test]
+fn a_way_back_within_the_window_is_not_judged_and_one_beyond_it_is() {
+    for (window, runs) in [(2, [""; 0].as_slice()), (0, &["3-1 -"])] {
+        let mut story = canary(json!([{ "setWeight": 20 }, { "pause": {} }]));
+        story.patch_spec(json!({ "rollbackWindow": { "revisions": window } }));
+        story.set_image("v2");
+        story.settle(at(10));
+        story.promote();
+        story.settle(at(20));
+        let steps = json!([{ "setWeight": 20 }, { "analysis": analysis("once") }]);
+        let judged = json!({ "steps": steps, "analysis": analysis("endless") });
+        story.patch_spec(json!({ "strategy": { "canary": judged } }));
+        story.settle(at(30));
+        story.set_image("v1");
+        story.settle(at(40));
+        let found: Vec<String> =
+            story.trials().into_iter().filter(|run| run.starts_with("3-")).collect();
+        assert_eq!(found, runs, "window {window}");
+        let phase = if window == 0 { "Progressing" } else { "Healthy" };
+        assert_eq!(story.status()["phase"], phase, "window {window}");
+    }
+}
+
+#[test]
+fn only_so_many_runs_are_kept_and_they_go_with_their_replica_set() {
+    let mut story = canary(json!([{ "analysis": analysis("once") }]));
+    story.patch_spec(json!({ "revisionHistoryLimit": 3,
+        "analysis": { "successfulRunHistoryLimit": 2, "unsuccessfulRunHistoryLimit": 1 } }));
+    for number in 2..=6 {
+        story.set_image(&format!("v{number}"));
+        story.settle(at(number * 100));
+        story.trial_turns(&format!("{number}-0"), "Successful", "");
+        story.settle(at(number * 100 + 5));
+    }
+    assert_eq!(story.trials(), ["5-0 Successful", "6-0 Successful"]);
+    for (attempt, name) in [(1, "7-0"), (2, "7-0.1"), (3, "7-0")] {
+        story.set_image("v7");
+        story.settle(at(1000 * attempt));
+        story.trial_turns(name, "Failed", "");
+        story.settle(at(1000 * attempt + 10));
+        story.patch_status(json!({ "abort": false }));
+    }
+    story.settle(at(9000));
+    assert_eq!(story.trials(), ["5-0 Successful", "6-0 Successful", "7-0 Failed", "7-0.1 -"]);
+    story.patch_spec(json!({ "revisionHistoryLimit": 0 }));
+    story.settle(at(9100));
+    assert_eq!(story.trials(), ["6-0 Successful", "7-0 Failed", "7-0.1 -"], "with its ReplicaSet");
+}

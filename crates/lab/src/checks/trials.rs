@@ -1,0 +1,140 @@
+//! I-8: does anything move towards a revision that a run has not found good?
+//!
+//! AnalysisRuns and Experiments are told by the owner and the labels they have, so this needs not
+//! know their kinds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_api::names::label::{POD_TEMPLATE_HASH, RUN_TYPE};
+use gradus_engine::world::TrialPhase;
+use gradus_simkube::Write;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use serde_json::Value;
+
+use super::sizes::hash_of;
+
+/// The verdicts of runs and Experiments: as they are, as the watch has shown them, and as they were
+/// shown when the decision was made that is being carried out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trials {
+    by_name: BTreeMap<Arc<str>, Trial>,
+    /// Names of the runs that the status has.
+    current: Vec<String>,
+    /// A person has written the Rollout since the last verdict: what happens now is wanted.
+    is_excused: bool,
+    /// A person wants the rest skipped, whatever anybody finds.
+    is_overruled: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Trial {
+    hash: String,
+    phase: TrialPhase,
+    shown: TrialPhase,
+    decided: TrialPhase,
+}
+
+impl Trials {
+    /// Takes in one write, whoever made it.
+    pub(super) fn take_in(&mut self, write: &Write, is_ours: bool, is_rollout: bool) {
+        let object = &write.after;
+        if is_rollout {
+            self.current = named(&object.status);
+            self.is_excused |= !is_ours;
+            self.is_overruled = object.status["promoteFull"] == true;
+        } else if is_trial(object) {
+            let fresh = TrialPhase::Unstarted;
+            let hash = hash_of(&object.meta.labels).to_owned();
+            let new = Trial { hash, phase: fresh, shown: fresh, decided: fresh };
+            let trial = self.by_name.entry(Arc::clone(&object.meta.name)).or_insert(new);
+            let phase = phase_of(object);
+            // A new verdict calls for a new decision of a person.
+            self.is_excused &= trial.phase == phase || !phase.is_completed();
+            trial.phase = phase;
+        }
+    }
+
+    /// Has the trial of this name ended well?
+    pub(super) fn has_succeeded(&self, name: &Value) -> bool {
+        let trial = name.as_str().and_then(|name| self.by_name.get(name));
+        trial.is_some_and(|trial| trial.phase == TrialPhase::Successful)
+    }
+
+    /// What is wrong with a resize of ours, if anything: a revision under a bad verdict must not
+    /// grow.
+    pub(super) fn judge_size(&self, write: &Write, is_ours: bool) -> Option<String> {
+        let size = |object: &Object| object.spec["replicas"].as_i64().unwrap_or(1);
+        let (from, to) = (write.before.as_ref().map_or(0, |set| size(set)), size(&write.after));
+        let name = self.condemned(hash_of(&write.after.meta.labels)).filter(|_| is_ours)?;
+        (from < to).then(|| format!("{from} → {to} pods of a revision that {name} did not pass"))
+    }
+
+    /// What is wrong with a switch of ours of one of these Services, if anything.
+    pub(super) fn judge_switch(&self, write: &Write, serving: &[String]) -> Option<String> {
+        let hash = |object: &Object| {
+            object.spec["selector"][POD_TEMPLATE_HASH].as_str().unwrap_or_default().to_owned()
+        };
+        let (from, to) = (write.before.as_ref().map(|before| hash(before)), hash(&write.after));
+        let is_serving = serving.iter().any(|name| **name == *write.after.meta.name);
+        if !is_serving || from.as_ref() == Some(&to) {
+            return None;
+        }
+        let name = self.condemned(&to)?;
+        Some(format!("now selects {to:?}, a revision that {name} did not pass"))
+    }
+
+    /// The run that the status names and that has found this revision bad, or nothing.
+    fn condemned(&self, hash: &str) -> Option<&str> {
+        if self.is_excused || self.is_overruled {
+            return None;
+        }
+        let is_bad =
+            |trial: &Trial| trial.decided.is_bad() || trial.decided == TrialPhase::Inconclusive;
+        let named = self.current.iter().map(String::as_str);
+        let mut runs = named.filter_map(|name| Some((name, self.by_name.get(name)?)));
+        runs.find(|(_, trial)| trial.hash == hash && is_bad(trial)).map(|(name, _)| name)
+    }
+
+    pub(super) fn shown(&mut self, object: &Object) {
+        if let Some(trial) = self.by_name.get_mut(&object.meta.name).filter(|_| is_trial(object)) {
+            trial.shown = phase_of(object);
+        }
+    }
+
+    pub(super) fn decided(&mut self) {
+        self.by_name.values_mut().for_each(|trial| trial.decided = trial.shown);
+    }
+
+    pub(super) fn restarted(&mut self) {
+        for trial in self.by_name.values_mut() {
+            (trial.shown, trial.decided) = (TrialPhase::Unstarted, TrialPhase::Unstarted);
+        }
+    }
+}
+
+/// The names of the runs and the Experiment in a Rollout's status.
+fn named(status: &Value) -> Vec<String> {
+    let (canary, blue_green) = (&status["canary"], &status["blueGreen"]);
+    let names = [
+        &canary["currentStepAnalysisRunStatus"]["name"],
+        &canary["currentBackgroundAnalysisRunStatus"]["name"],
+        &canary["currentExperiment"],
+        &blue_green["prePromotionAnalysisRunStatus"]["name"],
+        &blue_green["postPromotionAnalysisRunStatus"]["name"],
+    ];
+    names.into_iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Runs have a purpose; Experiments have sets of pods.
+fn is_trial(object: &Object) -> bool {
+    let is_run = object.meta.labels.contains_key(RUN_TYPE);
+    object.kind != KindId::REPLICA_SET
+        && object.controller().is_some()
+        && (is_run || object.spec["templates"].is_array())
+}
+
+fn phase_of(object: &Object) -> TrialPhase {
+    TrialPhase::of(object.status["phase"].as_str().unwrap_or_default())
+}
