@@ -13,6 +13,7 @@ pub mod kinds;
 pub mod patch;
 pub mod rollout;
 pub mod template;
+pub mod traffic;
 pub mod uid;
 pub mod world;
 

@@ -14,6 +14,7 @@ pub mod references;
 mod refused;
 mod replica_sets;
 mod rollback;
+mod routed;
 pub mod scale;
 mod selector;
 pub mod services;
@@ -23,6 +24,7 @@ mod supported;
 #[cfg(test)]
 mod tests;
 mod urgency;
+mod weights;
 mod why;
 
 use gradus_api::names::{condition, condition_status, reason};
@@ -32,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
 use crate::world::{Known, Route, World};
-use crate::{Engine, Head, StatusPlace, kinds};
+use crate::{Engine, Head, StatusPlace, kinds, traffic};
 use draft::Draft;
 pub use progress::Peak;
 
@@ -113,6 +115,11 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     match services::check(world) {
         Some(services::Unusable::Invalid(error)) => return invalid(draft, &error),
         Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
+        None => {}
+    }
+    match traffic::check(world) {
+        Some(traffic::Unusable::Invalid(error)) => return invalid(draft, &error),
+        Some(traffic::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
     refused::hold(fold::fold(draft))

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::Memo;
 use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
+use crate::traffic::{self, Seen};
 use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
 
 /// The World as the passes so far leave it, and what they want done.
@@ -27,6 +28,8 @@ pub(super) struct Draft<'w> {
     pub sets: Vec<Arc<ReplicaSetView>>,
     /// The Services as the planned changes leave them.
     pub services: BTreeMap<Arc<str>, Arc<ServiceView>>,
+    /// The routing objects as the planned changes leave them.
+    pub routes: Seen,
     /// The generation as the planned changes leave it.
     pub generation: i64,
     /// The revision annotation as the planned changes leave it.
@@ -64,6 +67,7 @@ impl<'w> Draft<'w> {
             status: (*rollout.status).clone(),
             sets: sets.to_vec(),
             services: present(&world.services),
+            routes: traffic::seen(world),
             generation: rollout.generation,
             revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
             changes: Vec::new(),
@@ -123,6 +127,16 @@ impl<'w> Draft<'w> {
         status.promote_full && !is_overruled
     }
 
+    /// Is the update given up, in favour of the stable revision?
+    pub fn is_aborted(&self) -> bool {
+        self.status.abort && !self.promotes_fully() && !self.is_promoted()
+    }
+
+    /// Is the current revision the stable one?
+    pub fn is_promoted(&self) -> bool {
+        self.status.stable_rs == self.status.current_pod_hash
+    }
+
     /// Plans a merge patch of an object, joined with what is already planned for it.
     pub fn patch(mut self, target: ObjectRef, body: Value, version: u64) -> Self {
         let planned = self.changes.iter_mut().find(|change| change.target == target);
@@ -140,10 +154,10 @@ impl<'w> Draft<'w> {
 
     /// A ReplicaSet is resized before a new one is created: the new one's pods count on the room.
     fn place_of(&self, change: &Change) -> usize {
-        let is_create = |planned: &Change| matches!(planned.op, Op::Create(_));
+        let is_set = |change: &Change| change.target.kind == crate::kinds::REPLICA_SET;
+        let is_create = |planned: &Change| is_set(planned) && matches!(planned.op, Op::Create(_));
         let create = self.changes.iter().position(is_create);
-        let is_set = change.target.kind == crate::kinds::REPLICA_SET;
-        create.filter(|_| is_set).unwrap_or(self.changes.len())
+        create.filter(|_| is_set(change)).unwrap_or(self.changes.len())
     }
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.

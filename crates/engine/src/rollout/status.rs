@@ -12,6 +12,7 @@ use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
 use super::progress;
 use super::replica_sets::{Roles, find_stable};
+use super::routed;
 use super::selector;
 use crate::decision::{After, EventKind};
 use crate::world::ReplicaSetView;
@@ -93,7 +94,8 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let stored = &draft.status;
     let mut known = stored.conditions.clone();
     conditions::remove(&mut known, condition::INVALID_SPEC);
-    conditions::remove(&mut known, condition::HELD);
+    // What a router holds up is judged by the traffic pass.
+    known.retain(|one| one.r#type != condition::HELD || one.reason == event::TRAFFIC_ROUTING_ERROR);
     let blue_green = blue_green_status(draft);
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {
@@ -116,6 +118,7 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
         duration: stored.duration.clone(),
         canary: CanaryStatus {
             stable_ping_pong: stored.canary.stable_ping_pong.clone(),
+            weights: stored.canary.weights.clone().filter(|_| routed::is_routed(draft)),
             ..CanaryStatus::default()
         },
         ..RolloutStatus::default()
@@ -396,7 +399,7 @@ pub(super) fn phase_of(draft: &Draft<'_>, next: &RolloutStatus) -> (String, Stri
         }
         return because(phase::HEALTHY, "");
     }
-    if next.replicas > next.updated_replicas {
+    if next.replicas > next.updated_replicas && !routed::is_routed(draft) {
         return because(phase::PROGRESSING, "old replicas are pending termination");
     }
     if !is_promoted {
