@@ -1,5 +1,5 @@
-//! What must never be wrong with a write of ours? I-1, I-2, I-3, I-7 and the user's commands, judged
-//! write by write from running sums; the ends of runs are judged in `ends.rs`.
+//! What must never be wrong with a write of ours? I-1 to I-7, I-9 and the user's commands, judged write
+//! by write from running sums; the ends of runs are judged in `ends.rs`.
 
 mod commands;
 mod services;
@@ -7,6 +7,7 @@ mod sizes;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,7 @@ use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
 
 use sizes::Sizes;
+use traffic::Traffic;
 
 /// The name under which the controller writes.
 pub const CONTROLLER: &str = "gradus";
@@ -50,6 +52,7 @@ pub type Counts = BTreeMap<String, (u32, u32)>;
 pub struct Checker {
     rollout: KindId,
     sizes: Sizes,
+    traffic: Traffic,
     /// Services that users reach.
     serving: Vec<String>,
     writes: usize,
@@ -63,6 +66,7 @@ impl Checker {
         Checker {
             rollout,
             sizes: Sizes::default(),
+            traffic: Traffic::default(),
             serving: Vec::new(),
             writes: 0,
             counts: Counts::new(),
@@ -79,12 +83,16 @@ impl Checker {
             self.count(write);
         }
         let found = match write.after.kind {
-            KindId::REPLICA_SET => self.sizes.replica_set(write, is_ours),
-            KindId::SERVICE if is_ours => {
-                let found = services::judge(write, &self.serving, &self.sizes);
-                found.map(|numbers| ("I-3", numbers)).into_iter().collect()
+            KindId::REPLICA_SET => self.sizes.replica_set(write, is_ours, &self.traffic),
+            KindId::SERVICE => {
+                let empty = services::judge(write, &self.serving, &self.sizes);
+                let found = empty.filter(|_| is_ours).map(|numbers| ("I-3", numbers));
+                let traffic = self.traffic.judge(write, is_ours, &self.sizes);
+                found.into_iter().chain(traffic).collect()
             }
+            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes),
             kind if kind == self.rollout => {
+                self.traffic.rollout(&write.after);
                 if self.sizes.rollout(write) {
                     self.serving = services::of(&write.after.spec);
                 }
@@ -102,11 +110,20 @@ impl Checker {
         if object.kind == KindId::REPLICA_SET || object.kind == self.rollout {
             self.sizes.shown(object);
         }
+        if object.kind == self.rollout {
+            self.traffic.shown(object);
+        }
+    }
+
+    /// What is wrong with how the traffic goes at the end.
+    pub fn judge_end(&self) -> Option<(&'static str, String)> {
+        self.traffic.judge_end(&self.sizes)
     }
 
     /// The controller has decided on what it was shown so far.
     pub fn decided(&mut self) {
         self.sizes.decided();
+        self.traffic.decided();
     }
 
     /// The controller is another one, which was shown nothing.

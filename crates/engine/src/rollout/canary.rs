@@ -337,9 +337,14 @@ fn kept(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> Verdict {
     let status = &draft.status;
     let is_fast = is_fast(draft, roles);
     let is_aborted = status.abort && !draft.is_promoted() && !is_fast;
-    let index = if is_aborted { 0 } else { status.current_step_index.unwrap_or(0) };
+    let count = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
+    let index = match (is_aborted, is_fast) {
+        (true, _) => 0,
+        (_, true) => count,
+        _ => status.current_step_index.unwrap_or(0),
+    };
     Verdict {
-        index: (!draft.steps().is_empty()).then_some(index),
+        index: (count > 0).then_some(index),
         pauses: if is_fast { Pauses::Clear } else { pauses },
         is_aborted,
         promote_full: draft.promotes_fully(),

@@ -193,9 +193,9 @@ pub(super) fn is_reached(draft: &Draft<'_>, roles: Roles) -> bool {
     }
     let hash = Arc::clone(&draft.sets[stable].hash);
     let goal = goal(draft, roles, &aim, &hash);
-    traffic::routers(draft.rollout()).iter().all(|router| {
-        router.plan(&goal, &draft.routes).is_ok_and(|writes| writes.is_empty())
-    })
+    traffic::routers(draft.rollout())
+        .iter()
+        .all(|router| router.plan(&goal, &draft.routes).is_ok_and(|writes| writes.is_empty()))
 }
 
 fn goal<'a>(draft: &Draft<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a str) -> Goal<'a> {

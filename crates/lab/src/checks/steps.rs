@@ -23,7 +23,9 @@ pub(super) fn judge(before: &Object, after: &Object, now: Timestamp) -> Option<S
         let is_aborted = old["abort"] == true || new["abort"] == true;
         return (!is_aborted).then(|| format!("step {from} → {to} without an abort"));
     }
-    let may_skip = old["promoteFull"] == true || is_promoted && is_empty(&old["stableRS"]);
+    let may_skip = old["promoteFull"] == true
+        || is_promoted && is_empty(&old["stableRS"])
+        || is_window(&after.spec) && to == steps.len();
     if may_skip {
         return None;
     }
