@@ -2,6 +2,7 @@
 
 mod blue_green;
 mod story;
+mod traffic;
 
 use jiff::Timestamp;
 use serde_json::json;
