@@ -1,6 +1,7 @@
 //! Whole rollouts as tables: what happened, what is decided, what the status says.
 
 mod blue_green;
+mod routers;
 mod story;
 mod traffic;
 

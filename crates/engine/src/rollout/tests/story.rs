@@ -13,6 +13,7 @@ use crate::rollout::{Memo, decide, references};
 use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, World};
 
 /// A Rollout and its ReplicaSets, as a cluster would hold them.
+#[derive(Clone)]
 pub struct Story {
     rollout: Value,
     sets: Vec<Value>,
@@ -256,7 +257,8 @@ impl Story {
             }
             Op::Merge(patch) if *change.target.kind.name == *"Ingress" => {
                 self.patch_ingress(&change.target.name, (**patch).clone());
-                let version = json!({ "metadata": { "resourceVersion": self.version.to_string() } });
+                let version =
+                    json!({ "metadata": { "resourceVersion": self.version.to_string() } });
                 self.patch_ingress(&change.target.name, version);
                 match *change.target.name == *"web" {
                     true => "patch web".to_owned(),
@@ -335,6 +337,13 @@ impl Story {
         let failure =
             Failure { class: Class::Denied, message: words.to_owned(), times: 1, retry_at };
         self.recall.failed.insert(ChangeId::of("create", &target), failure);
+    }
+
+    /// What holds the rollout, in words.
+    pub fn why(&self) -> String {
+        let decision = decide(&self.world(), Timestamp::UNIX_EPOCH);
+        let sentences: Vec<String> = decision.why.iter().map(crate::explain::sentence).collect();
+        sentences.join("; ")
     }
 
     /// The status as stored.

@@ -31,12 +31,11 @@ impl Scene<'_> {
         let key = "nginx.ingress.kubernetes.io/canary-weight";
         let note = json!({ "metadata": { "annotations": { key: self.weight.to_string() } } });
         story.patch_ingress("web-web-canary", note);
-        let selector = json!({ "rollouts-pod-template-hash": if self.weight > 0 { &new } else { &old } });
+        let selector =
+            json!({ "rollouts-pod-template-hash": if self.weight > 0 { &new } else { &old } });
         story.patch_service("canary", json!({ "spec": { "selector": selector } }));
         let max = parsed(self.strategy)["trafficRouting"]["maxTrafficWeight"].as_i64();
-        let part = |weight: i64, service: &str, hash: &str| {
-            json!({ "weight": weight, "serviceName": service, "podTemplateHash": hash })
-        };
+        let part = |weight: i64, service: &str, hash: &str| json!({ "weight": weight, "serviceName": service, "podTemplateHash": hash });
         let stable = part(max.unwrap_or(100) - self.weight, "stable", &old);
         let weights = json!({ "canary": part(self.weight, "canary", &new), "stable": stable });
         story.patch_status(json!({ "canary": { "weights": weights } }));
@@ -129,7 +128,11 @@ not before | {STEPS} | 10/9 | 5/5 | 0 | {"abort":true,"abortedAt":"2023-11-14T22
 no delay, no end | {"abortScaleDownDelaySeconds":0,STEPS} | 10/10 | 5/5 | 0 | {"abort":true,"abortedAt":"2023-11-14T22:13:20Z"} |
 a fixed size counts no more | {"abortScaleDownDelaySeconds":0,"steps":[{"setCanaryScale":{"replicas":3}}]} | 10/10 | 5/5 | 0 | {"abort":true,"abortedAt":"2023-11-14T22:13:20Z"} |
 "#;
-    table(&rows.replace("{STEPS}", &format!("{{{STEPS}}}")).replace(",STEPS}", &format!(",{STEPS}}}")));
+    table(
+        &rows
+            .replace("{STEPS}", &format!("{{{STEPS}}}"))
+            .replace(",STEPS}", &format!(",{STEPS}}}")),
+    );
 }
 
 #[test]
