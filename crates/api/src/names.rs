@@ -88,6 +88,8 @@ pub mod annotation {
     pub const ANALYSIS_RUN_NAMESPACE: &str = "analysisrun.argoproj.io/namespace";
     /// Metric a Job measures.
     pub const ANALYSIS_RUN_METRIC: &str = "analysisrun.argoproj.io/metric-name";
+    /// Which annotations of an ALB Ingress each Rollout manages, as JSON.
+    pub const MANAGED_ALB: &str = "rollouts.argoproj.io/managed-alb-annotations";
     /// What the notification engine has already sent.
     pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
 }

@@ -326,13 +326,26 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
     };
     RolloutFigures {
         strategy,
-        traffic_router: "",
+        traffic_router: router(spec),
         phase: status.phase.clone(),
         metric_phase: metric_phase(status),
         desired: spec.replicas_or_default(),
         replicas: status.replicas,
         available: status.available_replicas,
         updated: status.updated_replicas,
+    }
+}
+
+/// The traffic router as the metrics name it; of several the last.
+fn router(spec: &gradus_api::rollout::RolloutSpec) -> &'static str {
+    let canary = spec.strategy.canary.as_ref();
+    let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_ref()) else {
+        return "";
+    };
+    match (&routing.alb, &routing.nginx) {
+        (_, Some(_)) => "Nginx",
+        (Some(_), None) => "ALB",
+        (None, None) => "",
     }
 }
 

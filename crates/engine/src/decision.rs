@@ -323,6 +323,11 @@ pub enum Guard {
         /// How often in a row.
         times: u32,
     },
+    /// A traffic router cannot be told what to do.
+    Router {
+        /// Why, in the router's or the server's words.
+        message: String,
+    },
     /// A kind is not readable: not synced, forbidden or away.
     Unreadable {
         /// The server's words.

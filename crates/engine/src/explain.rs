@@ -33,6 +33,9 @@ pub fn sentence(why: &Why) -> String {
         Guard::Refused { message, times } => {
             format!("the API server refused a write of {object} {times} times: {message}")
         }
+        Guard::Router { message } => {
+            format!("the traffic of {object} cannot be split ({field}): {message}")
+        }
         Guard::Unreadable { message } => format!("{object} cannot be read: {message}"),
         Guard::Unanswered { question } => format!("no answer yet to: {question}"),
     };

@@ -53,31 +53,3 @@ pub const EVENT: Kind = Kind::new("", "v1", "Event", "events");
 
 /// The Deployment of apps.
 pub const DEPLOYMENT: Kind = Kind::new("apps", "v1", "Deployment", "deployments");
-
-/// Our Experiment.
-pub const EXPERIMENT: Kind =
-    Kind::new(names::GROUP, names::VERSION, names::kind::EXPERIMENT, names::plural::EXPERIMENTS);
-
-/// Our AnalysisRun.
-pub const ANALYSIS_RUN: Kind = Kind::new(
-    names::GROUP,
-    names::VERSION,
-    names::kind::ANALYSIS_RUN,
-    names::plural::ANALYSIS_RUNS,
-);
-
-/// Our AnalysisTemplate.
-pub const ANALYSIS_TEMPLATE: Kind = Kind::new(
-    names::GROUP,
-    names::VERSION,
-    names::kind::ANALYSIS_TEMPLATE,
-    names::plural::ANALYSIS_TEMPLATES,
-);
-
-/// Our ClusterAnalysisTemplate, which has no namespace.
-pub const CLUSTER_ANALYSIS_TEMPLATE: Kind = Kind::new(
-    names::GROUP,
-    names::VERSION,
-    names::kind::CLUSTER_ANALYSIS_TEMPLATE,
-    names::plural::CLUSTER_ANALYSIS_TEMPLATES,
-);

@@ -15,6 +15,7 @@ pub mod kinds;
 pub mod patch;
 pub mod rollout;
 pub mod template;
+pub mod traffic;
 pub mod uid;
 pub mod view;
 pub mod world;

@@ -1,4 +1,4 @@
-//! What is the smallest merge patch that turns one JSON value into another?
+//! What is the smallest merge patch that turns one JSON value into another, and what does one do?
 
 use serde_json::{Map, Value};
 
@@ -29,6 +29,25 @@ pub fn difference(old: &Value, new: &Value) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
+/// Applies an RFC 7386 merge patch: nulls remove, objects merge, everything else replaces.
+pub fn apply(into: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = Value::Object(Map::new());
+    }
+    let Value::Object(into) = into else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            into.remove(key);
+        } else {
+            apply(into.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +75,9 @@ mod tests {
         ];
         for (what, old, new, expected) in cases {
             assert_eq!(difference(&old, &new), expected, "{what}");
+            let mut applied = old;
+            apply(&mut applied, &expected.unwrap_or(json!({})));
+            assert_eq!(applied, new, "{what}, applied");
         }
     }
 }

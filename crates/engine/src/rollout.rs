@@ -16,6 +16,7 @@ pub mod references;
 mod refused;
 mod replica_sets;
 mod rollback;
+mod routed;
 mod runs;
 pub mod scale;
 mod selector;
@@ -27,6 +28,7 @@ mod supported;
 mod tests;
 mod trials;
 mod urgency;
+mod weights;
 mod why;
 
 use gradus_api::names::{condition, condition_status, reason};
@@ -36,7 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
 use crate::world::{Known, Route, World};
-use crate::{Engine, Head, StatusPlace, kinds};
+use crate::{Engine, Head, StatusPlace, kinds, traffic};
 use draft::Draft;
 pub use progress::Peak;
 pub use status::phase_of;
@@ -124,6 +126,11 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     match services::check(world).or_else(|| analyses::check(world)) {
         Some(services::Unusable::Invalid(error)) => return invalid(draft, &error),
         Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
+        None => {}
+    }
+    match traffic::check(world) {
+        Some(traffic::Unusable::Invalid(error)) => return invalid(draft, &error),
+        Some(traffic::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
     let folded = fold::fold(draft);

@@ -1,5 +1,5 @@
-//! What must never be wrong with a write of ours? I-1, I-2, I-3, I-7, I-8 and the user's commands,
-//! judged write by write from running sums; the ends of runs are judged in `ends.rs`.
+//! What must never be wrong with a write of ours? I-1 to I-9 and the user's commands, judged write
+//! by write from running sums; the ends of runs are judged in `ends.rs`.
 
 mod commands;
 mod services;
@@ -7,6 +7,7 @@ mod sizes;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
 
 use sizes::Sizes;
+use traffic::Traffic;
 use trials::Trials;
 
 /// The name under which the controller writes.
@@ -53,6 +55,7 @@ pub struct Checker {
     rollout: KindId,
     sizes: Sizes,
     trials: Trials,
+    traffic: Traffic,
     /// Services that users reach.
     serving: Vec<String>,
     writes: usize,
@@ -67,6 +70,7 @@ impl Checker {
             rollout,
             sizes: Sizes::default(),
             trials: Trials::default(),
+            traffic: Traffic::default(),
             serving: Vec::new(),
             writes: 0,
             counts: Counts::new(),
@@ -85,18 +89,22 @@ impl Checker {
         self.trials.take_in(write, is_ours, write.after.kind == self.rollout);
         let found = match write.after.kind {
             KindId::REPLICA_SET => {
-                let mut found = self.sizes.replica_set(write, is_ours);
+                let mut found = self.sizes.replica_set(write, is_ours, &self.traffic);
                 let grows = self.trials.judge_size(write, is_ours);
                 found.extend(grows.map(|numbers| ("I-8", numbers)));
                 found
             }
-            KindId::SERVICE if is_ours => {
-                let found = services::judge(write, &self.serving, &self.sizes);
-                let found = found.map(|numbers| ("I-3", numbers)).into_iter();
-                let moves = self.trials.judge_switch(write, &self.serving);
-                found.chain(moves.map(|numbers| ("I-8", numbers))).collect()
+            KindId::SERVICE => {
+                let empty = services::judge(write, &self.serving, &self.sizes);
+                let found = empty.filter(|_| is_ours).map(|numbers| ("I-3", numbers));
+                let traffic = self.traffic.judge(write, is_ours, &self.sizes);
+                let moves = self.trials.judge_switch(write, &self.serving).filter(|_| is_ours);
+                let moves = moves.map(|numbers| ("I-8", numbers));
+                found.into_iter().chain(traffic).chain(moves).collect()
             }
+            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes),
             kind if kind == self.rollout => {
+                self.traffic.rollout(&write.after);
                 if self.sizes.rollout(write) {
                     self.serving = services::of(&write.after.spec);
                 }
@@ -115,12 +123,21 @@ impl Checker {
             self.sizes.shown(object);
         }
         self.trials.shown(object);
+        if object.kind == self.rollout {
+            self.traffic.shown(object);
+        }
+    }
+
+    /// What is wrong with how the traffic goes at the end.
+    pub fn judge_end(&self) -> Option<(&'static str, String)> {
+        self.traffic.judge_end(&self.sizes)
     }
 
     /// The controller has decided on what it was shown so far.
     pub fn decided(&mut self) {
         self.sizes.decided();
         self.trials.decided();
+        self.traffic.decided();
     }
 
     /// The controller is another one, which was shown nothing.

@@ -269,6 +269,9 @@ impl<'p> Run<'p> {
             let bench = self.bench.borrow();
             let rollout = bench.rollout();
             self.violations.extend(ends::judge(&bench.cluster, rollout, bench.checker.counts()));
+            let traffic = bench.checker.judge_end();
+            let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
+            self.violations.extend(traffic);
             if self.faults == Faults::default() {
                 self.violations.extend(self.story.judge_end(&bench));
             }

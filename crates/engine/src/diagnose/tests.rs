@@ -24,6 +24,9 @@ fn world(spec: Value, set_status: Value) -> World {
         replica_sets: Known::Present(vec![Arc::new(ReplicaSetView::read(&frame(set), None))]),
         services: BTreeMap::new(),
         routes: Vec::new(),
+        runs: Known::Present(Vec::new()),
+        experiments: Known::Present(Vec::new()),
+        templates: Default::default(),
         answers: BTreeMap::new(),
         recall: Recall::default(),
     }

@@ -1,19 +1,19 @@
 //! What does one pass over a canary want? Calls the stages in the contract's order.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gradus_api::names::{event, pause, reason};
+use gradus_api::names::{event, pause, reason, value};
 use gradus_api::rollout::StepKind;
 use jiff::SignedDuration;
 
-use super::delay::without_deadline;
+use super::delay::{self, without_deadline};
 use super::draft::{Creation, Draft};
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
 use super::scale::{self, Side};
 use super::status::{self, Pauses, Verdict};
-use super::step;
-use super::{experiments, history, runs};
+use super::{experiments, history, routed, runs, step, weights};
 use crate::decision::{After, EventKind};
 
 /// Sizes follow the new number of replicas; nothing else moves.
@@ -32,6 +32,7 @@ pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
             }
             draft
         }
+        _ if routed::is_routed(draft.spec()) => resize(draft, roles),
         _ => {
             let sizes = next_sizes(&draft, roles);
             let draft = match roles.separate_stable() {
@@ -86,12 +87,20 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     status::persist(draft, roles, verdict)
 }
 
-/// The ordinary pass: Services, trials, sizes, then the pause, then the steps.
+/// The ordinary pass: Services, traffic, trials, sizes, then the pause, then the steps.
 pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if is_changed(&draft, roles) {
         return reset(draft, roles);
     }
     let draft = switch_services(history::clean_up(draft, roles), roles);
+    let draft = match weights::steer(draft, roles) {
+        ControlFlow::Continue(draft) => draft,
+        // Sizes and steps rest on the traffic, so they wait for it.
+        ControlFlow::Break(draft) => {
+            let kept = kept(&draft, roles, Pauses::Keep);
+            return status::persist(draft, roles, kept);
+        }
+    };
     let draft = runs::of_canary(experiments::of_canary(draft, roles), roles);
     if draft.found.holds() {
         let pauses = draft.found.pause.map_or(Pauses::Keep, Pauses::Add);
@@ -120,24 +129,38 @@ fn is_halted(draft: &Draft<'_>) -> bool {
 
 /// Resizes stable, else new, else the older ReplicaSets: the first that changes.
 fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
-    let draft = [Some(roles.new), roles.separate_stable()]
+    let abort_delay = routed::abort_delay(&draft, roles);
+    let draft = [Some(roles.new).filter(|_| abort_delay.is_none()), roles.separate_stable()]
         .into_iter()
         .flatten()
         .fold(draft, without_deadline);
     let before = sizes(&draft);
     let next = next_sizes(&draft, roles);
     let draft = match roles.separate_stable() {
-        Some(stable) => draft.resize(stable, next.stable),
+        Some(stable) => {
+            let size = routed::allowed(&draft, roles, stable, next.stable);
+            draft.resize(stable, size)
+        }
         None => draft,
     };
     if sizes(&draft) != before {
         return draft;
     }
-    let draft = draft.resize(roles.new, next.new);
+    let draft = match (abort_delay, roles.stable) {
+        (Some(delay), Some(stable)) => delay::after_abort(draft, roles.new, stable, delay),
+        _ => {
+            let size = routed::allowed(&draft, roles, roles.new, next.new);
+            draft.resize(roles.new, size)
+        }
+    };
     if sizes(&draft) != before {
         return sized(draft);
     }
-    let draft = drain_others(draft, roles);
+    let draft = if routed::is_routed(draft.spec()) {
+        routed::drain_others(draft, roles)
+    } else {
+        drain_others(draft, roles)
+    };
     // A new ReplicaSet waits for the room that older ones have yet to make.
     if sizes(&draft) != before { sized(draft) } else { draft }
 }
@@ -149,22 +172,43 @@ fn sized(draft: Draft<'_>) -> Draft<'_> {
 }
 
 /// Stable and canary Service follow their revisions once those have pods; after an abort both lead
-/// to stable.
+/// to stable, the canary Service of a routed rollout when its traffic has gone.
 fn switch_services<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let canary = draft.canary();
-    let is_aborted = draft.status.abort && draft.status.stable_rs != draft.status.current_pod_hash;
+    let is_aborted = draft.status.abort && !draft.is_promoted();
+    let draft = switch_ping_pong(draft, roles);
     let draft = match roles.stable {
-        Some(stable) => ensure(draft, &canary.stable_service, stable),
+        Some(stable) => ensure(draft, roles, &canary.stable_service, stable),
         None => draft,
     };
     match roles.stable {
-        Some(stable) if is_aborted => ensure(draft, &canary.canary_service, stable),
-        _ => ensure(draft, &canary.canary_service, roles.new),
+        Some(_) if is_aborted && routed::is_routed(draft.spec()) => draft,
+        Some(stable) if is_aborted => ensure(draft, roles, &canary.canary_service, stable),
+        _ if weights::rolling_back(&draft, roles).is_some() => draft,
+        _ => ensure(draft, roles, &canary.canary_service, roles.new),
     }
 }
 
-/// Points a Service at a revision that has pods: all of them where the Service is not ours yet.
-fn ensure<'w>(draft: Draft<'w>, name: &str, at: usize) -> Draft<'w> {
+/// Of two Services that take turns, the canary side leads to the new revision in mid-update, pods or
+/// not. The stable side is written once: while it selects every revision.
+fn switch_ping_pong<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    if draft.canary().ping_pong.is_none() || draft.is_promoted() {
+        return draft;
+    }
+    let sides = weights::backends(&draft);
+    let selects_all = draft.service(sides.stable).is_some_and(|service| service.hash.is_none());
+    let draft = match roles.separate_stable() {
+        Some(stable) if selects_all => ensure(draft, roles, sides.stable, stable),
+        _ => draft,
+    };
+    let hash = Arc::clone(&draft.sets[roles.new].hash);
+    let may_move = weights::may_move(&draft, roles, sides.canary, roles.new);
+    if may_move { draft.switch(sides.canary, &hash) } else { draft }
+}
+
+/// Points a Service at a revision that has pods: all of them where the Service is not ours yet, and
+/// enough for the traffic that comes along.
+fn ensure<'w>(draft: Draft<'w>, roles: Roles, name: &str, at: usize) -> Draft<'w> {
     let Some(service) = draft.service(name) else { return draft };
     let set = Arc::clone(&draft.sets[at]);
     if *service.hash_text() == *set.hash {
@@ -172,11 +216,15 @@ fn ensure<'w>(draft: Draft<'w>, name: &str, at: usize) -> Draft<'w> {
     }
     let is_complete = set.size > 0 && set.available() >= set.size;
     let may_switch = if service.managed_by.is_some() { set.available() > 0 } else { is_complete };
+    let may_switch = may_switch && weights::may_move(&draft, roles, name, at);
     if may_switch { draft.switch(name, &set.hash) } else { draft }
 }
 
 /// The sizes that new and stable may have next.
 pub(super) fn next_sizes(draft: &Draft<'_>, roles: Roles) -> scale::Sizes {
+    if routed::is_routed(draft.spec()) {
+        return routed::sizes(draft, roles);
+    }
     let side =
         |at: usize| Side { size: draft.sets[at].size, available: draft.sets[at].available() };
     let others = roles.others(draft).map(|at| draft.sets[at].size).sum();
@@ -200,14 +248,16 @@ pub(super) fn goal(draft: &Draft<'_>) -> scale::Goal {
 fn weight(draft: &Draft<'_>, max_weight: i32) -> i32 {
     let status = &draft.status;
     let is_stable = status.stable_rs.is_empty() || status.current_pod_hash == status.stable_rs;
-    if draft.promotes_fully() || is_stable {
-        return max_weight;
-    }
-    if status.abort {
+    if draft.promotes_fully() || is_stable { max_weight } else { set_weight(draft) }
+}
+
+/// The weight that the steps ask for now: the nearest up to the current one.
+pub(super) fn set_weight(draft: &Draft<'_>) -> i32 {
+    if draft.status.abort {
         return 0;
     }
     let Some((index, _)) = draft.current_step() else {
-        return max_weight;
+        return draft.canary().max_weight();
     };
     draft.steps()[..=index].iter().rev().find_map(|step| step.set_weight).unwrap_or(0)
 }
@@ -272,33 +322,48 @@ pub(super) fn pause_end(draft: &Draft<'_>) -> Option<jiff::Timestamp> {
 
 /// What the pass means for the update: promoted, aborted, a step further, or as before.
 fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
-    let status = &draft.status;
     let count = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
     let done = (count > 0).then_some(count);
-    let is_promoted = status.stable_rs == status.current_pod_hash;
-    let is_aborted = status.abort && !is_promoted;
-    let is_back = rollback::classify(&draft, roles) == Rollback::WithinWindow;
-    let is_fast = draft.promotes_fully() || is_back && is_updating(&draft) && !is_aborted;
-    let abort_because = draft.found.abort_because.clone();
-    let kept = Verdict {
-        index: if is_fast { done } else { done.map(|_| status.current_step_index.unwrap_or(0)) },
-        pauses: if is_fast { Pauses::Clear } else { pauses },
-        is_aborted: is_aborted && !is_fast || abort_because.is_some(),
-        promote_full: draft.promotes_fully(),
-        stable: status.stable_rs.clone(),
-        abort_because,
-    };
+    let kept = kept(&draft, roles, pauses);
     if let Some(why) = step::promotion(&draft, roles, kept.is_aborted) {
         return promote(draft, roles, done, &why);
     }
     if kept.is_aborted {
-        let index = if is_promoted { done } else { done.map(|_| 0) };
-        return status::persist(draft, roles, Verdict { index, ..kept });
+        return status::persist(draft, roles, kept);
     }
-    if is_fast || kept.pauses != Pauses::Keep || !step::is_complete(&draft, roles) {
+    if is_fast(&draft, roles) || kept.pauses != Pauses::Keep || !step::is_complete(&draft, roles) {
         return status::persist(draft, roles, kept);
     }
     complete_step(draft, roles, kept)
+}
+
+/// Everything as before, but for what an abort or a full promotion takes back.
+fn kept(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> Verdict {
+    let status = &draft.status;
+    let is_fast = is_fast(draft, roles);
+    let abort_because = draft.found.abort_because.clone();
+    let is_aborted = status.abort && !draft.is_promoted() && !is_fast || abort_because.is_some();
+    let count = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
+    let index = match (is_aborted, is_fast) {
+        (true, _) => 0,
+        (_, true) => count,
+        _ => status.current_step_index.unwrap_or(0),
+    };
+    Verdict {
+        index: (count > 0).then_some(index),
+        pauses: if is_fast { Pauses::Clear } else { pauses },
+        is_aborted,
+        promote_full: draft.promotes_fully(),
+        stable: status.stable_rs.clone(),
+        abort_because,
+    }
+}
+
+/// Are the steps skipped, by a person's wish or on a way back?
+fn is_fast(draft: &Draft<'_>, roles: Roles) -> bool {
+    let is_aborted = draft.status.abort && !draft.is_promoted();
+    let is_back = rollback::classify(draft, roles) == Rollback::WithinWindow;
+    draft.promotes_fully() || is_back && is_updating(draft) && !is_aborted
 }
 
 /// The new ReplicaSet becomes the stable one.
@@ -309,6 +374,10 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) ->
         let revision = draft.sets[roles.new].revision.unwrap_or(0);
         let text = format!("Rollout completed update to revision {revision} ({stable}): {why}");
         draft = draft.event(EventKind::Normal, reason::ROLLOUT_COMPLETED, text, After::Status);
+        if draft.canary().ping_pong.is_some() {
+            let side = &mut draft.status.canary.stable_ping_pong;
+            *side = if side == value::PING { value::PONG } else { value::PING }.to_owned();
+        }
     }
     let verdict = Verdict {
         index,

@@ -14,6 +14,7 @@ use super::Memo;
 use super::runs::Findings;
 use crate::ask::Ask;
 use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
+use crate::traffic::{self, Seen};
 use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, TrialView, World};
 
 /// The World as the passes so far leave it, and what they want done.
@@ -35,6 +36,8 @@ pub(super) struct Draft<'w> {
     pub experiments: Vec<Arc<TrialView>>,
     /// What this pass has found out about both; every pass begins with nothing.
     pub found: Findings,
+    /// The routing objects as the planned changes leave them.
+    pub routes: Seen,
     /// The generation as the planned changes leave it.
     pub generation: i64,
     /// The revision annotation as the planned changes leave it.
@@ -77,6 +80,7 @@ impl<'w> Draft<'w> {
             runs: world.runs.present().cloned().unwrap_or_default(),
             experiments: world.experiments.present().cloned().unwrap_or_default(),
             found: Findings::default(),
+            routes: traffic::seen(world),
             generation: rollout.generation,
             revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
             changes: Vec::new(),
@@ -137,6 +141,16 @@ impl<'w> Draft<'w> {
         status.promote_full && !is_overruled
     }
 
+    /// Is the update given up, in favour of the stable revision?
+    pub fn is_aborted(&self) -> bool {
+        self.status.abort && !self.promotes_fully() && !self.is_promoted()
+    }
+
+    /// Is the current revision the stable one?
+    pub fn is_promoted(&self) -> bool {
+        self.status.stable_rs == self.status.current_pod_hash
+    }
+
     /// Plans a merge patch of an object, joined with what is already planned for it.
     pub fn patch(mut self, target: ObjectRef, body: Value, version: u64) -> Self {
         let planned = self.changes.iter_mut().find(|change| change.target == target);
@@ -154,11 +168,10 @@ impl<'w> Draft<'w> {
 
     /// A ReplicaSet is resized before a new one is created: the new one's pods count on the room.
     fn place_of(&self, change: &Change) -> usize {
-        let is_of_set = |one: &Change| one.target.kind == crate::kinds::REPLICA_SET;
-        let is_create = |planned: &Change| matches!(planned.op, Op::Create(_));
-        let create = self.changes.iter().position(|one| is_of_set(one) && is_create(one));
-        let is_set = is_of_set(change);
-        create.filter(|_| is_set).unwrap_or(self.changes.len())
+        let is_set = |change: &Change| change.target.kind == crate::kinds::REPLICA_SET;
+        let is_create = |planned: &Change| is_set(planned) && matches!(planned.op, Op::Create(_));
+        let create = self.changes.iter().position(is_create);
+        create.filter(|_| is_set(change)).unwrap_or(self.changes.len())
     }
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{analyses, services};
 use crate::decision::ObjectRef;
 use crate::kinds;
+use crate::traffic;
 use crate::world::RolloutView;
 
 /// Every object whose change or appearance wakes the Rollout, besides those it controls.
@@ -30,20 +31,11 @@ pub fn template(namespace: &Arc<str>, name: &str, is_cluster: bool) -> ObjectRef
     }
 }
 
-/// The objects that route its traffic.
+/// The objects that route its traffic: those it names, and those its routers make.
 pub fn routes(rollout: &RolloutView) -> Vec<ObjectRef> {
-    let canary = rollout.spec.fields.strategy.canary.as_ref();
-    let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_ref()) else {
-        return Vec::new();
-    };
-    let nginx = routing
-        .nginx
-        .iter()
-        .flat_map(|nginx| std::iter::once(&nginx.stable_ingress).chain(&nginx.stable_ingresses));
-    let alb =
-        routing.alb.iter().flat_map(|alb| std::iter::once(&alb.ingress).chain(&alb.ingresses));
-    let named = nginx.chain(alb).filter(|name| !name.is_empty());
-    named
-        .map(|name| ObjectRef::new(kinds::INGRESS, &rollout.namespace, &name.as_str().into()))
-        .collect()
+    let routers = traffic::routers(rollout);
+    let mut found: Vec<ObjectRef> = routers.iter().flat_map(|router| router.reads()).collect();
+    found.sort();
+    found.dedup();
+    found
 }

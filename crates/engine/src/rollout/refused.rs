@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use gradus_api::names::{annotation, condition, condition_status, phase, reason};
+use gradus_api::names::{annotation, condition, condition_status, event, phase, reason};
 use gradus_api::rollout::RolloutStatus;
 use serde_json::Value;
 
 use super::conditions::{self, Statement};
 use super::draft::Draft;
-use super::{Memo, replica_sets, urgency, why};
+use super::{Memo, replica_sets, urgency, weights, why};
 use crate::ask::{Ask, Class, Failure, Reply};
 use crate::decision::{
     After, Change, Decision, Event, EventKind, Frees, Guard, OnRefusal, Op, Urgency, Why,
@@ -22,12 +22,14 @@ pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     let failed = &draft.world.recall.failed;
     let refused = draft.changes.iter().enumerate().find_map(|(at, change)| {
         let failure = failed.get(&change.id)?;
-        let is_due = failure.class != Class::Exists && failure.retry_at <= draft.now;
+        let is_due = !is_taken(&draft, change, failure) && failure.retry_at <= draft.now;
         (!is_due).then(|| (at, change.clone(), failure.clone()))
     });
     match refused {
         None => whole(draft),
-        Some((at, change, failure)) if failure.class == Class::Exists => exists(draft, at, &change),
+        Some((at, change, failure)) if is_taken(&draft, &change, &failure) => {
+            exists(draft, at, &change)
+        }
         Some((at, change, failure)) => cut(draft, at, &change, &failure),
     }
 }
@@ -43,6 +45,13 @@ fn without_skipped(draft: Draft<'_>) -> Draft<'_> {
     let changes: Vec<Change> =
         draft.changes.iter().filter(|change| retry_at(change).is_none()).cloned().collect();
     Draft { changes, ..draft }.wake(due)
+}
+
+/// Has somebody else the name that the new ReplicaSet should have? (Of every other kind the index
+/// will show the one that is there.)
+fn is_taken(draft: &Draft<'_>, change: &Change, failure: &Failure) -> bool {
+    let is_new = change.target == replica_sets::create_target(draft.rollout());
+    failure.class == Class::Exists && is_new
 }
 
 fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
@@ -71,7 +80,12 @@ fn cut(
     // A later patch of the same ReplicaSet (a resize) says nothing about its making.
     let is_create = matches!(change.op, Op::Create(_))
         && change.target == replica_sets::create_target(draft.rollout());
-    let (status, told) = if is_create { create_error(&draft, failure) } else { (None, None) };
+    let is_route = draft.routes.contains_key(&change.target) && failure.class == Class::Denied;
+    let (status, told) = match (is_create, is_route) {
+        (true, _) => create_error(&draft, failure),
+        (_, true) => routing_error(&draft, failure),
+        _ => (None, None),
+    };
     let changes: Vec<Change> = draft.changes[..at].to_vec();
     let is_kept = |event: &Event| match &event.after {
         After::Change(id) => changes.iter().any(|kept| kept.id == *id),
@@ -159,6 +173,26 @@ fn exists(draft: Draft<'_>, at: usize, change: &Change) -> Decision<RolloutStatu
         Ok(_) => whole(draft),
         Err(unread) => Decision { asks: idle.asks, ..cut(draft, at, change, unread) },
     }
+}
+
+/// A router cannot be told: condition and Event, in the server's words.
+fn routing_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>, Option<Event>) {
+    let rollout = draft.rollout();
+    let message = failure.message.clone();
+    let mut next = (*rollout.status).clone();
+    let known = next.condition(condition::HELD);
+    if known.is_some_and(|known| known.message == message) {
+        return (None, None);
+    }
+    conditions::refresh(&mut next.conditions, draft.now, weights::error(&message));
+    let told = Event {
+        about: rollout.reference(),
+        kind: EventKind::Warning,
+        reason: event::TRAFFIC_ROUTING_ERROR.into(),
+        message,
+        after: After::Status,
+    };
+    (Some(next), Some(told))
 }
 
 fn is_ours_and_equal(draft: &Draft<'_>, object: &Arc<Value>) -> bool {

@@ -5,8 +5,8 @@ mod start;
 use std::sync::Arc;
 
 use gradus_api::names::{event, pause};
-use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::RunStatus;
+use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 
 use super::analyses::{self, Analysis, Purpose};
 use super::draft::Draft;
@@ -124,11 +124,12 @@ pub(super) fn is_post_promotion_done(draft: &Draft<'_>) -> bool {
 }
 
 /// Is the analysis after the switch wanted and not over, by this status?
-pub(super) fn awaits_post_promotion(draft: &Draft<'_>, status: &RolloutStatus) -> bool {
+pub(super) fn awaits_post_promotion(spec: &RolloutSpec, status: &RolloutStatus) -> bool {
     let purpose = Purpose::PostPromotion;
     let phase =
         purpose.slot(status).map_or(TrialPhase::Unstarted, |run| TrialPhase::of(&run.status));
-    wanted(draft, purpose).is_some() && !phase.is_completed()
+    let is_wanted = analyses::of(spec).iter().any(|analysis| analysis.purpose == purpose);
+    is_wanted && !phase.is_completed()
 }
 
 fn is_successful(run: Option<&Arc<TrialView>>) -> bool {

@@ -1,4 +1,4 @@
-//! How many pods should each ReplicaSet of a basic canary have, and how many may it have next?
+//! How many pods should each ReplicaSet of a canary have, and how many may it have next?
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +36,53 @@ pub struct Sizes {
     pub new: i32,
     /// Of the stable ReplicaSet.
     pub stable: i32,
+}
+
+/// What the arithmetic of a traffic-routed rollout needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Routed {
+    /// `spec.replicas`.
+    pub replicas: i32,
+    /// What counts as all traffic.
+    pub max_weight: i32,
+    /// Weight the canary is sized for; may be more than `max_weight`.
+    pub weight: i32,
+    /// The canary's size, whatever the weight.
+    pub exact: Option<i32>,
+    /// Weight the canary carries now.
+    pub carried: i32,
+    /// Fewest pods of a side that has any.
+    pub least: Option<i32>,
+    /// Does stable shrink as its traffic goes?
+    pub is_dynamic: bool,
+    /// Is the update given up?
+    pub is_aborted: bool,
+}
+
+/// The sizes of a rollout whose traffic is split by a router.
+pub fn routed(goal: &Routed) -> Sizes {
+    let Routed { replicas, max_weight, weight, carried, .. } = *goal;
+    let pods = |weight: i32| pods_for(replicas, weight, max_weight);
+    let floor = |count: i32| match goal.least {
+        Some(least) if count != 0 => count.max(least.min(replicas)),
+        _ => count,
+    };
+    // An exact size says nothing about the traffic: stable is kept as if there were none.
+    let weight = if goal.exact.is_some() { 0 } else { weight };
+    if !goal.is_dynamic {
+        let new = goal.exact.unwrap_or_else(|| floor(pods(weight)));
+        return Sizes { new, stable: replicas };
+    }
+    let stable = pods((max_weight - weight).max(0)).max(pods(max_weight - carried));
+    let kept = if goal.is_aborted { pods(carried) } else { 0 };
+    let new = goal.exact.unwrap_or_else(|| floor(pods(weight).max(kept)));
+    Sizes { new, stable: floor(stable) }
+}
+
+/// Pods that carry this weight, rounded up.
+pub fn pods_for(replicas: i32, weight: i32, max_weight: i32) -> i32 {
+    // Doubles, as the contract counts; products of two 32-bit numbers are exact.
+    (f64::from(weight) * f64::from(replicas) / f64::from(max_weight)).ceil() as i32
 }
 
 /// The sizes that come closest to the weight without emptying a side that should serve.

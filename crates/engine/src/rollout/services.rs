@@ -24,6 +24,10 @@ pub fn references(spec: &RolloutSpec) -> Vec<Reference<'_>> {
     if let Some(canary) = &spec.strategy.canary {
         found.push(("spec.strategy.canary.stableService", canary.stable_service.as_str()));
         found.push(("spec.strategy.canary.canaryService", canary.canary_service.as_str()));
+        if let Some(pair) = &canary.ping_pong {
+            found.push(("spec.strategy.canary.pingPong.pingService", pair.ping_service.as_str()));
+            found.push(("spec.strategy.canary.pingPong.pongService", pair.pong_service.as_str()));
+        }
     }
     if let Some(blue_green) = &spec.strategy.blue_green {
         found.push(("spec.strategy.blueGreen.activeService", blue_green.active_service.as_str()));

@@ -11,6 +11,7 @@ use gradus_api::values::Time;
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
 use super::replica_sets::{Roles, find_stable};
+use super::routed;
 use super::selector;
 use super::{progress, runs};
 use crate::decision::{After, EventKind};
@@ -98,7 +99,8 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let stored = &draft.status;
     let mut known = stored.conditions.clone();
     conditions::remove(&mut known, condition::INVALID_SPEC);
-    conditions::remove(&mut known, condition::HELD);
+    // What a router holds up is judged by the traffic pass.
+    known.retain(|one| one.r#type != condition::HELD || one.reason == event::TRAFFIC_ROUTING_ERROR);
     let blue_green = blue_green_status(draft);
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {
@@ -124,6 +126,7 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
             current_background_analysis_run_status: draft.found.background.clone(),
             current_experiment: draft.found.experiment.clone(),
             stable_ping_pong: stored.canary.stable_ping_pong.clone(),
+            weights: stored.canary.weights.clone().filter(|_| routed::is_routed(draft.spec())),
             ..CanaryStatus::default()
         },
         ..RolloutStatus::default()
@@ -396,7 +399,7 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
             return because(phase::PROGRESSING, "active service cutover pending");
         }
         if !is_promoted {
-            let message = if runs::awaits_post_promotion(draft, next) {
+            let message = if runs::awaits_post_promotion(spec, next) {
                 "waiting for analysis to complete"
             } else {
                 "waiting for post-promotion verification to complete"
@@ -405,7 +408,7 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
         }
         return because(phase::HEALTHY, "");
     }
-    if next.replicas > next.updated_replicas {
+    if next.replicas > next.updated_replicas && !routed::is_routed(spec) {
         return because(phase::PROGRESSING, "old replicas are pending termination");
     }
     if !is_promoted {

@@ -1,12 +1,14 @@
 //! Is the current canary step finished, is the update finished, and if not, what is missing?
 
-use gradus_api::names::{analysis_phase, pause};
+use gradus_api::names::{analysis_phase, pause, value};
 use gradus_api::rollout::StepKind;
+use gradus_api::rollout::canary::ReplicaProgressThreshold;
 
 use super::canary::{next_sizes, pause_end};
 use super::draft::Draft;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
+use super::{routed, weights};
 
 /// What an update still waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,15 @@ pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
             let is_resumed = status.controller_pause && !has_begun;
             is_resumed || pause_end(draft).is_some_and(|end| end <= draft.now)
         }
-        StepKind::SetWeight(_) => missing_counts(draft, roles).is_none(),
+        StepKind::SetCanaryScale(_) => missing_counts(draft, roles).is_none(),
+        StepKind::SetWeight(_) => {
+            let weights = status.canary.weights.as_ref();
+            let is_unverified = weights.is_some_and(|weights| weights.verified == Some(false));
+            missing_counts(draft, roles).is_none() && !is_unverified
+        }
+        StepKind::SetHeaderRoute(_) | StepKind::SetMirrorRoute(_) => {
+            weights::is_reached(draft, roles)
+        }
         StepKind::Analysis(_) => {
             draft.found.step.as_ref().is_some_and(|run| run.status == analysis_phase::SUCCESSFUL)
         }
@@ -68,7 +78,9 @@ pub(super) fn missing_counts(draft: &Draft<'_>, roles: Roles) -> Option<Missing>
             Missing::Size { at, wanted }
         });
     }
-    if let Some(at) = roles.separate_stable() {
+    let is_routed = routed::is_routed(draft.spec());
+    let follows_traffic = is_routed && draft.canary().dynamic_stable_scale;
+    if let Some(at) = roles.separate_stable().filter(|_| !follows_traffic) {
         let (stable, wanted) = (&draft.sets[at], sizes.stable);
         if stable.size != wanted {
             return Some(Missing::Size { at, wanted });
@@ -78,7 +90,7 @@ pub(super) fn missing_counts(draft: &Draft<'_>, roles: Roles) -> Option<Missing>
         }
     }
     let available: i32 = roles.others(draft).map(|at| draft.sets[at].reported_available).sum();
-    (available > 0).then_some(Missing::Others { available })
+    (available > 0 && !is_routed).then_some(Missing::Others { available })
 }
 
 /// Why the new revision may become the stable one now, in the words of the Event; `None` if not.
@@ -124,14 +136,27 @@ fn missing_observation(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
 /// Complete, or complete enough by `replicaProgressThreshold`.
 fn is_enough(draft: &Draft<'_>, at: usize, wanted: i32) -> bool {
     let set = &draft.sets[at];
-    let available = set.available();
-    match &draft.canary().replica_progress_threshold {
-        Some(threshold) if threshold.value >= 0 && threshold.r#type == "Percent" => {
-            // Whole numbers: available / wanted · 100 ≥ value, without rounding.
+    match threshold(draft) {
+        Some(_) => is_by_threshold(draft, at, wanted),
+        None => set.size == wanted && set.available() == wanted,
+    }
+}
+
+/// Is there a `replicaProgressThreshold` by which these are pods enough?
+pub(super) fn is_by_threshold(draft: &Draft<'_>, at: usize, wanted: i32) -> bool {
+    let available = draft.sets[at].available();
+    threshold(draft).is_some_and(|threshold| match threshold.r#type.as_str() {
+        // Whole numbers: available / wanted · 100 ≥ value, without rounding.
+        value::PERCENT => {
             wanted == 0
                 || i64::from(available) * 100 >= i64::from(threshold.value) * i64::from(wanted)
         }
-        Some(threshold) if threshold.value >= 0 => available >= threshold.value,
-        _ => set.size == wanted && available == wanted,
-    }
+        _ => available >= threshold.value,
+    })
+}
+
+/// How complete a ReplicaSet must be, where that is not: complete.
+fn threshold<'w>(draft: &Draft<'w>) -> Option<&'w ReplicaProgressThreshold> {
+    let wanted = draft.canary().replica_progress_threshold.as_ref();
+    wanted.filter(|threshold| threshold.value >= 0)
 }

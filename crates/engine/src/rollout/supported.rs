@@ -1,6 +1,7 @@
 //! Which parts of the API does this version not carry out yet? They are refused, never ignored.
 
 use gradus_api::rollout::{CanaryStep, RolloutSpec, StepKind};
+use gradus_api::traffic::TrafficRouting;
 
 /// The first field that asks for something this version cannot do, as a field error.
 pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
@@ -18,11 +19,6 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
             green.is_some_and(|b| b.active_metadata.is_some()),
         ),
         (
-            "spec.strategy.canary.trafficRouting",
-            canary.is_some_and(|c| c.traffic_routing.is_some()),
-        ),
-        ("spec.strategy.canary.pingPong", canary.is_some_and(|c| c.ping_pong.is_some())),
-        (
             "spec.strategy.canary.canaryMetadata",
             canary.is_some_and(|c| c.canary_metadata.is_some()),
         ),
@@ -32,7 +28,8 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
         ),
     ];
     let fields = checks.into_iter().find(|(_, is_used)| *is_used).map(|(path, _)| path.to_owned());
-    let found = fields.or_else(|| {
+    let routing = || unsupported_router(canary?.traffic_routing.as_deref()?);
+    let found = fields.or_else(routing).or_else(|| {
         let steps = canary.map_or(&[][..], |c| &c.steps);
         let at = steps.iter().position(|step| !is_supported(step))?;
         Some(format!("spec.strategy.canary.steps[{at}]"))
@@ -40,12 +37,30 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     Some(format!("{found}: Forbidden: this version of Gradus does not support it yet"))
 }
 
+/// The first router that is not there yet; a routing without any router is refused too.
+fn unsupported_router(routing: &TrafficRouting) -> Option<String> {
+    let routers = [
+        ("spec.strategy.canary.trafficRouting.istio", routing.istio.is_some()),
+        ("spec.strategy.canary.trafficRouting.smi", routing.smi.is_some()),
+        ("spec.strategy.canary.trafficRouting.ambassador", routing.ambassador.is_some()),
+        ("spec.strategy.canary.trafficRouting.appMesh", routing.app_mesh.is_some()),
+        ("spec.strategy.canary.trafficRouting.traefik", routing.traefik.is_some()),
+        ("spec.strategy.canary.trafficRouting.apisix", routing.apisix.is_some()),
+        ("spec.strategy.canary.trafficRouting.plugins", !routing.plugins.is_empty()),
+        ("spec.strategy.canary.trafficRouting", routing.nginx.is_none() && routing.alb.is_none()),
+    ];
+    routers.into_iter().find(|(_, is_used)| *is_used).map(|(path, _)| path.to_owned())
+}
+
 fn is_supported(step: &CanaryStep) -> bool {
-    matches!(
-        step.kind(),
+    match step.kind() {
         StepKind::Pause(_)
-            | StepKind::SetWeight(_)
-            | StepKind::Analysis(_)
-            | StepKind::Experiment(_)
-    )
+        | StepKind::SetWeight(_)
+        | StepKind::SetCanaryScale(_)
+        | StepKind::SetHeaderRoute(_)
+        | StepKind::SetMirrorRoute(_)
+        | StepKind::Analysis(_)
+        | StepKind::Experiment(_) => true,
+        StepKind::Plugin(_) | StepKind::Empty => false,
+    }
 }

@@ -4,8 +4,10 @@ mod analyses;
 mod blue_green;
 mod blue_green_runs;
 mod experiments;
+mod routers;
 mod runs;
 mod story;
+mod traffic;
 
 use jiff::Timestamp;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_api::names::{condition, pause};
+use gradus_api::names::{condition, event, pause};
 use gradus_api::rollout::StepKind;
 use gradus_api::rollout::status::RunStatus;
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use super::canary::pause_end;
 use super::draft::Draft;
 use super::replica_sets::{self, Roles};
 use super::step::{self, Missing};
+use super::weights;
 use crate::decision::{Frees, Guard, ObjectRef, Why};
 use crate::kinds;
 use crate::world::{TrialPhase, TrialView};
@@ -32,6 +33,16 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
     }
     let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else { return found };
     let roles = Roles { new, stable: replica_sets::find_stable(&status.stable_rs, &draft.sets) };
+    let held = status.condition(condition::HELD);
+    if let Some(known) = held.filter(|known| known.reason == event::TRAFFIC_ROUTING_ERROR) {
+        found.push(Why {
+            guard: Guard::Router { message: known.message.clone() },
+            object: rollout.clone(),
+            field: "spec.strategy.canary.trafficRouting".into(),
+            since: Some(known.last_transition_time.timestamp()),
+            frees: Frees::Cluster,
+        });
+    }
     if status.abort {
         let message = status.message.clone();
         found.push(Why {
@@ -53,6 +64,7 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
     } else if draft.is_blue_green() {
         found.extend(switch(draft, roles));
     } else {
+        found.extend(missing(draft, weights::missing(draft, roles)));
         found.extend(step_or_promotion(draft, roles));
     }
     found

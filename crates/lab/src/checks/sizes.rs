@@ -9,6 +9,8 @@ use gradus_simkube::object::Object;
 use gradus_simkube::{Change, Write};
 use serde_json::Value;
 
+use super::traffic::Traffic;
+
 /// Sizes and available pods of a rollout's ReplicaSets: as they are, as the watch has shown them,
 /// and as they were shown when the decision was made that is being carried out.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +110,7 @@ impl Sizes {
         &mut self,
         write: &Write,
         is_ours: bool,
+        traffic: &Traffic,
     ) -> Vec<(&'static str, String)> {
         if !is_of_rollout(&write.after) {
             return Vec::new();
@@ -125,7 +128,8 @@ impl Sizes {
             _ => write.after.spec["replicas"].as_i64().unwrap_or(1),
         };
         let found = if is_ours && size != before.size {
-            self.judge(&uid, before.size, size)
+            let under_traffic = traffic.judge_size(&before.hash, before.size, size);
+            self.judge(&uid, before.size, size).into_iter().chain(under_traffic).collect()
         } else {
             Vec::new()
         };

@@ -263,3 +263,110 @@ fn a_violation_names_invariant_write_object_and_numbers() {
         "I-2 violated by our write 1 (version 7) of default/new: 1 → 3 makes 7 pods, ceiling 6"
     );
 }
+
+fn service_to(name: &str, hash: &str) -> Arc<Object> {
+    let selector = json!({"rollouts-pod-template-hash": hash});
+    object(KindId::SERVICE, name, json!({"selector": selector}), Value::Null)
+}
+
+fn set_of(hash: &str, size: i64, available: i64) -> Arc<Object> {
+    let mut one = Object::clone(&set(hash, size, available));
+    let label = ("rollouts-pod-template-hash".to_owned(), hash.to_owned());
+    Arc::make_mut(&mut one.meta).labels.extend([label]);
+    Arc::new(one)
+}
+
+fn canary_ingress(weight: i64) -> Arc<Object> {
+    let mut one = Object::clone(&object(KindId::INGRESS, "web-canary", json!({}), Value::Null));
+    let note = ("nginx.ingress.kubernetes.io/canary-weight".to_owned(), weight.to_string());
+    Arc::make_mut(&mut one.meta).annotations.extend([note]);
+    Arc::new(one)
+}
+
+/// A checker that has seen a rollout of ten with a canary, both with their Services, and a weight.
+fn routed(status: Value, stable: (i64, i64), canary: (i64, i64), weight: i64) -> Checker {
+    let spec = json!({"replicas": 10, "strategy": {"canary": {
+        "stableService": "stable", "canaryService": "canary",
+        "trafficRouting": {"nginx": {"stableIngress": "web"}},
+        "steps": [{"setWeight": 50}, {"setCanaryScale": {"replicas": 1}}],
+    }}});
+    let mut whole = json!({"stableRS": "a", "currentPodHash": "b", "currentStepIndex": 0});
+    whole.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
+    let rollout = object(ROLLOUT, "web", spec, whole);
+    let mut checker = Checker::new(ROLLOUT);
+    let (old, new) = (set_of("a", stable.0, stable.1), set_of("b", canary.0, canary.1));
+    let services = [service_to("stable", "a"), service_to("canary", "b")];
+    for one in [rollout, old, new].iter().chain(&services).chain(&[canary_ingress(weight)]) {
+        checker.judge(&write("somebody", None, one), at(0));
+        checker.shown(one);
+    }
+    checker.decided();
+    checker
+}
+
+#[test]
+fn traffic_to_too_few_pods_is_named() {
+    let none = json!({});
+    let aborted = json!({"abort": true});
+    let cases = [
+        // what, status, stable, canary, weight, next, expected
+        ("onto enough pods", &none, (10, 10), (2, 2), 0, 20, vec![]),
+        ("onto too few", &none, (10, 10), (2, 1), 0, 20, vec!["I-4"]),
+        ("onto none", &none, (10, 10), (2, 0), 0, 20, vec!["I-3", "I-4"]),
+        ("back onto enough", &none, (8, 8), (5, 5), 50, 20, vec![]),
+        ("back onto too few", &none, (5, 5), (5, 5), 50, 20, vec!["I-4"]),
+        ("away from none", &none, (1, 1), (5, 0), 50, 0, vec![]),
+        ("no weight of this world", &none, (10, 10), (10, 10), 0, 110, vec!["I-5", "I-4"]),
+        ("a size of its own", &json!({"currentStepIndex": 1}), (10, 10), (1, 1), 0, 50, vec![]),
+        ("back after an abort", &aborted, (10, 10), (5, 5), 50, 0, vec![]),
+        ("up after an abort", &aborted, (10, 10), (5, 5), 20, 50, vec!["I-9"]),
+    ];
+    for (what, status, stable, canary, weight, next, expected) in cases {
+        let mut checker = routed(status.clone(), stable, canary, weight);
+        let (before, after) = (canary_ingress(weight), canary_ingress(next));
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_service_that_brings_traffic_to_too_few_pods_is_named() {
+    let cases = [
+        ("with no traffic", 0, (10, 10), "canary", "b", "a", vec![]),
+        ("with what stable can take", 50, (10, 10), "canary", "b", "a", vec![]),
+        ("with more than stable can take", 50, (10, 5), "canary", "b", "a", vec!["I-4"]),
+        ("the stable Service, early", 50, (10, 10), "stable", "a", "b", vec!["I-4"]),
+    ];
+    for (what, weight, stable, name, from, to, expected) in cases {
+        let mut checker = routed(json!({}), stable, (5, 5), weight);
+        let (before, after) = (service_to(name, from), service_to(name, to));
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
+#[test]
+fn pods_that_go_under_their_traffic_are_named() {
+    let cases = [
+        // what, weight, hash, size, next, expected
+        ("what the weight leaves", 50, "b", 6, 5, vec![]),
+        ("what the weight needs", 50, "b", 6, 4, vec!["I-6"]),
+        ("all of them", 10, "b", 6, 0, vec!["I-6"]),
+        ("without traffic", 0, "b", 6, 0, vec![]),
+        ("stable under the rest", 50, "a", 10, 4, vec!["I-6"]),
+    ];
+    for (what, weight, hash, size, next, expected) in cases {
+        let mut checker = routed(json!({}), (10, 10), (6, 6), weight);
+        let (before, after) = (set_of(hash, size, size), set_of(hash, next, size));
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
+#[test]
+fn an_abort_that_ends_off_stable_is_named() {
+    let aborted = json!({"abort": true});
+    let end = |weight: i64, stable: (i64, i64)| {
+        routed(aborted.clone(), stable, (5, 5), weight).judge_end().map(|(invariant, _)| invariant)
+    };
+    assert_eq!(end(0, (10, 10)), None);
+    assert_eq!(end(20, (10, 10)), Some("I-9"));
+    assert_eq!(end(20, (10, 8)), None, "stable cannot carry it");
+}

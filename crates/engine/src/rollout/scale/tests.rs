@@ -149,3 +149,60 @@ fn each_state(goal: Goal) {
         assert!(found.new + found.stable <= ceiling, "{goal:?} {new} {stable} {found:?}");
     }
 }
+
+/// What, then: weight, exact size, carried weight, fewest pods, dynamic, aborted; new and stable.
+const ROUTED: &str = "
+a quarter, rounded up             | 10 | 25  | - | 0  | - | no  | no  | 3 10
+a third, rounded up               | 10 | 33  | - | 0  | - | no  | no  | 4 10
+all but one per cent              | 10 | 99  | - | 0  | - | no  | no  | 10 10
+twice as many as there are        | 4  | 200 | - | 0  | - | no  | no  | 8 4
+an exact size                     | 10 | 50  | 1 | 0  | - | no  | no  | 1 10
+an exact size knows no fewest     | 10 | 50  | 1 | 0  | 3 | no  | no  | 1 10
+at least two of each              | 10 | 5   | - | 0  | 2 | no  | no  | 2 10
+never more than there are         | 1  | 100 | - | 0  | 2 | no  | no  | 1 1
+none is none                      | 10 | 0   | - | 0  | 2 | no  | no  | 0 10
+dynamic: stable follows traffic   | 10 | 20  | - | 20 | - | yes | no  | 2 8
+dynamic: but not ahead of it      | 10 | 20  | - | 10 | - | yes | no  | 2 9
+dynamic: two of each              | 10 | 95  | - | 95 | 2 | yes | no  | 10 2
+dynamic: exact keeps stable whole | 10 | 50  | 3 | 50 | - | yes | no  | 3 10
+dynamic: more than all            | 10 | 150 | - | 0  | - | yes | no  | 15 10
+dynamic, aborted: kept by traffic | 10 | 0   | - | 20 | - | yes | yes | 2 10
+dynamic, aborted: nothing kept    | 10 | 0   | - | 0  | 2 | yes | yes | 0 10
+nothing at all                    | 0  | 50  | - | 0  | 2 | yes | no  | 0 0";
+
+#[test]
+fn sizes_of_a_routed_canary() {
+    for row in ROUTED.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, replicas, weight, exact, carried, least, dynamic, aborted, expected] = cells[..]
+        else {
+            panic!("nine cells: {row}");
+        };
+        let goal = Routed {
+            replicas: replicas.parse().unwrap(),
+            max_weight: 100,
+            weight: weight.parse().unwrap(),
+            exact: exact.parse().ok(),
+            carried: carried.parse().unwrap(),
+            least: least.parse().ok(),
+            is_dynamic: dynamic == "yes",
+            is_aborted: aborted == "yes",
+        };
+        let Sizes { new, stable } = routed(&goal);
+        assert_eq!(format!("{new} {stable}"), expected, "{what}");
+    }
+}
+
+#[test]
+fn pods_for_a_weight_are_those_of_whole_numbers() {
+    for max in [100, 1000] {
+        for replicas in [0, 1, 3, 7, 50, 333, 99_999] {
+            for weight in 0..=max {
+                let whole =
+                    (i64::from(weight) * i64::from(replicas) + i64::from(max) - 1) / i64::from(max);
+                let found = i64::from(pods_for(replicas, weight, max));
+                assert_eq!(found, whole, "{weight} of {max} for {replicas}");
+            }
+        }
+    }
+}

@@ -9,18 +9,20 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::ask::{Answer, AskId, Class, Failure, Recall};
-use crate::decision::{Change, ChangeId, Op};
+use crate::decision::{Change, ChangeId, ObjectRef, Op};
 use crate::frame::Frame;
-use crate::rollout::{Memo, decide};
-use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, World};
+use crate::rollout::{Memo, decide, references};
+use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, World};
 
 /// A Rollout and its ReplicaSets, as a cluster would hold them.
+#[derive(Clone)]
 pub struct Story {
     rollout: Value,
     sets: Vec<Value>,
     services: Vec<Value>,
     trials: trials::Trials,
     answers: BTreeMap<AskId, Answer>,
+    ingresses: Vec<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
     version: u64,
@@ -52,6 +54,7 @@ impl Story {
             services: Vec::new(),
             trials: trials::Trials::default(),
             answers: BTreeMap::new(),
+            ingresses: Vec::new(),
             recall: Recall::default(),
             events: Vec::new(),
             version: 1,
@@ -65,6 +68,66 @@ impl Story {
         merge(&mut whole, &strategy);
         story.rollout["spec"]["strategy"] = json!({ "blueGreen": whole });
         story.with_services(&["active", "preview"])
+    }
+
+    /// The same as a canary whose traffic nginx splits, with the Services `stable` and `canary`.
+    pub fn nginx(replicas: i32, strategy: Value) -> Self {
+        let mut story = Story::canary(replicas, json!([]));
+        let whole = &mut story.rollout["spec"]["strategy"]["canary"];
+        merge(whole, &json!({ "stableService": "stable", "canaryService": "canary" }));
+        merge(whole, &json!({ "trafficRouting": { "nginx": { "stableIngress": "web" } } }));
+        merge(whole, &strategy);
+        story.with_services(&["stable", "canary"]).with_ingress("stable")
+    }
+
+    /// Adds an Ingress that leads to a Service.
+    pub fn with_ingress(mut self, service: &str) -> Self {
+        let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
+        self.ingresses.push(json!({
+            "metadata": { "name": "web", "namespace": "default", "resourceVersion": "1" },
+            "spec": { "rules": [{ "http": { "paths": [{ "path": "/", "backend": backend }] } }] },
+        }));
+        self
+    }
+
+    /// Somebody edits an Ingress.
+    pub fn patch_ingress(&mut self, name: &str, patch: Value) {
+        let named = |ingress: &&mut Value| ingress["metadata"]["name"] == name;
+        merge(self.ingresses.iter_mut().find(named).unwrap(), &patch);
+    }
+
+    /// An Ingress, as stored.
+    pub fn ingress(&self, name: &str) -> &Value {
+        let named = |ingress: &&Value| ingress["metadata"]["name"] == name;
+        self.ingresses.iter().find(named).unwrap()
+    }
+
+    /// What nginx sends to the canary.
+    pub fn weight(&self) -> &str {
+        let notes = &self.ingress("web-web-canary")["metadata"]["annotations"];
+        notes["nginx.ingress.kubernetes.io/canary-weight"].as_str().unwrap()
+    }
+
+    /// A ReplicaSet has this size, and so many available pods.
+    pub fn size(&mut self, at: usize, size: i64, available: i64) {
+        let (replicas, set) = (self.rollout["spec"]["replicas"].to_string(), &mut self.sets[at]);
+        set["spec"]["replicas"] = json!(size);
+        set["metadata"]["annotations"]["rollout.argoproj.io/desired-replicas"] = json!(replicas);
+        set["status"] = json!({
+            "replicas": size, "readyReplicas": available, "availableReplicas": available,
+            "observedGeneration": set["metadata"]["generation"],
+        });
+    }
+
+    /// The hash of a ReplicaSet.
+    pub fn hash(&self, at: usize) -> String {
+        let label = &self.sets[at]["metadata"]["labels"]["rollouts-pod-template-hash"];
+        label.as_str().unwrap().to_owned()
+    }
+
+    /// An annotation of a ReplicaSet.
+    pub fn note(&self, at: usize, key: &str) -> &Value {
+        &self.sets[at]["metadata"]["annotations"][key]
     }
 
     /// Adds Services that select the Rollout's pods of every revision.
@@ -102,8 +165,10 @@ impl Story {
     pub fn world(&self) -> World {
         let frame = |value: &Value| -> Frame { serde_json::from_value(value.clone()).unwrap() };
         let sets = self.sets.iter().map(|set| Arc::new(ReplicaSetView::read(&frame(set), None)));
+        let rollout = Arc::new(RolloutView::read(&frame(&self.rollout), None));
         World {
-            rollout: Arc::new(RolloutView::read(&frame(&self.rollout), None)),
+            routes: self.routes_of(&rollout),
+            rollout,
             replica_sets: Known::Present(sets.collect()),
             services: self
                 .services
@@ -111,13 +176,22 @@ impl Story {
                 .map(|service| Arc::new(ServiceView::read(&frame(service))))
                 .map(|view| (Arc::clone(&view.name), Known::Present(view)))
                 .collect(),
-            routes: Vec::new(),
             runs: Known::Present(self.trials.runs()),
             experiments: Known::Present(self.trials.experiments()),
             templates: self.trials.templates(),
             answers: self.answers.clone(),
             recall: self.recall.clone(),
         }
+    }
+
+    fn routes_of(&self, rollout: &RolloutView) -> Vec<Route> {
+        let known = |object: &ObjectRef| {
+            let mut there = self.ingresses.iter();
+            let found = there.find(|ingress| ingress["metadata"]["name"] == *object.name);
+            found.map_or(Known::Absent, |found| Known::Present(Arc::new(found.clone())))
+        };
+        let named = references::routes(rollout).into_iter();
+        named.map(|object| Route { known: known(&object), object }).collect()
     }
 
     /// Decides once and applies what is decided; says what was written. A status that may wait is
@@ -181,6 +255,12 @@ impl Story {
             return done;
         }
         match &change.op {
+            Op::Create(body) if *change.target.kind.name == *"Ingress" => {
+                let mut ingress = (**body).clone();
+                ingress["metadata"]["resourceVersion"] = json!(self.version.to_string());
+                self.ingresses.push(ingress);
+                format!("create ingress {}", change.target.name)
+            }
             Op::Create(body) => {
                 let mut set = (**body).clone();
                 set["metadata"]["generation"] = json!(1);
@@ -195,6 +275,16 @@ impl Story {
                 self.touch_rollout();
                 let revision = &patch["metadata"]["annotations"]["rollout.argoproj.io/revision"];
                 format!("revision {}", revision.as_str().unwrap())
+            }
+            Op::Merge(patch) if *change.target.kind.name == *"Ingress" => {
+                self.patch_ingress(&change.target.name, (**patch).clone());
+                let version =
+                    json!({ "metadata": { "resourceVersion": self.version.to_string() } });
+                self.patch_ingress(&change.target.name, version);
+                match *change.target.name == *"web" {
+                    true => "patch web".to_owned(),
+                    false => format!("weight {}", self.weight()),
+                }
             }
             Op::Merge(patch) if *change.target.kind.name == *"Service" => {
                 let named =
@@ -274,6 +364,13 @@ impl Story {
         let failure =
             Failure { class: Class::Denied, message: words.to_owned(), times: 1, retry_at };
         self.recall.failed.insert(ChangeId::of("create", &target), failure);
+    }
+
+    /// What holds the rollout, in words.
+    pub fn why(&self) -> String {
+        let decision = decide(&self.world(), Timestamp::UNIX_EPOCH);
+        let sentences: Vec<String> = decision.why.iter().map(crate::explain::sentence).collect();
+        sentences.join("; ")
     }
 
     /// The status as stored.

@@ -13,7 +13,7 @@ use crate::kinds;
 use crate::world::{Known, TemplateView, Templates, TrialView};
 
 /// AnalysisRuns, Experiments and templates, as a cluster would hold them, by name.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Trials {
     runs: Vec<Value>,
     experiments: Vec<Value>,

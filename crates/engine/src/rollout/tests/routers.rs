@@ -1,0 +1,274 @@
+//! Rollouts and their routers: header routes, ping-pong, ways back, and routers that cannot.
+
+use serde_json::{Value, json};
+
+use super::at;
+use super::story::Story;
+
+/// A canary whose traffic an ALB splits, with a root Service.
+fn alb(replicas: i32, strategy: Value) -> Story {
+    let routing = json!({
+        "nginx": null,
+        "alb": { "ingress": "web", "rootService": "root", "servicePort": 80 },
+        "managedRoutes": [{ "name": "by-header" }],
+    });
+    let mut story = Story::canary(replicas, json!([]));
+    let mut whole = json!({ "canary": { "trafficRouting": routing } });
+    whole["canary"].as_object_mut().unwrap().extend(strategy.as_object().unwrap().clone());
+    story.patch_spec(json!({ "strategy": whole }));
+    story.with_ingress("root")
+}
+
+fn with_fixed_services(steps: Value) -> Story {
+    let fixed = json!({ "stableService": "stable", "canaryService": "canary", "steps": steps });
+    alb(4, fixed).with_services(&["stable", "canary"])
+}
+
+/// Weights by Service, as the Ingress has them: `ping 25, pong 75`.
+fn split(story: &Story) -> String {
+    let notes = &story.ingress("web")["metadata"]["annotations"];
+    let action = notes["alb.ingress.kubernetes.io/actions.root"].as_str().unwrap();
+    let action: Value = serde_json::from_str(action).unwrap();
+    let groups = action["ForwardConfig"]["TargetGroups"].as_array().unwrap();
+    let part =
+        |group: &Value| format!("{} {}", group["ServiceName"].as_str().unwrap(), group["Weight"]);
+    groups.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn has_route(story: &Story) -> bool {
+    let ingress = story.ingress("web");
+    let notes = &ingress["metadata"]["annotations"];
+    let action = !notes["alb.ingress.kubernetes.io/actions.by-header"].is_null();
+    let first = &ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"];
+    assert_eq!(action, *first == "by-header", "annotation and path come and go together");
+    action
+}
+
+#[test]
+fn a_header_route_is_there_from_its_step_to_the_end() {
+    let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
+    let steps = json!([
+        { "setWeight": 25 }, { "pause": {} },
+        { "setHeaderRoute": { "name": "by-header", "match": header } }, { "pause": {} },
+        { "setWeight": 50 }, { "pause": {} },
+    ]);
+    let mut story = with_fixed_services(steps);
+    story.settle(at(0));
+    assert!(!has_route(&story), "not for the first revision");
+    story.set_image("v2");
+    story.settle(at(1));
+    assert!(!has_route(&story), "not before its step");
+    story.promote();
+    story.settle(at(2));
+    assert_eq!((story.status()["currentStepIndex"].as_i64(), has_route(&story)), (Some(3), true));
+
+    story.size(1, 1, 0);
+    story.reconcile(at(3));
+    assert!(!has_route(&story), "not to a version without pods");
+    story.settle(at(4));
+    assert!(has_route(&story), "back with them");
+
+    let mut given_up = story.clone();
+    given_up.patch_status(json!({ "abort": true }));
+    given_up.settle(at(5));
+    assert!(!has_route(&given_up), "not after an abort");
+    story.promote();
+    story.settle(at(6));
+    assert!(has_route(&story), "beside a later weight");
+    story.patch_status(json!({ "promoteFull": true }));
+    story.settle(at(7));
+    assert!(!has_route(&story), "not after the end");
+}
+
+#[test]
+fn a_header_route_waits_for_its_router() {
+    let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
+    let route = json!({ "setHeaderRoute": { "name": "by-header", "match": header } });
+    let steps = json!([{ "setWeight": 25 }, { "pause": {} }, route, { "pause": {} }]);
+    let mut story = with_fixed_services(steps);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    story.size(0, 4, 1);
+    story.promote();
+    story.reconcile(at(2));
+    story.reconcile(at(3));
+    assert_eq!(story.status()["currentStepIndex"], 2, "stable cannot carry the rest");
+    assert!(!has_route(&story));
+    story.settle(at(4));
+    assert_eq!(story.status()["currentStepIndex"], 3, "now it can");
+    assert!(has_route(&story));
+}
+
+#[test]
+fn ping_and_pong_take_turns() {
+    let pair = json!({ "pingService": "ping", "pongService": "pong" });
+    let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);
+    let mut story = alb(4, json!({ "pingPong": pair, "steps": steps }));
+    story = story.with_services(&["ping", "pong"]);
+    story.settle(at(0));
+    assert_eq!((story.selects("ping"), story.selects("pong")), (1, 0), "the first deploy");
+    assert_eq!(split(&story), "pong 0, ping 100");
+    let side = |story: &Story| story.status()["canary"]["stablePingPong"].clone();
+    assert_eq!(side(&story), "ping");
+
+    story.set_image("v2");
+    let written = story.reconcile(at(1)).join(", ");
+    assert_eq!(written, "create 2 size 1, revision 2, switch pong to 2, status", "pods or not");
+    story.settle(at(2));
+    assert_eq!(split(&story), "pong 25, ping 75");
+    story.promote();
+    story.settle(at(3));
+    assert_eq!((split(&story).as_str(), side(&story)), ("ping 0, pong 100", json!("pong")));
+    assert_eq!((story.selects("ping"), story.selects("pong")), (1, 2), "no Service was switched");
+
+    story.set_image("v3");
+    story.settle(at(4));
+    assert_eq!((story.selects("ping"), split(&story).as_str()), (3, "ping 25, pong 75"));
+    story.set_image("v4");
+    story.reconcile(at(5));
+    assert_eq!((story.selects("ping"), split(&story).as_str()), (3, "ping 0, pong 100"));
+    story.reconcile(at(6));
+    assert_eq!(story.selects("ping"), 4, "moved when nobody is sent there");
+}
+
+#[test]
+fn a_ping_pong_service_without_a_revision_gets_the_stable_one() {
+    let fixed = json!({ "stableService": "stable", "canaryService": "canary" });
+    let mut story = alb(4, fixed).with_services(&["stable", "canary", "ping", "pong"]);
+    story.settle(at(0));
+    let pair = json!({ "pingService": "ping", "pongService": "pong" });
+    let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);
+    let strategy = json!({ "canary": { "pingPong": pair, "steps": steps } });
+    story.patch_spec(json!({ "strategy": strategy }));
+    story.settle(at(1));
+    story.set_image("v2");
+    story.settle(at(2));
+    assert_eq!((story.selects("pong"), story.selects("ping")), (1, 2));
+    assert_eq!(split(&story), "ping 25, pong 75");
+}
+
+#[test]
+fn on_the_way_back_to_a_shrunken_stable_the_traffic_waits_for_its_pods() {
+    let strategy =
+        json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 75 }, { "pause": {} }] });
+    let mut story = Story::nginx(4, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    assert_eq!((story.sizes(), story.weight()), (vec![1, 3], "75"));
+    story.set_image("v1");
+    story.reconcile(at(2));
+    story.reconcile(at(3));
+    assert_eq!((story.sizes(), story.weight()), (vec![4, 3], "75"), "stable is made whole first");
+    assert_eq!(story.selects("canary"), 2);
+    story.size(0, 4, 3);
+    story.reconcile(at(4));
+    assert_eq!((story.sizes(), story.weight()), (vec![4, 3], "75"), "one is missing");
+    story.settle(at(5));
+    assert_eq!((story.sizes(), story.weight()), (vec![4, 0], "0"));
+    assert_eq!((story.selects("canary"), story.selects("stable")), (1, 1));
+    assert_eq!(story.status()["phase"], "Healthy");
+}
+
+#[test]
+fn an_abort_without_replicas_divides_by_nothing() {
+    let strategy =
+        json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let mut story = Story::nginx(4, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    story.patch_spec(json!({ "replicas": 0 }));
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(2));
+    assert_eq!((story.sizes(), story.weight()), (vec![0, 0], "0"));
+}
+
+#[test]
+fn a_router_that_cannot_is_told_once_and_holds_sizes_and_steps() {
+    let strategy = json!({ "steps": [{ "setWeight": 20 }, { "pause": {} }] });
+    let mut story = Story::nginx(5, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.reconcile(at(1));
+    story.take_events();
+    let other = json!([{ "kind": "Rollout", "name": "other", "uid": "other", "controller": true }]);
+    let owned = |owners: &Value| json!({ "metadata": { "ownerReferences": owners } });
+    let ours = story.ingress("web-web-canary")["metadata"]["ownerReferences"].clone();
+    story.patch_ingress("web-web-canary", owned(&other));
+    story.settle(at(2));
+    let held = story.condition("Held");
+    assert_eq!(held["reason"], "TrafficRoutingError");
+    assert_eq!(held["message"], "canary ingress `web-web-canary` controlled by different object");
+    let told = story.take_events();
+    let errors = told.iter().filter(|reason| *reason == "TrafficRoutingError").count();
+    assert_eq!((errors, story.sizes()), (1, vec![5, 1]));
+    assert_eq!(story.status()["currentStepIndex"], 0);
+    assert!(story.why().contains("cannot be split"), "{}", story.why());
+
+    story.patch_ingress("web-web-canary", owned(&ours));
+    story.settle(at(3));
+    assert_eq!((story.weight(), &story.status()["currentStepIndex"]), ("20", &json!(1)));
+    let conditions = story.status()["conditions"].to_string();
+    assert!(!conditions.contains("Held"), "{conditions}");
+}
+
+#[test]
+fn an_ingress_that_is_missing_or_leads_elsewhere_is_an_invalid_spec() {
+    const PATH: &str = "spec.strategy.canary.trafficRouting";
+    let backend = |name: &str| {
+        json!({ "spec": { "rules": [
+            { "host": "no-http" },
+            { "http": { "paths": [{ "backend": { "resource": { "kind": "Bucket" } } }] } },
+            { "http": { "paths": [{ "backend": { "service": { "name": name } } }] } },
+        ] } })
+    };
+    let nginx = |config: Value| json!({ "strategy": { "canary": { "trafficRouting": { "nginx": config } } } });
+    let cases = [
+        (
+            "both",
+            nginx(json!({ "stableIngresses": ["web"] })),
+            backend("stable"),
+            ".nginx: Internal error: Either StableIngress or StableIngresses must be configured. Both are configured.",
+        ),
+        (
+            "none",
+            nginx(json!({ "stableIngress": null })),
+            backend("stable"),
+            ".nginx: Internal error: Either StableIngress or StableIngresses must be configured. Neither are configured.",
+        ),
+        (
+            "missing",
+            nginx(json!({ "stableIngress": "x" })),
+            backend("stable"),
+            r#".nginx.stableIngress: Invalid value: "x": ingress.networking.k8s.io "x" not found"#,
+        ),
+        (
+            "one of several",
+            nginx(json!({ "stableIngress": null, "stableIngresses": ["web", "y"] })),
+            backend("stable"),
+            r#".nginx.stableIngresses: Invalid value: "y": ingress.networking.k8s.io "y" not found"#,
+        ),
+        (
+            "elsewhere",
+            json!({}),
+            backend("other"),
+            r#".nginx.stableIngress: Invalid value: "web": ingress `web` has no rules using service stable backend"#,
+        ),
+    ];
+    for (what, spec, ingress, expected) in cases {
+        let mut story = Story::nginx(5, json!({}));
+        story.patch_spec(spec);
+        story.patch_ingress("web", ingress);
+        story.reconcile(at(0));
+        let message = story.condition("InvalidSpec")["message"].as_str().unwrap().to_owned();
+        let expected = format!("The Rollout \"web\" is invalid: {PATH}{expected}");
+        assert_eq!(message, expected, "{what}");
+        let mended = json!({ "nginx": { "stableIngress": "web", "stableIngresses": null } });
+        story.patch_spec(json!({ "strategy": { "canary": { "trafficRouting": mended } } }));
+        story.patch_ingress("web", backend("stable"));
+        story.settle(at(1));
+        assert_eq!(story.status()["phase"], "Healthy", "{what}: mended");
+    }
+}

@@ -1,0 +1,393 @@
+//! How should the traffic be split now, may it be, and what does the status say about it?
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use gradus_api::names::{condition, condition_status, event, pause, value};
+use gradus_api::rollout::canary::SetHeaderRoute;
+use gradus_api::rollout::status::{TrafficWeights, WeightDestination};
+
+use super::conditions::{self, Statement};
+use super::draft::Draft;
+use super::replica_sets::{Roles, find_stable};
+use super::scale::pods_for;
+use super::step::{self, Missing};
+use super::{canary, routed};
+use crate::decision::{After, Change, EventKind};
+use crate::kinds;
+use crate::traffic::{self, Backends, Goal, RouteOp, RouteView, RouteWrite, Sides};
+
+/// Brings the routers to the wanted split. Breaks where one cannot be told what to do; the status
+/// then says why.
+pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>, Draft<'w>> {
+    if !routed::is_routed(draft.spec()) {
+        return ControlFlow::Continue(unheld(draft));
+    }
+    let Some(stable) = roles.stable else { return ControlFlow::Continue(draft) };
+    let aim = aim(&draft, roles);
+    let mut draft = match draft.is_aborted() && aim.weight == 0 {
+        // Nobody is sent to the new revision any more; the Service follows, whatever stable has.
+        true => {
+            let (name, hash) = (&draft.canary().canary_service, draft.sets[stable].hash.clone());
+            draft.switch(name, &hash)
+        }
+        false => draft,
+    };
+    if short_of(&draft, roles, &aim).is_some() {
+        return ControlFlow::Continue(unheld(draft));
+    }
+    let stable_hash = Arc::clone(&draft.sets[stable].hash);
+    let goal = goal(&draft, roles, &aim, &stable_hash);
+    let routers = traffic::routers(draft.rollout());
+    for router in &routers {
+        match router.plan(&goal, &draft.routes) {
+            Ok(writes) => draft = writes.into_iter().fold(draft, write),
+            Err(error) => return ControlFlow::Break(stuck(draft, error.to_string())),
+        }
+    }
+    ControlFlow::Continue(record(unheld(draft), &aim, &stable_hash))
+}
+
+/// Where the traffic should go, and to whom.
+struct Aim {
+    weight: i32,
+    canary_hash: Arc<str>,
+    /// May the steps' own routes be there?
+    has_routes: bool,
+}
+
+fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
+    let (new, carried) = (&draft.sets[roles.new], carried(draft));
+    let plain = |weight: i32| Aim { weight, canary_hash: Arc::clone(&new.hash), has_routes: false };
+    if let Some(former) = rolling_back(draft, roles) {
+        let is_empty =
+            find_stable(&former, &draft.sets).is_none_or(|at| draft.sets[at].available() == 0);
+        let weight = if is_empty { after_abort(draft, roles, carried) } else { carried };
+        return Aim { canary_hash: former.as_str().into(), ..plain(weight) };
+    }
+    if draft.is_promoted() {
+        return plain(0);
+    }
+    if draft.is_aborted() {
+        return plain(after_abort(draft, roles, carried));
+    }
+    if new.available() == 0 {
+        return plain(0);
+    }
+    let is_there =
+        draft.service(backends(draft).canary).is_some_and(|it| it.hash_text() == &*new.hash);
+    if draft.promotes_fully() {
+        let wanted = if draft.canary().dynamic_stable_scale {
+            carried_by(draft, roles.new)
+        } else {
+            carried
+        };
+        return plain(if is_there { wanted } else { wanted.min(carried) });
+    }
+    let weight = by_steps(draft, roles, carried);
+    Aim {
+        weight: if is_there { weight } else { weight.min(carried) },
+        has_routes: is_there,
+        ..plain(0)
+    }
+}
+
+/// The weight the steps ask for: the current one once the pods are there, until then no more than
+/// the one before. It rises only onto enough pods, and never while a verdict is missing.
+fn by_steps(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
+    if draft.steps().is_empty() {
+        return 0;
+    }
+    let current = canary::set_weight(draft);
+    if step::missing_counts(draft, roles).is_none() {
+        return if is_inconclusive(draft) { current.min(carried) } else { current };
+    }
+    if routed::sizes(draft, roles).new == 0 {
+        return 0;
+    }
+    let index = draft.current_step().map_or(draft.steps().len(), |(index, _)| index);
+    let before = draft.steps()[..index].iter().rev().find_map(|step| step.set_weight).unwrap_or(0);
+    let wanted = before.min(current);
+    let may_rise = !is_inconclusive(draft) && is_enough_for(draft, roles, roles.new, wanted);
+    if may_rise { wanted } else { wanted.min(carried) }
+}
+
+fn is_inconclusive(draft: &Draft<'_>) -> bool {
+    [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT]
+        .iter()
+        .any(|reason| draft.status.pause_condition(reason).is_some())
+}
+
+/// On the way back the weight falls to the least that stable cannot carry yet; at once to none where
+/// the new revision has no pods. It never rises again.
+fn after_abort(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
+    let available = roles.stable.map_or(0, |stable| draft.sets[stable].available());
+    let is_empty = match rolling_back(draft, roles) {
+        Some(_) => true,
+        None => draft.sets[roles.new].available() == 0,
+    };
+    if is_empty && available > 0 {
+        return 0;
+    }
+    let taken = roles.stable.map_or(0, |stable| carried_by(draft, stable));
+    (draft.canary().max_weight() - taken).min(carried)
+}
+
+/// The most weight that the available pods of a ReplicaSet can carry.
+fn carried_by(draft: &Draft<'_>, at: usize) -> i32 {
+    let (replicas, max) = (draft.replicas(), draft.canary().max_weight());
+    if replicas == 0 {
+        return max;
+    }
+    let share = i64::from(max) * i64::from(draft.sets[at].available()) / i64::from(replicas);
+    i32::try_from(share).unwrap_or(max).min(max)
+}
+
+/// Back on the stable revision while it has too few pods: the hash of the revision that keeps its
+/// traffic meanwhile.
+pub(super) fn rolling_back(draft: &Draft<'_>, roles: Roles) -> Option<String> {
+    let new = &draft.sets[roles.new];
+    let weights = draft.status.canary.weights.as_ref()?;
+    let former = &weights.canary.pod_template_hash;
+    let is_back = routed::is_routed(draft.spec())
+        && draft.canary().dynamic_stable_scale
+        && draft.is_promoted()
+        && **former != *new.hash
+        && new.available() < draft.replicas();
+    is_back.then(|| former.clone())
+}
+
+/// What stable lacks to carry the rest. On the way back there is no such question: the weight is
+/// already cut to what stable can carry.
+fn short_of(draft: &Draft<'_>, roles: Roles, aim: &Aim) -> Option<Missing> {
+    let stable = roles.stable?;
+    if draft.is_aborted() {
+        return None;
+    }
+    let max = draft.canary().max_weight();
+    let rest = i64::from(max - aim.weight) * i64::from(draft.replicas()) / i64::from(max);
+    let wanted = i32::try_from(rest).unwrap_or(i32::MAX);
+    let lacks =
+        draft.sets[stable].available() < wanted && !step::is_by_threshold(draft, stable, wanted);
+    // Traffic that returns must arrive at stable, not at what its Service still selects.
+    let selects = draft.service(backends(draft).stable).map_or("", |it| it.hash_text());
+    let is_elsewhere = !selects.is_empty() && *selects != *draft.sets[stable].hash;
+    let falls = aim.weight < carried(draft);
+    (lacks || is_elsewhere && falls).then_some(Missing::Available { at: stable, wanted })
+}
+
+/// What keeps the traffic from being split as wanted, if anything.
+pub(super) fn missing(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
+    if !routed::is_routed(draft.spec()) {
+        return None;
+    }
+    short_of(draft, roles, &aim(draft, roles))
+}
+
+/// Are all routers where the steps want them, the steps' own routes included?
+pub(super) fn is_reached(draft: &Draft<'_>, roles: Roles) -> bool {
+    let Some(stable) = roles.stable else { return false };
+    let aim = aim(draft, roles);
+    if !aim.has_routes || short_of(draft, roles, &aim).is_some() {
+        return false;
+    }
+    let hash = Arc::clone(&draft.sets[stable].hash);
+    let goal = goal(draft, roles, &aim, &hash);
+    traffic::routers(draft.rollout())
+        .iter()
+        .all(|router| router.plan(&goal, &draft.routes).is_ok_and(|writes| writes.is_empty()))
+}
+
+fn goal<'a>(draft: &Draft<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a str) -> Goal<'a> {
+    let strategy = draft.canary();
+    let done = draft.current_step().map_or(draft.steps().len(), |(index, _)| index + 1);
+    let steps = if aim.has_routes { &draft.steps()[..done] } else { &[] };
+    let mut header_routes: Vec<&SetHeaderRoute> = Vec::new();
+    for route in steps.iter().filter_map(|step| step.set_header_route.as_deref()) {
+        header_routes.retain(|known| known.name != route.name);
+        if !route.r#match.is_empty() {
+            header_routes.push(route);
+        }
+    }
+    let mut mirror_routes = Vec::new();
+    for route in steps.iter().filter_map(|step| step.set_mirror_route.as_deref()) {
+        mirror_routes.retain(|known: &&gradus_api::rollout::canary::SetMirrorRoute| {
+            known.name != route.name
+        });
+        if !route.r#match.is_empty() {
+            mirror_routes.push(route);
+        }
+    }
+    Goal {
+        weight: aim.weight,
+        max_weight: strategy.max_weight(),
+        canary_hash: &aim.canary_hash,
+        stable_hash,
+        sides: sides(draft),
+        header_routes,
+        mirror_routes,
+        managed_routes: strategy.traffic_routing.as_ref().map_or(&[], |it| &it.managed_routes),
+        canary_empty: draft.sets[roles.new].available() == 0,
+    }
+}
+
+/// The Services of both sides, with the roles that ping and pong have now.
+fn sides<'w>(draft: &Draft<'w>) -> Sides<'w> {
+    let strategy = draft.canary();
+    let ping_pong = strategy.ping_pong.as_ref().map(|pair| {
+        let (ping, pong) = (pair.ping_service.as_str(), pair.pong_service.as_str());
+        match draft.status.canary.stable_ping_pong == value::PING {
+            true => Backends { stable: ping, canary: pong },
+            false => Backends { stable: pong, canary: ping },
+        }
+    });
+    let fixed = Backends { stable: &strategy.stable_service, canary: &strategy.canary_service };
+    Sides { fixed, ping_pong }
+}
+
+/// The Services that carry the traffic.
+pub(super) fn backends<'w>(draft: &Draft<'w>) -> Backends<'w> {
+    let sides = sides(draft);
+    sides.ping_pong.unwrap_or(sides.fixed)
+}
+
+/// The weight that the canary side carries as the routing objects stand.
+pub(super) fn carried(draft: &Draft<'_>) -> i32 {
+    let sides = sides(draft);
+    let routers = traffic::routers(draft.rollout());
+    let weights = routers.iter().map(|router| router.carried(&sides, &draft.routes));
+    weights.max().unwrap_or(0).clamp(0, draft.canary().max_weight())
+}
+
+/// The weight that leads to a revision.
+pub(super) fn share(draft: &Draft<'_>, hash: &str) -> i32 {
+    let (sides, carried) = (backends(draft), carried(draft));
+    let selects = |name: &str| draft.service(name).is_some_and(|it| it.hash_text() == hash);
+    let canary = if selects(sides.canary) { carried } else { 0 };
+    let stable = if selects(sides.stable) { draft.canary().max_weight() - carried } else { 0 };
+    canary + stable
+}
+
+/// May a Service leave its revision for this one? Not while that has too few pods for the traffic
+/// that comes along, unless the revision that is left has none.
+pub(super) fn may_move(draft: &Draft<'_>, roles: Roles, name: &str, to: usize) -> bool {
+    let hash = &draft.sets[to].hash;
+    let from = draft.service(name).map_or("", |service| service.hash_text());
+    let left = find_stable(from, &draft.sets).map_or(0, |at| draft.sets[at].available());
+    if !routed::is_routed(draft.spec()) || left == 0 {
+        return true;
+    }
+    let (sides, carried) = (backends(draft), carried(draft));
+    let brings = match name {
+        name if name == sides.canary => carried,
+        name if name == sides.stable => draft.canary().max_weight() - carried,
+        _ => 0,
+    };
+    brings == 0 || is_enough_for(draft, roles, to, brings + share(draft, hash))
+}
+
+/// Has a ReplicaSet the pods for this weight?
+fn is_enough_for(draft: &Draft<'_>, roles: Roles, at: usize, weight: i32) -> bool {
+    let (replicas, max) = (draft.replicas(), draft.canary().max_weight());
+    let wanted = if Some(at) == roles.stable {
+        let floor = i64::from(weight) * i64::from(replicas) / i64::from(max);
+        i32::try_from(floor).unwrap_or(i32::MAX)
+    } else {
+        pods_for(replicas, weight, max)
+    };
+    draft.sets[at].available() >= wanted || step::is_by_threshold(draft, at, wanted)
+}
+
+/// Plans one write of a routing object.
+fn write(draft: Draft<'_>, write: RouteWrite) -> Draft<'_> {
+    let RouteWrite { target, op, told } = write;
+    let mut draft = draft;
+    let known = draft.routes.get(&target).cloned();
+    let view = match (op, known) {
+        (RouteOp::Create(manifest), _) => {
+            let view = RouteView(Arc::new(manifest.clone()));
+            draft.changes.push(Change::create(target.clone(), manifest));
+            view
+        }
+        (RouteOp::Merge(patch), Some(known)) => {
+            let view = known.patched(&patch);
+            draft = draft.patch(target.clone(), patch, known.version());
+            view
+        }
+        (RouteOp::Merge(_), None) => return draft, // Nothing is there to be changed.
+    };
+    let id = draft.id_of_write(&target);
+    draft.routes.insert(target, view);
+    told.into_iter().fold(draft, |draft, (reason, message)| {
+        draft.event(EventKind::Normal, reason, message, After::Change(id.clone()))
+    })
+}
+
+/// Does this decision already send traffic elsewhere? Then nothing shrinks before that is stored.
+pub(super) fn is_moving(draft: &Draft<'_>) -> bool {
+    let pods = [kinds::REPLICA_SET, kinds::ROLLOUT];
+    draft.changes.iter().any(|change| !pods.contains(&change.target.kind))
+}
+
+/// Notes the split in the status and tells of it if it is another one.
+fn record<'w>(draft: Draft<'w>, aim: &Aim, stable_hash: &str) -> Draft<'w> {
+    let strategy = draft.canary();
+    let part = |weight: i32, service: &str, hash: &str| WeightDestination {
+        weight,
+        service_name: service.to_owned(),
+        pod_template_hash: hash.to_owned(),
+    };
+    let weights = TrafficWeights {
+        canary: part(aim.weight, &strategy.canary_service, &aim.canary_hash),
+        stable: part(strategy.max_weight() - aim.weight, &strategy.stable_service, stable_hash),
+        ..TrafficWeights::default()
+    };
+    let known = draft.status.canary.weights.as_deref();
+    if known == Some(&weights) {
+        return draft;
+    }
+    let parts = match known {
+        None => format!("to {}", aim.weight),
+        Some(known) if known.canary.weight != aim.weight => {
+            format!("from {} to {}", known.canary.weight, aim.weight)
+        }
+        Some(_) => String::new(),
+    };
+    let is_told =
+        known.is_none_or(|known| known.canary != weights.canary || known.stable != weights.stable);
+    let mut draft = draft;
+    draft.status.canary.weights = Some(Box::new(weights));
+    if !is_told {
+        return draft;
+    }
+    let text = format!("Traffic weight updated {parts}");
+    draft.event(EventKind::Normal, event::TRAFFIC_WEIGHT_UPDATED, text, After::Status)
+}
+
+/// A router cannot be told what to do: it is said once, in a condition and an Event.
+fn stuck(draft: Draft<'_>, message: String) -> Draft<'_> {
+    let mut draft = draft;
+    let known = draft.status.condition(condition::HELD);
+    if known.is_some_and(|known| known.message == message) {
+        return draft;
+    }
+    conditions::refresh(&mut draft.status.conditions, draft.now, error(&message));
+    draft.event(EventKind::Warning, event::TRAFFIC_ROUTING_ERROR, message, After::Status)
+}
+
+/// No router holds anything up any more.
+fn unheld(draft: Draft<'_>) -> Draft<'_> {
+    let mut draft = draft;
+    conditions::remove(&mut draft.status.conditions, condition::HELD);
+    draft
+}
+
+/// The condition that a router is not where it should be.
+pub(super) fn error(message: &str) -> Statement<'_> {
+    Statement {
+        r#type: condition::HELD,
+        status: condition_status::TRUE,
+        reason: event::TRAFFIC_ROUTING_ERROR,
+        message,
+    }
+}

@@ -1,0 +1,170 @@
+//! Who splits the traffic, and which writes bring a wanted split about?
+//!
+//! Routers are pure: a [`Goal`] and the routing objects as they are give the writes that are
+//! missing, in order. No writes means that the goal is reached.
+
+mod alb;
+mod ingress;
+mod nginx;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_api::rollout::canary::{SetHeaderRoute, SetMirrorRoute};
+use gradus_api::traffic::ManagedRoute;
+use serde_json::Value;
+
+use crate::decision::ObjectRef;
+use crate::world::{Known, RolloutView, Route, World};
+pub use view::RouteView;
+
+/// The routing objects that are there, as the planned writes leave them.
+pub type Seen = BTreeMap<ObjectRef, RouteView>;
+
+/// How the traffic should be split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal<'a> {
+    /// The new revision's part.
+    pub weight: i32,
+    /// What the whole traffic counts as.
+    pub max_weight: i32,
+    /// Hash of the revision behind the canary side.
+    pub canary_hash: &'a str,
+    /// Hash of the revision behind the stable side.
+    pub stable_hash: &'a str,
+    /// The Services of both sides.
+    pub sides: Sides<'a>,
+    /// Routes by header that shall be there, and no others of ours.
+    pub header_routes: Vec<&'a SetHeaderRoute>,
+    /// Routes that copy requests, likewise.
+    pub mirror_routes: Vec<&'a SetMirrorRoute>,
+    /// Every route that may be ours, in order of precedence.
+    pub managed_routes: &'a [ManagedRoute],
+    /// The canary side has no pods: the weight must go before anything else moves.
+    pub canary_empty: bool,
+}
+
+/// The Services between which traffic is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sides<'a> {
+    /// Those with a fixed role.
+    pub fixed: Backends<'a>,
+    /// Those that take turns in being the stable one, where the rollout has such.
+    pub ping_pong: Option<Backends<'a>>,
+}
+
+/// Names of the Services of both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backends<'a> {
+    /// The stable side.
+    pub stable: &'a str,
+    /// The canary side.
+    pub canary: &'a str,
+}
+
+/// One missing write of a routing object, and what the user is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteWrite {
+    /// Which object.
+    pub target: ObjectRef,
+    /// How it is written.
+    pub op: RouteOp,
+    /// Reasons and messages of the Events about it, in order.
+    pub told: Vec<(&'static str, String)>,
+}
+
+/// How a routing object is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RouteOp {
+    /// Made anew from this manifest.
+    Create(Value),
+    /// Changed by this merge patch.
+    Merge(Value),
+}
+
+/// Why a router cannot do what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RouteError {
+    /// An object it needs is gone.
+    #[error(
+        "error retrieving {field} `{name}` from cache: ingress.networking.k8s.io {name:?} not found"
+    )]
+    Missing {
+        /// The field that names it.
+        field: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The object does not lead to the Service whose traffic is split.
+    #[error("{0}")]
+    NoSuchBackend(String),
+    /// An object of the name ours would have belongs to somebody else.
+    #[error("canary ingress `{0}` controlled by different object")]
+    Foreign(String),
+    /// The configuration cannot be carried out.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// What keeps a Rollout from being routed at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The spec or an object it names is at fault: the field error.
+    Invalid(String),
+    /// The object cannot be read now, in the server's words.
+    Unreadable(String),
+}
+
+/// One way to split traffic. Each is a file of its own.
+pub trait Router {
+    /// Every object it looks at or writes.
+    fn reads(&self) -> Vec<ObjectRef>;
+
+    /// What is wrong with the objects the user names, as a field error.
+    fn check(&self, seen: &Seen) -> Option<String>;
+
+    /// The new revision's part as the objects stand, whoever wrote it.
+    fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32;
+
+    /// The writes that are missing, in order; none when the goal is reached.
+    fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError>;
+}
+
+/// The routers of a Rollout, in the order in which they are served.
+pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
+    let canary = rollout.spec.fields.strategy.canary.as_ref();
+    let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_deref()) else {
+        return Vec::new();
+    };
+    let mut found: Vec<Box<dyn Router + '_>> = Vec::new();
+    if let Some(config) = &routing.nginx {
+        found.push(Box::new(nginx::Nginx { rollout, config }));
+    }
+    if let Some(config) = &routing.alb {
+        found.push(Box::new(alb::Alb { rollout, config }));
+    }
+    found
+}
+
+/// What is there of the routing objects in a World.
+pub fn seen(world: &World) -> Seen {
+    let present = |route: &Route| {
+        let object = Arc::clone(route.known.present()?);
+        Some((route.object.clone(), RouteView(object)))
+    };
+    world.routes.iter().filter_map(present).collect()
+}
+
+/// The first thing that keeps a Rollout from being routed.
+pub fn check(world: &World) -> Option<Unusable> {
+    let unreadable = world.routes.iter().find_map(|route| match &route.known {
+        Known::Unknown(message) => Some(Unusable::Unreadable(message.clone())),
+        Known::Present(_) | Known::Absent => None,
+    });
+    let seen = seen(world);
+    unreadable.or_else(|| {
+        let routers = routers(&world.rollout);
+        routers.iter().find_map(|router| router.check(&seen)).map(Unusable::Invalid)
+    })
+}

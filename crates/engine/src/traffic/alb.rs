@@ -1,0 +1,322 @@
+//! AWS load balancer controller: weights and header routes are annotations of the user's Ingress.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use gradus_api::names::{annotation, router_event};
+use gradus_api::rollout::canary::SetHeaderRoute;
+use gradus_api::traffic::AlbRouting;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::ingress::{Named, backend, leads_to, paths, reference, rules};
+use super::{Backends, Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, Seen, Sides};
+use crate::decision::ObjectRef;
+use crate::world::RolloutView;
+
+/// Prefix of the annotations the controller reads, unless the configuration says otherwise.
+const PREFIX: &str = "alb.ingress.kubernetes.io";
+/// The port name that tells the controller to look for an annotation instead of a Service.
+const BY_ANNOTATION: &str = "use-annotation";
+/// What a load balancer takes for the whole traffic of a stickiness: a second to a week.
+const STICKINESS_SECONDS: std::ops::RangeInclusive<i64> = 1..=604_800;
+
+/// The router of a Rollout.
+pub(super) struct Alb<'r> {
+    /// The Rollout.
+    pub rollout: &'r RolloutView,
+    /// Its configuration.
+    pub config: &'r AlbRouting,
+}
+
+/// What the load balancer does with a request. The order of the fields is the order of the keys.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Action {
+    r#type: String,
+    forward_config: Forward,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Forward {
+    target_groups: Vec<TargetGroup>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target_group_stickiness_config: Option<Stickiness>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TargetGroup {
+    service_name: String,
+    service_port: String,
+    weight: i32,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Stickiness {
+    enabled: bool,
+    duration_seconds: i64,
+}
+
+impl Router for Alb<'_> {
+    fn reads(&self) -> Vec<ObjectRef> {
+        self.named().names().into_iter().map(|name| reference(self.rollout, name)).collect()
+    }
+
+    fn check(&self, seen: &Seen) -> Option<String> {
+        self.named().check(self.rollout, self.action_service(), seen)
+    }
+
+    fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32 {
+        let key = self.key("actions", self.action_service());
+        let canary = backends(sides).canary;
+        let weights = self.named().names().into_iter().filter_map(|name| {
+            let known = seen.get(&reference(self.rollout, name))?;
+            let action: Action = serde_json::from_str(known.annotation(&key)?).ok()?;
+            let groups = action.forward_config.target_groups;
+            groups.into_iter().find(|group| group.service_name == canary).map(|group| group.weight)
+        });
+        weights.max().unwrap_or(0)
+    }
+
+    fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError> {
+        let names = self.named().names();
+        let writes = names.into_iter().map(|name| self.plan_one(name, goal, seen));
+        Ok(writes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+}
+
+impl Alb<'_> {
+    fn named(&self) -> Named<'_> {
+        Named {
+            path: "spec.strategy.canary.trafficRouting.alb",
+            one: ("ingress", &self.config.ingress),
+            several: ("ingresses", &self.config.ingresses),
+            spelled: ("Ingress", "Ingresses"),
+        }
+    }
+
+    /// The Service whose requests are split.
+    fn action_service(&self) -> &str {
+        let strategy = self.rollout.spec.fields.strategy.canary.as_ref();
+        match self.config.root_service.as_str() {
+            "" => strategy.map_or("", |strategy| &strategy.stable_service),
+            root => root,
+        }
+    }
+
+    fn key(&self, part: &str, name: &str) -> String {
+        let prefix = match self.config.annotation_prefix.as_str() {
+            "" => PREFIX,
+            prefix => prefix,
+        };
+        format!("{prefix}/{part}.{name}")
+    }
+
+    fn plan_one(
+        &self,
+        name: &str,
+        goal: &Goal<'_>,
+        seen: &Seen,
+    ) -> Result<Option<RouteWrite>, RouteError> {
+        let target = reference(self.rollout, name);
+        let known = seen
+            .get(&target)
+            .ok_or_else(|| RouteError::Missing { field: "ingress", name: name.to_owned() })?;
+        if !leads_to(known.spec(), self.action_service()) {
+            let message =
+                format!("ingress does not have service `{}` in rules", self.action_service());
+            return Err(RouteError::NoSuchBackend(message));
+        }
+        let mut plan = Plan::new(known);
+        let action = self.key("actions", self.action_service());
+        if plan.note(&action, Some(self.split(goal)?)) {
+            plan.tell(format!("Updating Ingress `{name}` to desiredWeight '{}'", goal.weight));
+        }
+        let mut keys = vec![action];
+        self.plan_header_routes(goal, &mut plan, &mut keys)?;
+        let routes: Vec<&str> = goal.header_routes.iter().map(|route| &*route.name).collect();
+        plan.lead_to(&routes, goal);
+        plan.note(annotation::MANAGED_ALB, Some(self.bookkeeping(known, keys)?));
+        Ok(plan.finish(target))
+    }
+
+    /// Annotations of the header routes that shall be there; those of other managed routes go.
+    fn plan_header_routes(
+        &self,
+        goal: &Goal<'_>,
+        plan: &mut Plan<'_>,
+        keys: &mut Vec<String>,
+    ) -> Result<(), RouteError> {
+        let mut has_removed = false;
+        for managed in goal.managed_routes {
+            let wanted = goal.header_routes.iter().find(|route| route.name == managed.name);
+            let (action, conditions) =
+                (self.key("actions", &managed.name), self.key("conditions", &managed.name));
+            let Some(route) = wanted else {
+                has_removed |= plan.note(&action, None) | plan.note(&conditions, None);
+                continue;
+            };
+            let whole = self.action(vec![self.group(backends(&goal.sides).canary, 100)])?;
+            let is_new =
+                plan.note(&action, Some(whole)) | plan.note(&conditions, Some(matching(route)));
+            if is_new {
+                let name = plan.known.name();
+                let told = format!("Updating Ingress `{name}` to headerRoute '{}'", route.name);
+                plan.tell(told);
+            }
+            keys.extend([action, conditions]);
+        }
+        if has_removed {
+            plan.tell(format!("Updating Ingress `{}` removing managed routes", plan.known.name()));
+        }
+        Ok(())
+    }
+
+    /// Canary first, stable last.
+    fn split(&self, goal: &Goal<'_>) -> Result<String, RouteError> {
+        let Backends { stable, canary } = backends(&goal.sides);
+        let rest = goal.max_weight - goal.weight;
+        self.action(vec![self.group(canary, goal.weight), self.group(stable, rest)])
+    }
+
+    fn group(&self, service: &str, weight: i32) -> TargetGroup {
+        TargetGroup {
+            service_name: service.to_owned(),
+            service_port: self.config.service_port.to_string(),
+            weight,
+        }
+    }
+
+    fn action(&self, target_groups: Vec<TargetGroup>) -> Result<String, RouteError> {
+        let wanted = self.config.stickiness_config.as_ref().filter(|wanted| wanted.enabled);
+        if wanted.is_some_and(|wanted| !STICKINESS_SECONDS.contains(&wanted.duration_seconds)) {
+            let message = "TargetGroupStickinessConfig's duration must be between 1 and 604800 \
+                           seconds (7 days)!";
+            return Err(RouteError::Unusable(message.to_owned()));
+        }
+        let stickiness = wanted
+            .map(|wanted| Stickiness { enabled: true, duration_seconds: wanted.duration_seconds });
+        let forward_config = Forward { target_groups, target_group_stickiness_config: stickiness };
+        Ok(text(&Action { r#type: "forward".to_owned(), forward_config }))
+    }
+
+    /// Which annotations are ours, beside those of other Rollouts.
+    fn bookkeeping(&self, known: &RouteView, keys: Vec<String>) -> Result<String, RouteError> {
+        let stored = known.annotation(annotation::MANAGED_ALB);
+        let mut all: BTreeMap<String, Vec<String>> = match stored {
+            None => BTreeMap::new(),
+            Some(stored) => serde_json::from_str(stored).map_err(|error| {
+                let name = known.name();
+                let key = annotation::MANAGED_ALB;
+                RouteError::Unusable(format!("ingress `{name}`: annotation {key}: {error}"))
+            })?,
+        };
+        all.insert(self.rollout.name.to_string(), keys);
+        Ok(text(&all))
+    }
+}
+
+/// The Services of both sides: those that take turns, where there are such.
+fn backends<'a>(sides: &Sides<'a>) -> Backends<'a> {
+    sides.ping_pong.unwrap_or(sides.fixed)
+}
+
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and numbers can be written as JSON")
+}
+
+/// The condition of a header route; values for one header are joined.
+fn matching(route: &SetHeaderRoute) -> String {
+    let mut headers: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in &route.r#match {
+        let value = one.header_value.as_ref().map_or("", |value| &value.exact);
+        match headers.iter_mut().find(|(name, _)| *name == one.header_name) {
+            Some((_, values)) => values.push(value),
+            None => headers.push((&one.header_name, vec![value])),
+        }
+    }
+    let conditions = headers.into_iter().map(|(name, values)| {
+        json!({
+            "field": "http-header",
+            "httpHeaderConfig": { "httpHeaderName": name, "values": values },
+        })
+    });
+    Value::Array(conditions.collect()).to_string()
+}
+
+/// What is missing on one Ingress, gathered bit by bit.
+struct Plan<'k> {
+    known: &'k RouteView,
+    notes: Map<String, Value>,
+    rules: Option<Value>,
+    told: Vec<(&'static str, String)>,
+}
+
+impl<'k> Plan<'k> {
+    fn new(known: &'k RouteView) -> Self {
+        Plan { known, notes: Map::new(), rules: None, told: Vec::new() }
+    }
+
+    /// Sets or removes an annotation; true if that is a change.
+    fn note(&mut self, key: &str, value: Option<String>) -> bool {
+        let is_change = self.known.annotation(key) != value.as_deref();
+        if is_change {
+            self.notes.insert(key.to_owned(), json!(value));
+        }
+        is_change
+    }
+
+    fn tell(&mut self, message: String) {
+        self.told.push((router_event::PATCHING_ALB_INGRESS, message));
+    }
+
+    /// Every rule gets a path to each of these routes, in order of precedence and before all others;
+    /// paths to other managed routes go.
+    fn lead_to(&mut self, routes: &[&str], goal: &Goal<'_>) {
+        let is_managed = |path: &Value| {
+            let is_by_annotation = path["backend"]["service"]["port"]["name"] == BY_ANNOTATION;
+            let is_named = goal.managed_routes.iter().any(|route| *backend(path) == *route.name);
+            is_by_annotation && is_named
+        };
+        let by_annotation = |route: &&str| {
+            json!({
+                "path": "/*",
+                "pathType": "ImplementationSpecific",
+                "backend": { "service": { "name": route, "port": { "name": BY_ANNOTATION } } },
+            })
+        };
+        let ordered = goal.managed_routes.iter().filter_map(|managed| {
+            routes.iter().find(|route| **route == managed.name).map(by_annotation)
+        });
+        let ours: Vec<Value> = ordered.collect();
+        let led = rules(self.known.spec()).iter().map(|rule| {
+            let mut rule = rule.clone();
+            if rule.get("http").is_some() {
+                let kept = paths(&rule).iter().filter(|path| !is_managed(path)).cloned();
+                rule["http"]["paths"] = ours.iter().cloned().chain(kept).collect();
+            }
+            rule
+        });
+        let led: Value = led.collect();
+        if led != self.known.spec()["rules"] {
+            self.rules = Some(led);
+        }
+    }
+
+    fn finish(self, target: ObjectRef) -> Option<RouteWrite> {
+        let mut patch = Map::new();
+        if !self.notes.is_empty() {
+            patch.insert("metadata".to_owned(), json!({ "annotations": self.notes }));
+        }
+        if let Some(rules) = self.rules {
+            patch.insert("spec".to_owned(), json!({ "rules": rules }));
+        }
+        let op = RouteOp::Merge(Value::Object(patch.clone()));
+        (!patch.is_empty()).then_some(RouteWrite { target, op, told: self.told })
+    }
+}
