@@ -5,6 +5,7 @@
 //! what these types do not know is never lost. Metadata is not part of them.
 
 pub mod names;
+pub mod text;
 pub mod values;
 
 pub mod rollout;
@@ -26,4 +27,5 @@ pub use analysis::{AnalysisRunSpec, AnalysisRunStatus, AnalysisTemplateSpec};
 pub use decode::{FieldError, decode};
 pub use experiment::{ExperimentSpec, ExperimentStatus};
 pub use rollout::{CanaryStep, RolloutSpec, RolloutStatus, StepKind};
+pub use text::Text;
 pub use values::Time;

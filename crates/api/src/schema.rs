@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::text::Text;
 use crate::values::{DurationText, IntOrPercent, IntOrString, Time};
 
 /// A type that knows its structural schema.
@@ -68,6 +69,12 @@ fn camel_case(field: &str) -> String {
 impl Schema for String {
     fn schema() -> Value {
         json!({ "type": "string" })
+    }
+}
+
+impl Schema for Text {
+    fn schema() -> Value {
+        String::schema()
     }
 }
 

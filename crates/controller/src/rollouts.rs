@@ -327,7 +327,7 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
     RolloutFigures {
         strategy,
         traffic_router: router(spec),
-        phase: status.phase.clone(),
+        phase: status.phase.to_string(),
         metric_phase: metric_phase(status),
         desired: spec.replicas_or_default(),
         replicas: status.replicas,

@@ -126,7 +126,8 @@ pub struct ChangeId(pub Arc<str>);
 impl ChangeId {
     /// The id of a change: what is done to which object.
     pub fn of(verb: &str, target: &ObjectRef) -> Self {
-        ChangeId(format!("{verb} {target}").into())
+        let ObjectRef { kind, namespace, name } = target;
+        ChangeId([verb, " ", &kind.name, " ", namespace, "/", name].concat().into())
     }
 }
 

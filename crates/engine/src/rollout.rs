@@ -19,7 +19,7 @@ mod rollback;
 mod routed;
 mod runs;
 pub mod scale;
-mod selector;
+pub(crate) mod selector;
 pub mod services;
 mod status;
 mod step;
@@ -149,7 +149,7 @@ fn unreadable(world: &World, message: &str, now: Timestamp) -> Decision<RolloutS
             r#type: condition::HELD,
             status: condition_status::TRUE,
             reason: reason::UNREADABLE,
-            message,
+            message: format_args!("{message}"),
         };
         conditions::refresh(&mut next.conditions, now, statement);
     }
@@ -180,17 +180,17 @@ fn invalid(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
     let rollout = draft.rollout();
     let message = format!("The Rollout \"{}\" is invalid: {error}", rollout.name);
     let known = draft.status.condition(condition::INVALID_SPEC);
-    let mut next = draft.status.clone();
+    let mut next = RolloutStatus::clone(&draft.status);
     if known.is_none_or(|known| known.message != message) {
         let statement = conditions::Statement {
             r#type: condition::INVALID_SPEC,
             status: condition_status::TRUE,
             reason: reason::INVALID_SPEC,
-            message: &message,
+            message: format_args!("{message}"),
         };
         conditions::refresh(&mut next.conditions, draft.now, statement);
     }
-    next.observed_generation = draft.generation.to_string();
+    next.observed_generation = draft.generation_text();
     (next.phase, next.message) = status::phase_of(draft.spec(), &next);
     let since = next.condition(condition::INVALID_SPEC).map(|c| c.last_transition_time.timestamp());
     let why = Why {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::schema::free_form_object;
+use crate::text::Text;
 use crate::values::Time;
 use crate::view::view;
 
@@ -20,9 +21,9 @@ view! {
         /// When the abort was first seen.
         aborted_at: Option<Time>,
         /// Hash of the new revision.
-        current_pod_hash: String,
+        current_pod_hash: Text,
         /// Hash of the canary steps.
-        current_step_hash: String,
+        current_step_hash: Text,
         /// Pods of all revisions.
         replicas: i32,
         /// Pods of the new revision.
@@ -36,7 +37,7 @@ view! {
         /// How often the hash had to be varied.
         collision_count: Option<i32>,
         /// The generation this status is about, as text.
-        observed_generation: String,
+        observed_generation: Text,
         /// The conditions.
         conditions: Vec<Condition>,
         /// What only canaries have.
@@ -46,19 +47,19 @@ view! {
         /// Pods a HorizontalPodAutoscaler counts.
         hpa_replicas: i32 as "HPAReplicas",
         /// Selector of the pods a HorizontalPodAutoscaler measures.
-        selector: String,
+        selector: Text,
         /// Hash of the stable revision.
-        stable_rs: String as "stableRS",
+        stable_rs: Text as "stableRS",
         /// The last `restartAt` that was carried out.
         restarted_at: Option<Time>,
         /// A person wants the rest of the steps skipped.
         promote_full: bool,
         /// Healthy, Degraded, Progressing or Paused.
-        phase: String,
+        phase: Text,
         /// Why that phase.
-        message: String,
+        message: Text,
         /// The generation of the referenced workload this status is about, as text.
-        workload_observed_generation: String,
+        workload_observed_generation: Text,
         /// The load balancer behind the one ALB Ingress.
         alb: Option<Box<AlbStatus>>,
         /// The load balancers behind several ALB Ingresses.
@@ -70,7 +71,7 @@ view! {
     /// Why the update waits, and since when.
     pub struct PauseCondition {
         /// The reason.
-        required reason: String,
+        required reason: Text,
         /// Since when.
         required start_time: Time,
     }
@@ -78,17 +79,17 @@ view! {
     /// One statement about an object, with its history.
     pub struct Condition {
         /// What it is about.
-        required r#type: String,
+        required r#type: Text,
         /// True, False or Unknown.
-        required status: String,
+        required status: Text,
         /// When it was last written.
         required last_update_time: Time,
         /// When `status` last changed.
         required last_transition_time: Time,
         /// Why, for machines.
-        required reason: String,
+        required reason: Text,
         /// Why, for people.
-        required message: String,
+        required message: Text,
     }
 
     /// What only canaries have.
@@ -170,9 +171,9 @@ view! {
     /// What only blue-green rollouts have.
     pub struct BlueGreenStatus {
         /// Hash the preview Service selects.
-        preview_selector: String,
+        preview_selector: Text,
         /// Hash the active Service selects.
-        active_selector: String,
+        active_selector: Text,
         /// The preview is to be brought to full size.
         scale_up_preview_check_point: bool,
         /// The run before the switch.

@@ -217,7 +217,7 @@ status.stableRS                          | aaa"#;
     #[test]
     fn fields_of_the_rollout_become_texts() {
         let rollout = rollout();
-        let status = RolloutStatus { stable_rs: "aaa".to_owned(), ..RolloutStatus::default() };
+        let status = RolloutStatus { stable_rs: "aaa".into(), ..RolloutStatus::default() };
         let subject = Subject { rollout: &rollout, status: &status, latest: "bbb", stable: "aaa" };
         for row in PATHS.trim().lines() {
             let (path, expected) = row.split_once('|').unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_api::Text;
 use gradus_api::names::{pause, reason};
 use gradus_api::rollout::BlueGreenStrategy;
 use jiff::{SignedDuration, Timestamp};
@@ -64,7 +65,7 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         abort_because: None,
     };
     let mut draft = status::persist(draft, roles, verdict);
-    draft.status.blue_green.scale_up_preview_check_point = false;
+    Arc::make_mut(&mut draft.status).blue_green.scale_up_preview_check_point = false;
     draft
 }
 
@@ -320,7 +321,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     };
     let checkpoint = preview_is_done(&draft, roles, pauses);
     let mut draft = status::persist(draft, roles, verdict);
-    draft.status.blue_green.scale_up_preview_check_point = checkpoint;
+    Arc::make_mut(&mut draft.status).blue_green.scale_up_preview_check_point = checkpoint;
     draft
 }
 
@@ -371,7 +372,7 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, why: &str) -> Draft<'w> {
         pauses: Pauses::Clear,
         is_aborted: false,
         promote_full: false,
-        stable: new.hash.to_string(),
+        stable: Text::from(&new.hash),
         abort_because: None,
     };
     status::persist(draft, roles, verdict)

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use gradus_api::Text;
 use gradus_api::names::{event, pause, reason, value};
 use gradus_api::rollout::StepKind;
 use jiff::SignedDuration;
@@ -50,7 +51,7 @@ fn is_changed(draft: &Draft<'_>, roles: Roles) -> bool {
     let status = &draft.status;
     let spec = &draft.rollout().spec;
     let is_known_step_hash = status.current_step_hash == *spec.step_hash
-        || spec.older_step_hashes.contains(&status.current_step_hash);
+        || spec.older_step_hashes.iter().any(|older| status.current_step_hash == *older);
     let is_other_template = !status.current_pod_hash.is_empty()
         && status.current_pod_hash != *draft.sets[roles.new].hash;
     status.current_step_hash.is_empty() || !is_known_step_hash || is_other_template
@@ -368,14 +369,14 @@ fn is_fast(draft: &Draft<'_>, roles: Roles) -> bool {
 
 /// The new ReplicaSet becomes the stable one.
 fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) -> Draft<'w> {
-    let stable = draft.sets[roles.new].hash.to_string();
+    let stable = Text::from(&draft.sets[roles.new].hash);
     let mut draft = draft;
     if draft.status.stable_rs != stable {
         let revision = draft.sets[roles.new].revision.unwrap_or(0);
         let text = format!("Rollout completed update to revision {revision} ({stable}): {why}");
         draft = draft.event(EventKind::Normal, reason::ROLLOUT_COMPLETED, text, After::Status);
         if draft.canary().ping_pong.is_some() {
-            let side = &mut draft.status.canary.stable_ping_pong;
+            let side = &mut Arc::make_mut(&mut draft.status).canary.stable_ping_pong;
             *side = if side == value::PING { value::PONG } else { value::PING }.to_owned();
         }
     }

@@ -1,5 +1,7 @@
 //! How are conditions set, and when do they follow a pause, a resume or a retry?
 
+use std::fmt::Arguments;
+
 use gradus_api::names::{condition, condition_status, reason};
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::Condition;
@@ -7,11 +9,13 @@ use gradus_api::values::Time;
 use jiff::Timestamp;
 
 /// A condition without its times.
+#[derive(Clone, Copy)]
 pub(super) struct Statement<'a> {
     pub r#type: &'static str,
     pub status: &'static str,
     pub reason: &'static str,
-    pub message: &'a str,
+    /// Put into words only if it is news.
+    pub message: Arguments<'a>,
 }
 
 /// Sets a condition. Equal status and reason change nothing; the transition time moves only with
@@ -32,12 +36,12 @@ pub(super) fn refresh(conditions: &mut Vec<Condition>, now: Timestamp, statement
     let known = known.map(|at| conditions.remove(at));
     let kept = known.filter(|known| known.status == statement.status);
     conditions.push(Condition {
-        r#type: statement.r#type.to_owned(),
-        status: statement.status.to_owned(),
+        r#type: statement.r#type.into(),
+        status: statement.status.into(),
         last_update_time: now,
         last_transition_time: kept.map_or(now, |known| known.last_transition_time),
-        reason: statement.reason.to_owned(),
-        message: statement.message.to_owned(),
+        reason: statement.reason.into(),
+        message: statement.message.into(),
     });
 }
 
@@ -86,14 +90,15 @@ pub(super) fn follow_pause(
     };
     if turns {
         let statement = if is_paused {
-            progressing(reason::ROLLOUT_PAUSED, "Rollout is paused")
+            progressing(reason::ROLLOUT_PAUSED, format_args!("Rollout is paused"))
         } else {
-            progressing(reason::ROLLOUT_RESUMED, "Rollout is resumed")
+            progressing(reason::ROLLOUT_RESUMED, format_args!("Rollout is resumed"))
         };
         set(&mut conditions, now, statement);
     }
     if retries {
-        let statement = progressing(reason::ROLLOUT_RETRY, "Retrying Rollout after abort");
+        let message = format_args!("Retrying Rollout after abort");
+        let statement = progressing(reason::ROLLOUT_RETRY, message);
         set(&mut conditions, now, statement);
     }
     if notes_pause {
@@ -101,7 +106,7 @@ pub(super) fn follow_pause(
             r#type: condition::PAUSED,
             status: truth(is_paused),
             reason: reason::ROLLOUT_PAUSED,
-            message: "Rollout is paused",
+            message: format_args!("Rollout is paused"),
         };
         set(&mut conditions, now, statement);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::Text;
 use gradus_api::names;
 use gradus_api::rollout::{
     BlueGreenStrategy, CanaryStep, CanaryStrategy, RolloutSpec, RolloutStatus,
@@ -25,7 +26,7 @@ pub(super) struct Draft<'w> {
     /// The one time of this decision.
     pub now: Timestamp,
     /// The status as the last pass left it.
-    pub status: RolloutStatus,
+    pub status: Arc<RolloutStatus>,
     /// The ReplicaSets as the planned changes leave them.
     pub sets: Vec<Arc<ReplicaSetView>>,
     /// The Services as the planned changes leave them.
@@ -74,7 +75,7 @@ impl<'w> Draft<'w> {
         Draft {
             world,
             now,
-            status: (*rollout.status).clone(),
+            status: Arc::clone(&rollout.status),
             sets: sets.to_vec(),
             services: present(&world.services),
             runs: world.runs.present().cloned().unwrap_or_default(),
@@ -151,6 +152,17 @@ impl<'w> Draft<'w> {
         self.status.stable_rs == self.status.current_pod_hash
     }
 
+    /// Is the status about the generation that is there now?
+    pub fn is_observed(&self) -> bool {
+        self.status.observed_generation.parse() == Ok(self.generation)
+    }
+
+    /// The generation as the status writes it.
+    pub fn generation_text(&self) -> Text {
+        let known = &self.status.observed_generation;
+        if self.is_observed() { known.clone() } else { self.generation.to_string().into() }
+    }
+
     /// Plans a merge patch of an object, joined with what is already planned for it.
     pub fn patch(mut self, target: ObjectRef, body: Value, version: u64) -> Self {
         let planned = self.changes.iter_mut().find(|change| change.target == target);
@@ -191,8 +203,7 @@ impl<'w> Draft<'w> {
             body["spec"] = json!({ "replicas": size });
         }
         let target = self.rollout().replica_set(&set.name);
-        let after = After::Change(self.id_of_write(&target));
-        let mut draft = self.patch(target, body, set.version);
+        let mut draft = self.patch(target.clone(), body, set.version);
         let view = Arc::make_mut(&mut draft.sets[at]);
         view.desired_replicas = Some(replicas);
         if set.size == size {
@@ -206,6 +217,7 @@ impl<'w> Draft<'w> {
             "Scaled {direction} ReplicaSet {} (revision {revision}) from {} to {size}",
             set.name, set.size
         );
+        let after = After::Change(draft.id_of_write(&target));
         draft.event(EventKind::Normal, names::event::SCALING_REPLICA_SET, message, after)
     }
 

@@ -1,5 +1,7 @@
 //! What does one pass want, whatever the strategy? Create, conditions, revision, then the strategy.
 
+use std::sync::Arc;
+
 use gradus_api::names::{condition, condition_status, reason};
 
 use super::draft::Draft;
@@ -11,9 +13,8 @@ pub(super) fn pass(draft: Draft<'_>) -> Draft<'_> {
     let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else {
         return replica_sets::create(draft);
     };
-    let is_observed = draft.status.observed_generation == draft.generation.to_string();
     let is_paused = draft.spec().paused || !draft.status.pause_conditions.is_empty();
-    if is_observed
+    if draft.is_observed()
         && let Some(found) = conditions::follow_pause(&draft.status, is_paused, draft.now)
     {
         return status::with_conditions(draft, found);
@@ -35,14 +36,14 @@ fn found_new(draft: Draft<'_>, new: usize) -> Draft<'_> {
         return draft;
     }
     let mut draft = draft;
-    let message = format!("Found new replica set \"{}\"", draft.sets[new].name);
     let statement = conditions::Statement {
         r#type: condition::PROGRESSING,
         status: condition_status::TRUE,
         reason: reason::FOUND_NEW_REPLICA_SET,
-        message: &message,
+        message: format_args!("Found new replica set \"{}\"", draft.sets[new].name),
     };
-    conditions::set(&mut draft.status.conditions, draft.now, statement);
+    let status = Arc::make_mut(&mut draft.status);
+    conditions::set(&mut status.conditions, draft.now, statement);
     draft
 }
 

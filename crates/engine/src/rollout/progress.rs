@@ -1,5 +1,7 @@
 //! Does the update move, and if not, for how long may it stand still?
 
+use std::fmt::Arguments;
+
 use gradus_api::names::{condition, condition_status, reason};
 use gradus_api::rollout::RolloutStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -83,20 +85,20 @@ pub(super) fn set_progressing<'w>(
     let name = &draft.sets[roles.new].name;
     let now = draft.now;
     if standing.is_healthy {
-        let message = format!("ReplicaSet \"{name}\" has successfully progressed.");
-        let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, &message);
+        let message = format_args!("ReplicaSet \"{name}\" has successfully progressed.");
+        let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, message);
         conditions::set(&mut next.conditions, now, statement);
         return draft;
     }
     if standing.turned_unhealthy && next.stable_rs == next.current_pod_hash {
-        let message = "Rollout does not have minimum availability";
+        let message = format_args!("Rollout does not have minimum availability");
         let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);
         conditions::refresh(&mut next.conditions, now, statement);
         return draft;
     }
     if (has_moved || standing.turned_unhealthy) && !standing.is_paused {
-        let message = format!("ReplicaSet \"{name}\" is progressing.");
-        let statement = progressing(reason::REPLICA_SET_UPDATED, &message);
+        let message = format_args!("ReplicaSet \"{name}\" is progressing.");
+        let statement = progressing(reason::REPLICA_SET_UPDATED, message);
         conditions::refresh(&mut next.conditions, now, statement);
         // The status may say so already (a write whose answer was lost): then nothing else wakes it.
         return match deadline(&draft, roles, next) {
@@ -108,16 +110,17 @@ pub(super) fn set_progressing<'w>(
     if now < end {
         return draft.wake(end);
     }
+    let message = timed_out_message(&draft, roles);
+    let message = format_args!("{message}");
     let statement = Statement {
         status: condition_status::FALSE,
-        ..progressing(reason::PROGRESS_DEADLINE_EXCEEDED, "")
+        ..progressing(reason::PROGRESS_DEADLINE_EXCEEDED, message)
     };
-    let message = timed_out_message(&draft, roles);
-    conditions::set(&mut next.conditions, now, Statement { message: &message, ..statement });
+    conditions::set(&mut next.conditions, now, statement);
     draft
 }
 
-fn progressing<'a>(reason: &'static str, message: &'a str) -> Statement<'a> {
+fn progressing<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a> {
     Statement { r#type: condition::PROGRESSING, status: condition_status::TRUE, reason, message }
 }
 

@@ -59,7 +59,7 @@ fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     let why = why::explain(&draft);
     let urgency = urgency::of(stored, &draft.status);
     Decision {
-        status: (draft.status != **stored).then_some(draft.status),
+        status: (draft.status != *stored).then(|| Arc::unwrap_or_clone(draft.status)),
         changes: draft.changes,
         urgency,
         events: draft.events,
@@ -125,12 +125,12 @@ fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>,
         r#type: condition::PROGRESSING,
         status: condition_status::FALSE,
         reason: reason::REPLICA_SET_CREATE_ERROR,
-        message: &message,
+        message: format_args!("{message}"),
     };
     conditions::refresh(&mut next.conditions, draft.now, statement);
-    next.observed_generation = draft.generation.to_string();
+    next.observed_generation = draft.generation_text();
     // The old version may serve perfectly, but what was asked for is not there.
-    (next.phase, next.message) = (phase::PROGRESSING.to_owned(), message.clone());
+    (next.phase, next.message) = (phase::PROGRESSING.into(), message.clone().into());
     let told = Event {
         about: rollout.reference(),
         kind: EventKind::Warning,
@@ -184,7 +184,8 @@ fn routing_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>
     if known.is_some_and(|known| known.message == message) {
         return (None, None);
     }
-    conditions::refresh(&mut next.conditions, draft.now, weights::error(&message));
+    let words = format_args!("{message}");
+    conditions::refresh(&mut next.conditions, draft.now, weights::error(words));
     let told = Event {
         about: rollout.reference(),
         kind: EventKind::Warning,

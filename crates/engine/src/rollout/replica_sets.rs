@@ -77,9 +77,10 @@ pub(super) fn create(draft: Draft<'_>) -> Draft<'_> {
         r#type: condition::PROGRESSING,
         status: condition_status::TRUE,
         reason: reason::NEW_REPLICA_SET_CREATED,
-        message: &format!("Created new replica set \"{name}\""),
+        message: format_args!("Created new replica set \"{name}\""),
     };
-    conditions::set(&mut draft.status.conditions, draft.now, statement);
+    let status = Arc::make_mut(&mut draft.status);
+    conditions::set(&mut status.conditions, draft.now, statement);
     let text = format!("Created ReplicaSet {name} (revision {revision})");
     draft.event(EventKind::Normal, reason::NEW_REPLICA_SET_CREATED, text, after)
 }
@@ -158,7 +159,7 @@ fn renewed_affinity(
     });
     let replacement = affinity::replacement(wanted);
     spec.insert("template".into(), json!({ "spec": { "affinity": replacement } }));
-    is_injected.then(|| stable.clone())
+    is_injected.then(|| stable.to_string())
 }
 
 /// The main resource of the Rollout: its revision, and 1 replica where none is said, because an

@@ -3,7 +3,7 @@
 use gradus_api::rollout::LabelSelector;
 
 /// `a=b,c in (x,y),!d`: requirements by key, values sorted.
-pub(super) fn text(selector: &LabelSelector) -> String {
+pub(crate) fn text(selector: &LabelSelector) -> String {
     let equal = selector.match_labels.iter().map(|(key, value)| (key, format!("{key}={value}")));
     let further = selector.match_expressions.iter().map(|requirement| {
         let key = &requirement.key;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_api::Text;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_api::names::{condition, condition_status, event, pause, phase, reason};
 use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, PauseCondition};
@@ -29,7 +30,7 @@ pub(super) struct Verdict {
     /// Does a person still want the rest skipped?
     pub promote_full: bool,
     /// Hash of the stable revision.
-    pub stable: String,
+    pub stable: Text,
     /// Why the update is given up in this pass, in the words of whoever judged it.
     pub abort_because: Option<String>,
 }
@@ -73,10 +74,10 @@ pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let mut next = RolloutStatus {
         available_replicas: counts.available_replicas,
         hpa_replicas: counts.hpa_replicas,
-        ..draft.status.clone()
+        ..RolloutStatus::clone(&draft.status)
     };
     if is_begun {
-        next.observed_generation = draft.generation.to_string();
+        next.observed_generation = draft.generation_text();
     }
     finish(draft, roles, next, None)
 }
@@ -84,9 +85,11 @@ pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
 /// The status with other conditions, and the phase that follows from them.
 pub(super) fn with_conditions<'w>(draft: Draft<'w>, found: Vec<Condition>) -> Draft<'w> {
     let mut draft = draft;
-    draft.status.conditions = found;
-    draft.status.observed_generation = draft.generation.to_string();
-    (draft.status.phase, draft.status.message) = phase_of(draft.spec(), &draft.status);
+    let mut next = RolloutStatus::clone(&draft.status);
+    next.conditions = found;
+    next.observed_generation = draft.generation_text();
+    (next.phase, next.message) = phase_of(draft.spec(), &next);
+    draft.status = Arc::new(next);
     draft
 }
 
@@ -105,8 +108,8 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {
         blue_green,
-        current_pod_hash: new.hash.to_string(),
-        current_step_hash: draft.rollout().spec.step_hash.to_string(),
+        current_pod_hash: Text::from(&new.hash),
+        current_step_hash: Text::from(&draft.rollout().spec.step_hash),
         replicas: sum(|set| set.replicas),
         updated_replicas: new.replicas,
         ready_replicas: active.map_or_else(|| sum(|set| set.ready), |set| set.ready),
@@ -115,7 +118,7 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
         hpa_replicas: active.map_or_else(|| sum(|set| set.replicas), |set| set.replicas),
         selector: selector_text(draft, active),
         collision_count: stored.collision_count,
-        observed_generation: draft.generation.to_string(),
+        observed_generation: draft.generation_text(),
         conditions: known,
         restarted_at: stored.restarted_at,
         alb: stored.alb.clone(),
@@ -139,7 +142,10 @@ fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
         return BlueGreenStatus::default();
     };
     let hash = |name: &str| {
-        draft.service(name).map(|service| service.hash_text().to_owned()).unwrap_or_default()
+        draft
+            .service(name)
+            .and_then(|service| service.hash.as_ref())
+            .map_or_else(Text::default, Text::from)
     };
     BlueGreenStatus {
         active_selector: hash(&strategy.active_service),
@@ -151,16 +157,13 @@ fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
 }
 
 /// The selector an autoscaler uses: only the active pods of a blue-green rollout.
-fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> String {
-    let Some(wanted) = &draft.spec().selector else { return String::new() };
-    match active {
-        None => selector::text(wanted),
-        Some(set) => {
-            let mut wanted = wanted.clone();
-            wanted.match_labels.insert(POD_TEMPLATE_HASH.to_owned(), set.hash.to_string());
-            selector::text(&wanted)
-        }
-    }
+fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> Text {
+    let (Some(wanted), Some(set)) = (&draft.spec().selector, active) else {
+        return Text::from(&draft.rollout().spec.selector);
+    };
+    let mut wanted = wanted.clone();
+    wanted.match_labels.insert(POD_TEMPLATE_HASH.to_owned(), set.hash.to_string());
+    selector::text(&wanted).into()
 }
 
 fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCondition>, bool) {
@@ -172,7 +175,7 @@ fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCond
         Pauses::Add(reason) => {
             if stored.pause_condition(reason).is_none() {
                 let start_time = Time::new(draft.now);
-                kept.push(PauseCondition { reason: reason.to_owned(), start_time });
+                kept.push(PauseCondition { reason: reason.into(), start_time });
             }
             is_ours = true;
         }
@@ -213,7 +216,7 @@ fn finish<'w>(
     set_replica_failure(&draft, roles, &mut next);
     (next.phase, next.message) = phase_of(draft.spec(), &next);
     draft = tell_pause(draft, &next);
-    draft.status = next;
+    draft.status = Arc::new(next);
     draft
 }
 
@@ -236,7 +239,7 @@ fn is_healthy(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
     };
     next.updated_replicas == replicas
         && next.available_replicas == replicas
-        && draft.status.observed_generation == draft.generation.to_string()
+        && draft.is_observed()
         && is_done
 }
 
@@ -247,7 +250,11 @@ fn set_healthy(draft: &Draft<'_>, next: &mut RolloutStatus, is_healthy: bool) ->
         return false;
     }
     let was_true = is_true(next, condition::HEALTHY);
-    let message = if is_healthy { "Rollout is healthy" } else { "Rollout is not healthy" };
+    let message = if is_healthy {
+        format_args!("Rollout is healthy")
+    } else {
+        format_args!("Rollout is not healthy")
+    };
     let statement = Statement {
         r#type: condition::HEALTHY,
         status: truth(is_healthy),
@@ -274,7 +281,7 @@ fn set_aborted<'w>(
         r#type: condition::PROGRESSING,
         status: condition_status::FALSE,
         reason: reason::ROLLOUT_ABORTED,
-        message: &message,
+        message: format_args!("{message}"),
     };
     conditions::set(&mut next.conditions, draft.now, statement);
     if is_known { draft } else { warn(draft, message) }
@@ -291,7 +298,7 @@ fn set_completed<'w>(draft: Draft<'w>, roles: Roles, next: &mut RolloutStatus) -
         r#type: condition::COMPLETED,
         status: truth(is_completed),
         reason: reason::ROLLOUT_COMPLETED,
-        message: reason::ROLLOUT_COMPLETED,
+        message: format_args!("{}", reason::ROLLOUT_COMPLETED),
     };
     conditions::set(&mut next.conditions, draft.now, statement);
     if is_completed || known.as_deref() == Some(condition_status::FALSE) {
@@ -314,9 +321,9 @@ fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
         next.available_replicas >= draft.replicas()
     };
     let message = if is_available {
-        "Rollout has minimum availability"
+        format_args!("Rollout has minimum availability")
     } else {
-        "Rollout does not have minimum availability"
+        format_args!("Rollout does not have minimum availability")
     };
     let statement = Statement {
         r#type: condition::AVAILABLE,
@@ -340,12 +347,12 @@ fn set_replica_failure(draft: &Draft<'_>, roles: Roles, next: &mut RolloutStatus
     }
     conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE);
     next.conditions.push(Condition {
-        r#type: condition::REPLICA_FAILURE.to_owned(),
-        status: condition_status::TRUE.to_owned(),
+        r#type: condition::REPLICA_FAILURE.into(),
+        status: condition_status::TRUE.into(),
         last_update_time: Time::new(draft.now),
         last_transition_time: Time::new(draft.now),
-        reason: failure.reason.clone(),
-        message: failure.message.clone(),
+        reason: failure.reason.clone().into(),
+        message: failure.message.clone().into(),
     });
 }
 
@@ -366,22 +373,22 @@ fn tell_pause<'w>(draft: Draft<'w>, next: &RolloutStatus) -> Draft<'w> {
 }
 
 /// The phase, and why: the first of these that applies.
-pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
-    let because = |phase: &str, message: &str| (phase.to_owned(), message.to_owned());
+pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (Text, Text) {
+    let because = |phase: &'static str, message: &'static str| (phase.into(), message.into());
     for known in &next.conditions {
         let is_degraded = known.r#type == condition::INVALID_SPEC
             || known.reason == reason::ROLLOUT_ABORTED
             || known.reason == reason::PROGRESS_DEADLINE_EXCEEDED;
         if is_degraded {
             let message = format!("{}: {}", known.reason, known.message);
-            return (phase::DEGRADED.to_owned(), message);
+            return (phase::DEGRADED.into(), message.into());
         }
     }
     if spec.paused {
         return because(phase::PAUSED, "manually paused");
     }
     if let Some(first) = next.pause_conditions.first() {
-        return because(phase::PAUSED, &first.reason);
+        return (phase::PAUSED.into(), first.reason.clone());
     }
     if spec.restart_at.is_some() && spec.restart_at != next.restarted_at {
         return because(phase::PROGRESSING, "rollout is restarting");

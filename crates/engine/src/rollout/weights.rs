@@ -1,5 +1,6 @@
 //! How should the traffic be split now, may it be, and what does the status say about it?
 
+use std::fmt::Arguments;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -356,7 +357,7 @@ fn record<'w>(draft: Draft<'w>, aim: &Aim, stable_hash: &str) -> Draft<'w> {
     let is_told =
         known.is_none_or(|known| known.canary != weights.canary || known.stable != weights.stable);
     let mut draft = draft;
-    draft.status.canary.weights = Some(Box::new(weights));
+    Arc::make_mut(&mut draft.status).canary.weights = Some(Box::new(weights));
     if !is_told {
         return draft;
     }
@@ -371,19 +372,20 @@ fn stuck(draft: Draft<'_>, message: String) -> Draft<'_> {
     if known.is_some_and(|known| known.message == message) {
         return draft;
     }
-    conditions::refresh(&mut draft.status.conditions, draft.now, error(&message));
+    let status = Arc::make_mut(&mut draft.status);
+    conditions::refresh(&mut status.conditions, draft.now, error(format_args!("{message}")));
     draft.event(EventKind::Warning, event::TRAFFIC_ROUTING_ERROR, message, After::Status)
 }
 
 /// No router holds anything up any more.
 fn unheld(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
-    conditions::remove(&mut draft.status.conditions, condition::HELD);
+    conditions::remove(&mut Arc::make_mut(&mut draft.status).conditions, condition::HELD);
     draft
 }
 
 /// The condition that a router is not where it should be.
-pub(super) fn error(message: &str) -> Statement<'_> {
+pub(super) fn error(message: Arguments<'_>) -> Statement<'_> {
     Statement {
         r#type: condition::HELD,
         status: condition_status::TRUE,

@@ -36,7 +36,7 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
     let held = status.condition(condition::HELD);
     if let Some(known) = held.filter(|known| known.reason == event::TRAFFIC_ROUTING_ERROR) {
         found.push(Why {
-            guard: Guard::Router { message: known.message.clone() },
+            guard: Guard::Router { message: known.message.to_string() },
             object: rollout.clone(),
             field: "spec.strategy.canary.trafficRouting".into(),
             since: Some(known.last_transition_time.timestamp()),
@@ -44,7 +44,7 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
         });
     }
     if status.abort {
-        let message = status.message.clone();
+        let message = status.message.to_string();
         found.push(Why {
             guard: Guard::Aborted { message },
             object: rollout,

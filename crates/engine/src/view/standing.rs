@@ -17,9 +17,10 @@ pub fn phase(generation: i64, spec: &RolloutSpec, status: &RolloutStatus) -> (St
         return progressing("waiting for rollout to unpause");
     }
     if !status.phase.is_empty() {
-        return (status.phase.clone(), status.message.clone());
+        return (status.phase.to_string(), status.message.to_string());
     }
-    phase_of(spec, status)
+    let (phase, message) = phase_of(spec, status);
+    (phase.to_string(), message.to_string())
 }
 
 /// `2/5`: the current step of how many; none without steps or before the first.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::decision::ObjectRef;
 use crate::frame::{Frame, Texts};
 use crate::kinds;
+use crate::rollout::selector;
 use crate::template::{self, Side};
 use crate::uid::Uid;
 
@@ -61,6 +62,8 @@ pub struct Spec {
     pub step_hash: Arc<str>,
     /// The same as older versions of Argo computed it.
     pub older_step_hashes: Vec<String>,
+    /// The label selector as text, empty where there is none.
+    pub selector: Arc<str>,
     /// What is wrong with it: the first is shown to the user.
     pub errors: Vec<String>,
 }
@@ -145,6 +148,7 @@ impl Spec {
             } else {
                 Vec::new()
             },
+            selector: fields.selector.as_ref().map_or_else(String::new, selector::text).into(),
             errors,
             fields,
         }

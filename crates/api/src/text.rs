@@ -1,0 +1,158 @@
+//! How is a text kept that is copied far more often than it is made? Known to the program, or shared.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A text that costs nothing to copy: a status is copied on every pass, and few of its texts change.
+#[derive(Clone)]
+pub struct Text(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Known(&'static str),
+    Shared(Arc<str>),
+}
+
+impl Text {
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Kept::Known(text) => text,
+            Kept::Shared(text) => text,
+        }
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Text(Kept::Known(""))
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<&'static str> for Text {
+    fn from(text: &'static str) -> Self {
+        Text(Kept::Known(text))
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text(Kept::Shared(text.into()))
+    }
+}
+
+impl From<fmt::Arguments<'_>> for Text {
+    fn from(text: fmt::Arguments<'_>) -> Self {
+        match text.as_str() {
+            Some(known) => Text(Kept::Known(known)),
+            None => text.to_string().into(),
+        }
+    }
+}
+
+impl From<&Arc<str>> for Text {
+    fn from(text: &Arc<str>) -> Self {
+        Text(Kept::Shared(Arc::clone(text)))
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, other) = (self.as_str(), other.as_str());
+        // Most equal texts are one text.
+        std::ptr::eq(one, other) || one == other
+    }
+}
+
+impl Eq for Text {}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl PartialEq<Text> for &str {
+    fn eq(&self, other: &Text) -> bool {
+        *self == other.as_str()
+    }
+}
+
+impl PartialEq<String> for Text {
+    fn eq(&self, other: &String) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(formatter)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), formatter)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
+        Ok(if text.is_empty() { Text::default() } else { Text(Kept::Shared(text.into())) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_what_it_says_however_it_is_kept() {
+        let known = Text::from("Healthy");
+        let shared: Text = serde_json::from_str("\"Healthy\"").unwrap();
+        assert_eq!(known, shared);
+        assert_eq!(shared, "Healthy");
+        assert_eq!(shared, "Healthy".to_owned());
+        assert_eq!(serde_json::to_string(&shared).unwrap(), "\"Healthy\"");
+        assert_ne!(known, Text::default());
+        assert_eq!(format!("{known} {known:?}"), "Healthy \"Healthy\"");
+    }
+}
