@@ -55,7 +55,8 @@ pub(crate) fn with(mut schema: Value, keywords: Value) -> Value {
     schema
 }
 
-fn camel_case(field: &str) -> String {
+/// The JSON name of a field.
+pub(crate) fn camel_case(field: &str) -> String {
     let mut words = field.trim_start_matches("r#").split('_');
     let mut name = words.next().unwrap_or_default().to_owned();
     for word in words {

@@ -1,5 +1,5 @@
-//! One description of a field gives its Rust field, its JSON, its schema in the CRD and its
-//! text for `kubectl explain`, so that they cannot drift apart.
+//! One description of a field gives its Rust field, its JSON, its part of a patch, its schema in
+//! the CRD and its text for `kubectl explain`, so that they cannot drift apart.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ use serde::{Deserializer, forward_to_deserialize_any};
 /// boxed: thousands of rollouts are kept in memory, and most of them lack most members.
 macro_rules! view {
     ($($(#[$about:meta])* pub struct $name:ident { $($fields:tt)* })+) => {
-        $(view!(@field [$(#[$about])*] $name {} {} $($fields)*);)+
+        $(view!(@field [$(#[$about])*] $name {} {} {} $($fields)*);)+
     };
-    (@field [$($about:tt)*] $name:ident { $($done:tt)* } { $($schema:tt)* }) => {
+    (@field [$($about:tt)*] $name:ident { $($done:tt)* } { $($schema:tt)* } { $(($left_out:literal, $member:ident, $json:expr))* }) => {
         $($about)*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default, rename_all = "camelCase", remote = "Self")]
@@ -45,8 +45,20 @@ macro_rules! view {
                 $crate::schema::object([$($schema)*])
             }
         }
+
+        impl $crate::patch::Difference for $name {
+            fn difference(&self, new: &Self) -> Option<serde_json::Value> {
+                if self == new {
+                    return None;
+                }
+                let fields: [(&str, Option<serde_json::Value>); _] = [$(
+                    ($json, $crate::patch::of_field(&self.$member, &new.$member, $left_out)),
+                )*];
+                Some($crate::patch::of_struct(fields))
+            }
+        }
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
         $(#[doc = $doc:literal])+ required $field:ident : $type:ty $(=> $special:expr)?,
         $($rest:tt)*
     ) => {
@@ -54,9 +66,10 @@ macro_rules! view {
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
             { $($schema)*
               (true, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
+            { $($differ)* (false, $field, stringify!($field)) }
             $($rest)*);
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
         $(#[doc = $doc:literal])+ always $field:ident : $type:ty $(=> $special:expr)?,
         $($rest:tt)*
     ) => {
@@ -65,9 +78,10 @@ macro_rules! view {
             { $($schema)*
               (false, stringify!($field), concat!($($doc),+),
                view!(@schema $type $(, $special)?)), }
+            { $($differ)* (false, $field, stringify!($field)) }
             $($rest)*);
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
         $(#[doc = $doc:literal])+ $field:ident : $type:ty as $json:literal, $($rest:tt)*
     ) => {
         view!(@field $about $name
@@ -76,9 +90,10 @@ macro_rules! view {
               #[serde(rename = $json, skip_serializing_if = "crate::view::is_default")]
               pub $field: $type, }
             { $($schema)* (false, $json, concat!($($doc),+), view!(@schema $type)), }
+            { $($differ)* (true, $field, $json) }
             $($rest)*);
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
         $(#[doc = $doc:literal])+ $field:ident : $type:ty $(=> $special:expr)?, $($rest:tt)*
     ) => {
         view!(@field $about $name
@@ -89,6 +104,7 @@ macro_rules! view {
             { $($schema)*
               (false, stringify!($field), concat!($($doc),+),
                view!(@schema $type $(, $special)?)), }
+            { $($differ)* (true, $field, stringify!($field)) }
             $($rest)*);
     };
     (@schema $type:ty) => { <$type as $crate::schema::Schema>::schema() };

@@ -1,13 +1,13 @@
 //! How is a decision carried out? Changes in order, then the status, then what may be told.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use gradus_engine::StatusPlace;
 use gradus_engine::decision::{After, Change, ChangeId, Event, Expect, ObjectRef, OnRefusal, Op};
 use gradus_engine::{Engine, Head};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-use std::sync::Arc;
+use serde_json::Value;
 
 use crate::cluster::{Cluster, Part, Write, Written};
 use crate::shell::Refusal;
@@ -36,8 +36,8 @@ pub struct Job<E: Engine> {
 /// One write of a status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusWrite {
-    /// The difference, with explicit nulls.
-    pub patch: Value,
+    /// The patch of the object: what differs in its `status`, with explicit nulls.
+    pub patch: Arc<Value>,
     /// Where the status lives.
     pub place: StatusPlace,
 }
@@ -107,7 +107,7 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
         match cluster.write(&status_write(object, status, version)).await {
             Ok(written) => {
                 let version = Some(written.frame.meta.version);
-                acted.pruned = lost_fields(&status.patch, &written.frame.status);
+                acted.pruned = lost_fields(&status.patch["status"], &written.frame.status);
                 acted.written.push(Acknowledged { id: None, object: object.clone(), version });
             }
             Err(error) => {
@@ -127,8 +127,7 @@ fn status_write(object: &ObjectRef, status: &StatusWrite, version: u64) -> Write
     Write {
         target: object.clone(),
         part,
-        // Built by hand: `json!` would write the whole patch out and read it in again.
-        op: Op::Merge(Arc::new(Map::from_iter([("status".into(), status.patch.clone())]).into())),
+        op: Op::Merge(Arc::clone(&status.patch)),
         expect: Expect::Version(version),
     }
 }

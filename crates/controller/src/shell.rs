@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use gradus_api::patch::Difference;
 use gradus_engine::ask::{AskId, Class, FAILED_LIMIT, Failure};
 use gradus_engine::decision::{ChangeId, Decision, Event, Kind, ObjectRef, Urgency, Why};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::act::{Acted, Job, StatusWrite};
 use crate::cluster::WriteError;
@@ -333,7 +334,7 @@ impl<W: Watched> Shell<W> {
         }
         state.settled = None;
         *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;
-        let status = patch.map(|patch| StatusWrite { patch, place: W::STATUS });
+        let status = patch.map(|patch| StatusWrite { patch: Arc::new(patch), place: W::STATUS });
         let memo = (!is_deferred).then_some(decision.memo);
         let Decision { changes, events, .. } = decision;
         Some(Work::Act(Box::new(Job {
@@ -474,22 +475,21 @@ pub struct Refusal {
     pub error: WriteError,
 }
 
-/// The difference between the stored and the wanted status, without fields the server drops.
+/// The patch from the stored to the wanted status, without fields the server drops.
 fn status_patch<W: Watched>(
     world: &W::World,
     decision: &Decision<W::Status, W::Memo>,
     pruned: &std::collections::BTreeSet<String>,
 ) -> Option<Value> {
     let wanted = decision.status.as_ref()?;
-    let stored = json!(W::stored_status(world));
-    let mut patch = gradus_engine::patch::difference(&stored, &json!(wanted))?;
-    if let Value::Object(fields) = &mut patch {
+    let mut difference = W::stored_status(world).difference(wanted)?;
+    if let Value::Object(fields) = &mut difference {
         fields.retain(|field, _| !pruned.contains(field));
         if fields.is_empty() {
             return None;
         }
     }
-    Some(patch)
+    Some(Map::from_iter([("status".to_owned(), difference)]).into())
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -12,7 +12,6 @@ pub mod diagnose;
 pub mod explain;
 pub mod frame;
 pub mod kinds;
-pub mod patch;
 pub mod rollout;
 pub mod template;
 pub mod traffic;
@@ -20,6 +19,7 @@ pub mod uid;
 pub mod view;
 pub mod world;
 
+use gradus_api::patch::Difference;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,7 +33,7 @@ pub trait Engine: 'static {
     /// Everything a decision may look at.
     type World: Clone + Serialize + DeserializeOwned;
     /// The status it writes.
-    type Status: Clone + PartialEq + Serialize + DeserializeOwned + std::fmt::Debug;
+    type Status: Clone + PartialEq + Difference + Serialize + DeserializeOwned + std::fmt::Debug;
     /// What it recalls between two passes.
     type Memo: Clone + Default + PartialEq + Serialize + DeserializeOwned + std::fmt::Debug;
 

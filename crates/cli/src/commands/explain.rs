@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use gradus_api::patch::Difference;
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::values::Time;
 use gradus_engine::decision::Decision;
@@ -15,7 +16,7 @@ use gradus_engine::diagnose::{Cause, Evidence, causes};
 use gradus_engine::explain::sentence;
 use gradus_engine::rollout::{Memo, Rollouts};
 use gradus_engine::world::World;
-use gradus_engine::{Engine, patch, view};
+use gradus_engine::{Engine, view};
 use gradus_simkube::age;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -125,8 +126,7 @@ fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Mem
 
 /// How the status would change.
 fn difference(world: &World, decision: &Decision<RolloutStatus, Memo>) -> Option<Value> {
-    let stored = json!(Rollouts::stored_status(world));
-    patch::difference(&stored, &json!(decision.status.as_ref()?))
+    Rollouts::stored_status(world).difference(decision.status.as_ref()?)
 }
 
 fn tell_causes(said: &mut String, causes: &[Cause]) {

@@ -115,7 +115,7 @@ fn what_cannot_be_read_is_said_on_the_rollout_and_taken_back() {
     shell.observe_failure(&kinds::REPLICA_SET, &denied, at(1));
     let Some(Work::Act(job)) = shell.next_work(at(1)) else { panic!("it is said") };
     assert!(job.changes.is_empty(), "nothing is planned on what is not known");
-    let condition = &job.status.as_ref().unwrap().patch["conditions"][0];
+    let condition = &job.status.as_ref().unwrap().patch["status"]["conditions"][0];
     assert_eq!(
         (condition["type"].as_str(), condition["reason"].as_str(), condition["message"].as_str()),
         (Some("Held"), Some("Unreadable"), Some("replicasets is forbidden"))

@@ -80,7 +80,7 @@ fn only_the_difference_is_written_with_the_version_that_was_seen() {
     let mut shell = shell(5, json!({ "on": true }), json!({ "on": false, "watts": 3 }));
     let job = job(&mut shell, at(0)).unwrap();
     assert_eq!(job.head.version, 5);
-    assert_eq!(job.status.unwrap().patch, json!({ "on": true }));
+    assert_eq!(*job.status.unwrap().patch, json!({ "status": { "on": true } }));
 }
 
 #[test]
@@ -157,14 +157,14 @@ fn counts_alone_wait_a_second_and_ride_along_before_that() {
     shell.observe(&LAMP, Seen::Apply(more), at(600));
     assert!(shell.next_work(at(600)).is_none(), "a newer count does not start the second anew");
     let job = job(&mut shell, at(1_000)).expect("a second old");
-    assert_eq!(job.status.unwrap().patch, json!({ "watts": 4 }));
+    assert_eq!(*job.status.unwrap().patch, json!({ "status": { "watts": 4 } }));
 
     let mut shell = self::shell(5, json!({ "watts": 3 }), json!({}));
     assert!(shell.next_work(at(0)).is_none());
     let lit = frame("desk", 6, json!({ "watts": 3, "on": true }), json!({}));
     shell.observe(&LAMP, Seen::Apply(lit), at(10));
     let job = self::job(&mut shell, at(10)).expect("urgent");
-    assert_eq!(job.status.unwrap().patch, json!({ "watts": 3, "on": true }));
+    assert_eq!(*job.status.unwrap().patch, json!({ "status": { "watts": 3, "on": true } }));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod tests;
 
 use gradus_api::names::{self, router_event};
+use gradus_api::patch::Difference;
 use gradus_api::traffic::NginxRouting;
 use serde_json::{Map, Value, json};
 
@@ -11,7 +12,6 @@ use super::ingress::{Named, backend, paths, reference, rules};
 use super::{Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, Seen, Sides};
 use crate::decision::ObjectRef;
 use crate::frame::Texts;
-use crate::patch::difference;
 use crate::world::RolloutView;
 
 /// Prefix of the annotations nginx reads, unless the configuration says otherwise.
@@ -201,7 +201,7 @@ fn missing(known: &RouteView, notes: &Texts, spec: &Value) -> Option<Value> {
     let ours: Map<String, Value> = fields
         .filter_map(|field| Some((field.to_owned(), known.spec().get(field)?.clone())))
         .collect();
-    let spec = difference(&Value::Object(ours), spec);
+    let spec = Value::Object(ours).difference(spec);
     if notes.is_empty() && spec.is_none() {
         return None;
     }

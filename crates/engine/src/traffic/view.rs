@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use gradus_api::patch;
 use serde_json::Value;
 
-use crate::patch;
 use crate::uid::Uid;
 
 /// A routing object, whole.
