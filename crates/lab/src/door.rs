@@ -21,7 +21,6 @@ use gradus_simkube::{
     ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::checks::{CONTROLLER, Checker};
 use crate::deeds::{self, sight};
@@ -163,22 +162,17 @@ impl Bench {
     fn request(&self, write: &Write) -> Request {
         let kind = self.kind(&write.target.kind);
         let mut options = Options { user: Arc::clone(&self.controller), ..Options::default() };
-        let (verb, mut body) = match &write.op {
-            Op::Create(body) => (Verb::Create, Value::clone(body)),
-            Op::Merge(body) => (Verb::Patch(PatchKind::Merge), Value::clone(body)),
+        let (verb, body) = match &write.op {
+            Op::Create(body) => (Verb::Create, Arc::clone(body)),
+            Op::Merge(body) => (Verb::Patch(PatchKind::Merge), Arc::clone(body)),
             Op::Delete => {
                 options.propagation = Some(Propagation::Background);
-                (Verb::Delete, Value::Null)
+                (Verb::Delete, Arc::default())
             }
         };
         match &write.expect {
             Expect::Nothing => {}
-            Expect::Version(version) if write.op == Op::Delete => {
-                options.expect_version = Some(*version);
-            }
-            Expect::Version(version) => {
-                body["metadata"]["resourceVersion"] = json!(version.to_string());
-            }
+            Expect::Version(version) => options.expect_version = Some(*version),
             Expect::Uid(uid) => options.expect_uid = Some(uid.to_string().into()),
         }
         Request {

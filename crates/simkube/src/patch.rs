@@ -33,30 +33,16 @@ pub enum PatchError {
     Internal(String),
 }
 
-/// Applies an RFC 7386 merge patch.
-pub fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(fields) = target else {
-        return;
-    };
-    for (key, change) in changes {
-        if change.is_null() {
-            fields.remove(key);
-            continue;
-        }
-        match fields.get_mut(key) {
-            Some(field) => merge(field, change),
-            None => {
-                let mut field = Value::Null;
-                merge(&mut field, change);
-                fields.insert(key.clone(), field);
-            }
-        }
-    }
+/// What an RFC 7386 merge patch makes of a value. Nothing is copied that the patch replaces.
+pub fn merged(value: &Value, patch: &Value) -> Value {
+    let Value::Object(changes) = patch else { return patch.clone() };
+    let none = Map::new();
+    let fields = value.as_object().unwrap_or(&none);
+    let kept = fields.iter().filter(|(name, _)| !changes.contains_key(*name));
+    let kept = kept.map(|(name, field)| (name.clone(), field.clone()));
+    let changed = changes.iter().filter(|(_, change)| !change.is_null()).map(|(name, change)| {
+        let field = fields.get(name).unwrap_or(&Value::Null);
+        (name.clone(), merged(field, change))
+    });
+    Value::Object(kept.chain(changed).collect())
 }

@@ -22,7 +22,7 @@ pub struct Request {
     /// Which side of it.
     pub subresource: Subresource,
     /// The object or the patch; null where there is none.
-    pub body: Value,
+    pub body: Arc<Value>,
     /// Everything else.
     pub options: Options,
 }
@@ -111,7 +111,7 @@ pub struct Options {
     pub propagation: Option<Propagation>,
     /// Delete: only the object with this uid.
     pub expect_uid: Option<Arc<str>>,
-    /// Delete: only this version of the object.
+    /// Delete, update and patch: only this version of the object.
     pub expect_version: Option<u64>,
     /// Delete: how long it may take to stop.
     pub grace_seconds: Option<i64>,
@@ -177,7 +177,7 @@ impl Request {
             namespace: namespace.into(),
             name: name.into(),
             subresource: Subresource::None,
-            body: Value::Null,
+            body: Arc::default(),
             options: Options::default(),
         }
     }
@@ -194,7 +194,7 @@ impl Request {
 
     /// The same with this body.
     pub fn with_body(mut self, body: Value) -> Self {
-        self.body = body;
+        self.body = Arc::new(body);
         self
     }
 

@@ -163,10 +163,21 @@ struct Node {
     list: ListKind,
     required: Vec<Box<str>>,
     default: Option<Value>,
-    /// Somewhere below here a default may have to be put in.
-    has_defaults: bool,
+    /// What is worth a walk from here.
+    holds: Holds,
     checks: Option<Box<Checks>>,
     rules: Vec<Rule>,
+}
+
+/// What stands somewhere in a level or below it. Most have nothing of it, and are not walked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Holds {
+    /// Values for absent fields.
+    defaults: bool,
+    /// Lists whose items must be unique.
+    unique_lists: bool,
+    /// Validation rules.
+    rules: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::SimCluster;
 use crate::error::ApiError;
 use crate::kinds::KindId;
 use crate::object::{Object, Texts};
-use crate::patch::merge;
+use crate::patch::merged;
 
 /// Kinds whose spec is stored without what empty values mean anyway.
 const COMPACTED: [KindId; 6] = [
@@ -143,7 +143,7 @@ fn label_job(object: &mut Object) {
         texts.into_iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
     let labels = json!(texts);
     if let Some(template) = spec.get_mut("template") {
-        merge(template, &json!({ "metadata": { "labels": labels } }));
+        *template = merged(template, &json!({ "metadata": { "labels": labels } }));
     }
     let own = &mut Arc::make_mut(&mut object.meta).labels;
     own.extend(texts);
@@ -213,7 +213,8 @@ fn complete_data(object: &mut Object) {
     if let Some(Value::Object(texts)) = rest.remove("stringData") {
         let coded = |text: Value| json!(base64(text.as_str().unwrap_or_default().as_bytes()));
         let coded = texts.into_iter().map(|(key, text)| (key, coded(text))).collect();
-        merge(rest.entry("data").or_insert(Value::Null), &Value::Object(coded));
+        let data = rest.entry("data").or_insert(Value::Null);
+        *data = merged(data, &Value::Object(coded));
     }
     rest.retain(|_, value| !is_empty(value));
     if is_secret {

@@ -30,8 +30,8 @@ fn replica_set(pod_spec: Value) -> Value {
 
 /// The first container of a template, as the server stores it.
 fn container(container: Value) -> Value {
-    let mut with_names = json!({"name": "c", "image": "web:1"});
-    crate::patch::merge(&mut with_names, &container);
+    let names = json!({"name": "c", "image": "web:1"});
+    let with_names = crate::patch::merged(&names, &container);
     let made = create(KindId::REPLICA_SET, replica_set(json!({"containers": [with_names]})));
     made.unwrap()["spec"]["template"]["spec"]["containers"][0].clone()
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::rule::Rule;
-use super::{Additional, Checks, Kind, ListKind, Node, SchemaError};
+use super::{Additional, Checks, Holds, Kind, ListKind, Node, SchemaError};
 
 /// The compiled root, and whether any validation rule stands anywhere in it.
 pub fn compile(schema: &Value) -> Result<(Node, bool), SchemaError> {
@@ -47,10 +47,7 @@ impl Compiler {
             ..Node::default()
         };
         self.children(&mut node, fields, path, structural)?;
-        let below = node.properties.values().any(|child| child.has_defaults);
-        let items = node.items.as_ref().is_some_and(|items| items.has_defaults);
-        let each = matches!(&node.additional, Additional::Each(each) if each.has_defaults);
-        node.has_defaults = node.default.is_some() || below || items || each;
+        node.holds = holds(&node);
         Ok(node)
     }
 
@@ -166,6 +163,25 @@ impl Compiler {
         }
         Ok(compiled)
     }
+}
+
+/// What stands in a node or below it.
+fn holds(node: &Node) -> Holds {
+    let here = Holds {
+        defaults: node.default.is_some(),
+        unique_lists: node.list != ListKind::Atomic,
+        rules: !node.rules.is_empty(),
+    };
+    let each = match &node.additional {
+        Additional::Each(each) => Some(&**each),
+        Additional::None | Additional::Any => None,
+    };
+    let below = node.properties.values().chain(node.items.as_deref()).chain(each);
+    below.map(|child| child.holds).fold(here, |all, more| Holds {
+        defaults: all.defaults || more.defaults,
+        unique_lists: all.unique_lists || more.unique_lists,
+        rules: all.rules || more.rules,
+    })
 }
 
 fn kind(fields: &Map<String, Value>, path: &str) -> Result<Option<Kind>, SchemaError> {

@@ -10,12 +10,13 @@ const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub fn prune(node: &Node, value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, value| is_kept(node, name, value));
-            for (name, value) in fields.iter_mut() {
-                if let Some(child) = child(node, name) {
+            fields.retain(|name, value| match child(node, name) {
+                Some(child) => {
                     prune(child, value);
+                    may_be_null(child) || !value.is_null()
                 }
-            }
+                None => is_known(node, name),
+            });
         }
         Value::Array(items) => {
             if let Some(each) = &node.items {
@@ -30,7 +31,7 @@ pub fn prune(node: &Node, value: &mut Value) {
 
 /// Puts in the defaults of absent fields, from the outside in.
 pub fn default(node: &Node, value: &mut Value) {
-    if !node.has_defaults {
+    if !node.holds.defaults {
         return;
     }
     match value {
@@ -96,13 +97,8 @@ fn collect(node: &Node, path: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-fn is_kept(node: &Node, name: &str, value: &Value) -> bool {
-    match child(node, name) {
-        Some(child) => {
-            !value.is_null() || child.nullable || child.default.is_some() || child.kind.is_none()
-        }
-        None => is_known(node, name),
-    }
+fn may_be_null(node: &Node) -> bool {
+    node.nullable || node.default.is_some() || node.kind.is_none()
 }
 
 fn is_known(node: &Node, name: &str) -> bool {

@@ -267,6 +267,9 @@ impl Found {
 
     /// Items of sets and of lists with keys must be unique.
     fn lists(&mut self, node: &Node, path: &Path, value: &Value) {
+        if !node.holds.unique_lists {
+            return;
+        }
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -300,7 +303,7 @@ impl Found {
     }
 
     fn rules(&mut self, node: &Node, path: &Path, value: &Value, old: Option<&Value>) {
-        if value.is_null() {
+        if value.is_null() || !node.holds.rules {
             return;
         }
         for rule in &node.rules {

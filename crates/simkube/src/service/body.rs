@@ -1,5 +1,7 @@
 //! From the bytes of a request to the document the cluster is called with.
 
+use std::sync::Arc;
+
 use http::header;
 use http::request::Parts;
 use serde_json::Value;
@@ -35,11 +37,11 @@ pub fn read(
             }
         }
         Verb::Create | Verb::Update => {
-            call.body = object(parts, body, Some(kind))?;
+            call.body = Arc::new(object(parts, body, Some(kind))?);
             return check_fields(call, kind);
         }
         Verb::Patch(language) => {
-            call.body = patch(language, body)?;
+            call.body = Arc::new(patch(language, body)?);
             // What a JSON patch makes of an object is seen when it is applied.
             if language != PatchKind::Json {
                 return check_fields(call, kind);
@@ -119,7 +121,8 @@ fn check_fields(call: &mut Request, kind: &Kind) -> Result<Vec<String>, ApiError
         return Ok(Vec::new());
     }
     let is_patch = matches!(call.verb, Verb::Patch(_));
-    let checked = openapi::check(kind, &mut call.body, is_patch, call.options.field_validation);
+    let body = Arc::make_mut(&mut call.body);
+    let checked = openapi::check(kind, body, is_patch, call.options.field_validation);
     if is_patch { checked.map_err(|error| unreadable(error, &call.body)) } else { checked }
 }
 

@@ -24,7 +24,7 @@ impl SimCluster {
     ) -> Result<Reply, ApiError> {
         check_named(kind, &request.body)?;
         check_type(kind, &request.body, &request.name)?;
-        let wanted = Object::from_json(kind.stored_as, request.body.clone())?;
+        let wanted = Object::from_json(kind.stored_as, Value::clone(&request.body))?;
         check_path(request, &wanted.meta)?;
         let before = self.find(request, kind)?;
         if wanted.version == 0 && !kind.unconditional_update {
@@ -57,7 +57,9 @@ impl SimCluster {
         mut wanted: Object,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
-        if wanted.version != 0 && wanted.version != before.version {
+        let named = Some(wanted.version).filter(|version| *version != 0);
+        let mut expected = named.into_iter().chain(request.options.expect_version);
+        if expected.any(|version| version != before.version) {
             return Err(ApiError::stale(kind, &request.name));
         }
         admit::check_shape(kind, &wanted)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::{check_named, check_type};
 use crate::SimCluster;
@@ -29,7 +30,7 @@ impl SimCluster {
         check_named(kind, &request.body)?;
         let name = request.body["metadata"]["name"].as_str().unwrap_or_default();
         check_type(kind, &request.body, name)?;
-        let mut object = Object::from_json(kind.stored_as, request.body.clone())?;
+        let mut object = Object::from_json(kind.stored_as, Value::clone(&request.body))?;
         let meta = Arc::make_mut(&mut object.meta);
         if kind.namespaced {
             if meta.namespace.is_empty() {

@@ -22,7 +22,7 @@ impl SimCluster {
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let before = self.find(request, kind)?;
-        let wanted = match (request.verb, &request.body) {
+        let wanted = match (request.verb, &*request.body) {
             (Verb::Patch(PatchKind::Merge), Value::Object(patch))
                 if is_in_parts(&before, patch) =>
             {
@@ -73,7 +73,7 @@ pub(super) fn apply(
 ) -> Result<(), ApiError> {
     let result = match language {
         PatchKind::Merge if body.is_object() => {
-            patch::merge(value, body);
+            *value = patch::merged(value, body);
             Ok(())
         }
         PatchKind::Merge => Err(PatchError::Malformed(format!(
@@ -115,7 +115,8 @@ fn merged(before: &Object, patch: &Map<String, Value>) -> Result<Object, ApiErro
                 if change.is_null() {
                     rest.remove(field);
                 } else {
-                    patch::merge(rest.entry(field.clone()).or_insert(Value::Null), change);
+                    let field = rest.entry(field.clone()).or_insert(Value::Null);
+                    *field = patch::merged(field, change);
                 }
             }
         }
@@ -134,11 +135,7 @@ fn merge_meta(wanted: &mut Object, change: &Value) -> Result<u64, ApiError> {
 }
 
 fn merge_part(part: &mut Arc<Value>, change: &Value) {
-    if change.is_null() {
-        *part = Arc::default();
-    } else {
-        patch::merge(Arc::make_mut(part), change);
-    }
+    *part = Arc::new(patch::merged(part, change));
 }
 
 fn refusal(error: PatchError) -> ApiError {

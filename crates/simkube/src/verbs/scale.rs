@@ -26,12 +26,13 @@ impl SimCluster {
         }
         let mut scale = shown(&before, paths);
         match request.verb {
-            Verb::Update => scale = request.body.clone(),
+            Verb::Update => scale = Value::clone(&request.body),
             Verb::Patch(language) => patch::apply(&mut scale, &request.body, language, kind)?,
             _ => return Ok(Reply::json(scale)),
         }
         let wanted = wanted(&before, paths, &scale, kind)?;
-        let main = Request { subresource: Subresource::None, body: Value::Null, ..request.clone() };
+        let main =
+            Request { subresource: Subresource::None, body: Arc::default(), ..request.clone() };
         let reply = self.change(&main, kind, before, wanted, now)?;
         let after = reply.as_object().expect("a change answers with the object");
         Ok(Reply::json(shown(after, paths)))
