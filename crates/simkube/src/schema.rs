@@ -11,7 +11,9 @@ mod rule;
 mod tests;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, btree_map};
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -167,6 +169,37 @@ struct Node {
     holds: Holds,
     checks: Option<Box<Checks>>,
     rules: Vec<Rule>,
+}
+
+impl Node {
+    /// Finds the schemas of the fields of an object.
+    fn children(&self) -> Children<'_> {
+        Children { node: self, properties: self.properties.iter().peekable() }
+    }
+}
+
+/// The schemas of the fields of one object, asked for in the order of their names: fields and
+/// properties are both sorted, so one walk serves all.
+struct Children<'a> {
+    node: &'a Node,
+    properties: Peekable<btree_map::Iter<'a, Box<str>, Node>>,
+}
+
+impl<'a> Children<'a> {
+    /// The schema of the next field.
+    fn find(&mut self, name: &str) -> Option<&'a Node> {
+        while let Some((property, child)) = self.properties.peek() {
+            match (***property).cmp(name) {
+                Ordering::Less => self.properties.next(),
+                Ordering::Equal => return Some(child),
+                Ordering::Greater => break,
+            };
+        }
+        match &self.node.additional {
+            Additional::Each(each) => Some(each),
+            Additional::None | Additional::Any => None,
+        }
+    }
 }
 
 /// What stands somewhere in a level or below it. Most have nothing of it, and are not walked.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Additional, Node};
+use super::{Additional, Children, Node};
 
 const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
@@ -10,7 +10,8 @@ const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub fn prune(node: &Node, value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, value| match child(node, name) {
+            let mut children = node.children();
+            fields.retain(|name, value| match child(node, &mut children, name) {
                 Some(child) => {
                     prune(child, value);
                     may_be_null(child) || !value.is_null()
@@ -48,8 +49,9 @@ pub fn default(node: &Node, value: &mut Value) {
                     fields.insert(name.to_string(), default.clone());
                 }
             }
+            let mut children = node.children();
             for (name, value) in fields.iter_mut() {
-                if let Some(child) = child(node, name) {
+                if let Some(child) = child(node, &mut children, name) {
                     default(child, value);
                 }
             }
@@ -75,11 +77,12 @@ pub fn unknown_fields(node: &Node, path: &str, value: &Value) -> Vec<String> {
 fn collect(node: &Node, path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
+            let mut children = node.children();
             for (name, value) in fields {
                 let below = || {
                     if path.is_empty() { name.clone() } else { format!("{path}.{name}") }
                 };
-                match child(node, name) {
+                match child(node, &mut children, name) {
                     Some(child) => collect(child, &below(), value, found),
                     None if is_known(node, name) => {}
                     None => found.push(below()),
@@ -109,13 +112,7 @@ fn is_known(node: &Node, name: &str) -> bool {
 
 /// The schema of a field. `metadata` of a resource is not the schema's business: the server knows
 /// its shape itself.
-fn child<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    if node.is_resource && RESOURCE_FIELDS.contains(&name) {
-        return None;
-    }
-    match (node.properties.get(name), &node.additional) {
-        (Some(child), _) => Some(child),
-        (None, Additional::Each(each)) => Some(each),
-        (None, Additional::None | Additional::Any) => None,
-    }
+fn child<'a>(node: &Node, children: &mut Children<'a>, name: &str) -> Option<&'a Node> {
+    let is_known = node.is_resource && RESOURCE_FIELDS.contains(&name);
+    if is_known { None } else { children.find(name) }
 }

@@ -128,8 +128,11 @@ impl Found {
                         self.add(&Path::Field(path, name), "FieldValueRequired", "Required value");
                     }
                 }
+                let mut children = node.children();
                 for (name, value) in fields {
-                    if let Some(child) = child(node, name) {
+                    // The metadata that every object has is checked by the server itself.
+                    let is_checked = node.is_resource && name == "metadata";
+                    if let Some(child) = children.find(name).filter(|_| !is_checked) {
                         let old = old.and_then(|old| old.get(name));
                         self.shape(child, &Path::Field(path, name), value, old);
                     }
@@ -400,16 +403,6 @@ impl Kind {
             Self::Boolean => "boolean",
             Self::IntegerOrString => "integer,string",
         }
-    }
-}
-
-fn child<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    match (node.properties.get(name), &node.additional) {
-        // What every object has is checked by the server itself.
-        (Some(_), _) if node.is_resource && name == "metadata" => None,
-        (Some(child), _) => Some(child),
-        (None, Additional::Each(each)) => Some(each),
-        (None, Additional::None | Additional::Any) => None,
     }
 }
 
