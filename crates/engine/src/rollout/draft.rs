@@ -55,6 +55,10 @@ pub(super) struct Draft<'w> {
     pub wake_at: Option<Timestamp>,
     /// Where the creation of the new ReplicaSet stands in this decision.
     pub creation: Creation,
+    /// No further change may be planned: a pass that wants one is not acted on.
+    pub is_closed: bool,
+    /// A further change was wanted all the same.
+    pub is_overfull: bool,
 }
 
 /// A created ReplicaSet gets its first size in the same decision, and then no other.
@@ -90,6 +94,8 @@ impl<'w> Draft<'w> {
             memo: world.recall.memo.clone(),
             wake_at: None,
             creation: Creation::None,
+            is_closed: false,
+            is_overfull: false,
         }
     }
 
@@ -192,6 +198,9 @@ impl<'w> Draft<'w> {
         let replicas = self.replicas();
         if set.size == size && set.desired_replicas == Some(replicas) {
             return self;
+        }
+        if self.is_closed {
+            return Draft { is_overfull: true, ..self };
         }
         let mut body = json!({ "metadata": { "annotations": {
             names::annotation::DESIRED_REPLICAS: replicas.to_string(),

@@ -17,13 +17,15 @@ const PASSES_LIMIT: usize = 24;
 pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
-        let next = pass(Draft { wake_at: None, found: Findings::default(), ..draft.clone() });
-        let plans_more = next.changes != draft.changes;
+        let is_closed = is_closed(&draft);
+        let found = Findings::default();
+        let next = pass(Draft { wake_at: None, found, is_closed, ..draft.clone() });
+        let plans_more = next.is_overfull || next.changes != draft.changes;
         if !plans_more && next.status == draft.status {
             // Settled: only what it recalls, and when it wakes, may differ.
             return Draft { events: draft.events, ..next };
         }
-        if plans_more && is_closed(&draft) {
+        if plans_more && is_closed {
             return draft;
         }
         draft = next;
