@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -51,7 +52,24 @@ impl fmt::Display for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let at = Offset::UTC.to_datetime(self.0);
+        let Ok(year) = u16::try_from(at.year()) else { return serializer.collect_str(self) };
+        let mut text = *b"0000-00-00T00:00:00Z";
+        write_digits(&mut text[0..4], year);
+        let parts = [(5, at.month()), (8, at.day()), (11, at.hour()), (14, at.minute())];
+        for (start, part) in parts.into_iter().chain([(17, at.second())]) {
+            write_digits(&mut text[start..start + 2], u16::from(part.unsigned_abs()));
+        }
+        serializer.serialize_str(str::from_utf8(&text).expect("digits are text"))
+    }
+}
+
+/// Writes a number with leading zeros: a status has a dozen times, and general formatting is slow.
+fn write_digits(text: &mut [u8], number: u16) {
+    let mut rest = number;
+    for digit in text.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).expect("a digit is below ten");
+        rest /= 10;
     }
 }
 

@@ -16,6 +16,22 @@ fn a_time_is_cut_to_seconds_and_survives_a_round_trip() {
 }
 
 #[test]
+fn a_time_is_stored_as_it_is_shown() {
+    let moments = [
+        "1970-01-01T00:00:00Z",
+        "2024-02-29T23:59:59Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-30T09:08:07Z",
+    ];
+    for text in moments {
+        let time = Time::new(text.parse().unwrap());
+        assert_eq!((to_value(time).unwrap(), time.to_string()), (json!(text), text.to_owned()));
+    }
+    let before_year_0 = Time::new(Timestamp::from_second(-70_000_000_000).unwrap());
+    assert_eq!(to_value(before_year_0).unwrap(), json!(before_year_0.to_string()));
+}
+
+#[test]
 fn pods_are_counted_from_numbers_and_shares() {
     let cases = [
         // what, written, of how many, up, down
