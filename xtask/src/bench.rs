@@ -1,8 +1,12 @@
-//! `cargo xtask bench`: how fast, and how small? Each figure with the command behind it.
+//! `cargo xtask bench`: how fast, how small, and is that within its budget? Each figure with the
+//! command behind it.
+//!
+//! Measured is what `--release` builds. What is shipped (`--profile dist`) is faster still, but
+//! takes minutes to link.
 
 use std::{
-    io,
-    path::PathBuf,
+    fmt, io,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -16,20 +20,28 @@ use crate::{
     summary::Summary,
 };
 
-/// Name and way of each figure, in the order of the table.
-const FIGURES: [(&str, Way); 7] = [
-    ("sim_rollouts_per_s", Way::Rate),
-    ("index_10k_rss_mb", Way::Memory),
-    ("decide_mid_canary_instructions", Way::Instructions("decide")),
-    ("decide_settled_instructions", Way::Instructions("decide-settled")),
-    ("reconcile_settled_instructions", Way::Instructions("reconcile-settled")),
-    ("template_hash_instructions", Way::Instructions("hash")),
-    ("decode_rollout_instructions", Way::Instructions("decode")),
+/// Name, way and budget of each figure, in the order of the table.
+const FIGURES: [(&str, Way, Budget); 8] = [
+    ("sim_rollouts_per_s", Way::Rate, Budget::AtLeast(400.0)),
+    ("sim_rollout_instructions", Way::StoryInstructions, Budget::AtMost(8_000_000.0)),
+    ("index_10k_rss_mb", Way::Memory, Budget::AtMost(90.0)),
+    ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(40_000.0)),
+    ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(25_000.0)),
+    (
+        "reconcile_settled_instructions",
+        Way::Instructions("reconcile-settled"),
+        Budget::AtMost(4_000.0),
+    ),
+    ("template_hash_instructions", Way::Instructions("hash"), Budget::AtMost(30_000.0)),
+    ("decode_rollout_instructions", Way::Instructions("decode"), Budget::AtMost(300_000.0)),
 ];
 
 /// Two numbers of repetitions: what start and end cost is in both, and falls out.
 const FEW: u32 = 20;
 const MANY: u32 = 120;
+/// The same for whole stories.
+const FEW_STORIES: u32 = 2;
+const MANY_STORIES: u32 = 12;
 
 /// Rollouts in the index whose memory is measured.
 const INDEXED: &str = "10000";
@@ -45,6 +57,34 @@ enum Way {
     Memory,
     /// Instructions of one operation, as callgrind counts them: they repeat exactly, seconds do not.
     Instructions(&'static str),
+    /// Instructions of one run of the story.
+    StoryInstructions,
+}
+
+/// What a figure may be. Rates depend on the machine and leave room for a slow one; instructions
+/// do not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Budget {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Budget {
+    fn is_kept(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(least) => write!(out, "at least {least}"),
+            Self::AtMost(most) => write!(out, "at most {most}"),
+        }
+    }
 }
 
 /// Why there is no figure.
@@ -58,12 +98,15 @@ enum BenchError {
     Failed { program: String, message: String },
     #[error("{what}: expected {expected} in the output, found:\n{found}")]
     Output { what: String, expected: &'static str, found: String },
+    #[error("over budget: {0}")]
+    OverBudget(String),
 }
 
 /// A number, and how to get it again.
 struct Figure {
     name: &'static str,
     value: f64,
+    budget: Budget,
     command: String,
 }
 
@@ -82,11 +125,15 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     };
     let programs = Programs { rate: example("rate")?, measure: example("measure")? };
     let mut figures = Vec::new();
-    for (name, way) in FIGURES {
-        figures.push(Figure { name, value: programs.value(way)?, command: way.command() });
+    for (name, way, budget) in FIGURES {
+        let (value, command) = (programs.value(way)?, way.command());
+        figures.push(Figure { name, value, budget, command });
     }
     print!("{}", if json { object(&figures) } else { table(&figures) });
-    Ok(Summary::default())
+    match over_budget(&figures) {
+        None => Ok(Summary::default()),
+        Some(over) => Err(BenchError::OverBudget(over).into()),
+    }
 }
 
 impl Way {
@@ -96,13 +143,21 @@ impl Way {
         match self {
             Self::Rate => format!("{example} rate -- {STORY}"),
             Self::Memory => format!("{example} measure -- index {INDEXED}"),
-            Self::Instructions(what) => format!(
-                "(I({MANY}) - I({FEW})) / {}, I(N) = valgrind --tool=callgrind \
-                 target/release/examples/measure {what} N",
-                MANY - FEW
-            ),
+            Self::Instructions(what) => instructions(&format!("measure {what}"), FEW, MANY),
+            Self::StoryInstructions => {
+                instructions(&format!("rate {STORY}"), FEW_STORIES, MANY_STORIES)
+            }
         }
     }
+}
+
+/// What a person types, and calculates, for the instructions of one repetition.
+fn instructions(example: &str, few: u32, many: u32) -> String {
+    format!(
+        "(I({many}) - I({few})) / {}, I(N) = valgrind --tool=callgrind \
+         target/release/examples/{example} N",
+        many - few
+    )
 }
 
 impl Programs {
@@ -121,17 +176,24 @@ impl Programs {
                 found(megabytes, way, "`after_kb`", text)
             }
             Way::Instructions(what) => {
-                let count = |times: u32| {
-                    let mut valgrind = Command::new("valgrind");
-                    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-                    let text =
-                        output(valgrind.arg(&self.measure).args([what, &times.to_string()]))?;
-                    found(collected(&text), way, "`Collected : N`", text)
-                };
+                let count = |times| count(way, &self.measure, what, times);
                 Ok((count(MANY)? - count(FEW)?) / f64::from(MANY - FEW))
+            }
+            Way::StoryInstructions => {
+                let count = |times| count(way, &self.rate, STORY, times);
+                let extra = count(MANY_STORIES)? - count(FEW_STORIES)?;
+                Ok(extra / f64::from(MANY_STORIES - FEW_STORIES))
             }
         }
     }
+}
+
+/// All instructions of a program that does something so many times.
+fn count(way: Way, program: &Path, what: &str, times: u32) -> Result<f64, BenchError> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    let text = output(valgrind.arg(program).args([what, &times.to_string()]))?;
+    found(collected(&text), way, "`Collected : N`", text)
 }
 
 fn example(name: &str) -> Result<PathBuf, BuildError> {
@@ -174,9 +236,18 @@ fn object(figures: &[Figure]) -> String {
 }
 
 fn table(figures: &[Figure]) -> String {
-    let row =
-        |Figure { name, value, command }: &Figure| format!("{name:<34}{value:>12.1}  {command}\n");
+    let row = |Figure { name, value, budget, command }: &Figure| {
+        format!("{name:<34}{value:>12.1}  {:<18}  {command}\n", budget.to_string())
+    };
     figures.iter().map(row).collect()
+}
+
+/// Which figures are not as they should be, in words; `None` when all are.
+fn over_budget(figures: &[Figure]) -> Option<String> {
+    let over = figures.iter().filter(|figure| !figure.budget.is_kept(figure.value));
+    let words = over.map(|Figure { name, value, budget, .. }| format!("{name} {value}, {budget}"));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 #[cfg(test)]
@@ -184,14 +255,32 @@ mod tests {
     use super::*;
 
     fn figures() -> Vec<Figure> {
-        vec![Figure { name: "sim_rollouts_per_s", value: 1200.5, command: "rate x".to_owned() }]
+        let (budget, command) = (Budget::AtLeast(400.0), "rate x".to_owned());
+        vec![Figure { name: "sim_rollouts_per_s", value: 1200.5, budget, command }]
+    }
+
+    #[test]
+    fn a_figure_beyond_its_budget_is_named() {
+        let figure = |value: f64, budget: Budget| Figure { value, budget, ..figures().remove(0) };
+        let cases = [
+            ("fast enough", 400.0, Budget::AtLeast(400.0), None),
+            ("too slow", 399.5, Budget::AtLeast(400.0), Some("399.5, at least 400")),
+            ("small enough", 90.0, Budget::AtMost(90.0), None),
+            ("too much", 91.0, Budget::AtMost(90.0), Some("91, at most 90")),
+        ];
+        for (what, value, budget, expected) in cases {
+            let expected = expected.map(|words| format!("sim_rollouts_per_s {words}"));
+            assert_eq!(over_budget(&[figure(value, budget)]), expected, "{what}");
+        }
+        assert_eq!(over_budget(&[]), None);
     }
 
     #[test]
     fn a_row_names_the_figure_and_its_command() {
         let text = table(&figures());
         let words: Vec<&str> = text.split_whitespace().collect();
-        assert_eq!(words, ["sim_rollouts_per_s", "1200.5", "rate", "x"]);
+        let expected = ["sim_rollouts_per_s", "1200.5", "at", "least", "400", "rate", "x"];
+        assert_eq!(words, expected);
     }
 
     #[test]

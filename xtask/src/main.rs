@@ -72,7 +72,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "bench",
         arguments: "[--json]",
-        help: "measure, with the command behind each figure",
+        help: "measure, with budget and command of each figure",
         run: bench::run,
     },
     Task {
