@@ -1,5 +1,6 @@
 //! Project tasks: which one is meant, and how did it end?
 
+mod argo;
 mod audit;
 mod bench;
 mod build;
@@ -62,6 +63,12 @@ const TASKS: &[Task] = &[
         arguments: "[--keep] [--faults] [NAME…]",
         help: "run the scenarios on a real control plane",
         run: real::run,
+    },
+    Task {
+        name: "argo-e2e",
+        arguments: "[NAME…]",
+        help: "run Argo Rollouts' own end-to-end suite against our controller",
+        run: argo::run,
     },
     Task {
         name: "sim",
