@@ -33,8 +33,8 @@ const IN_FLIGHT_LIMIT: usize = 64;
 const URGENT_RESERVE: usize = 8;
 /// Of these, for one namespace.
 const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
-/// How long counts alone may wait to be written.
-const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
+/// How long counts alone may wait to be written: less than the second after which scripts look.
+const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_millis(500);
 
 /// The synchronous heart of a controller: events in, work out, outcomes in.
 pub struct Shell<W: Watched> {

@@ -2,7 +2,7 @@
 
 use gradus_simkube::behave::{Behaviour, Behaviours, Crash};
 
-use super::suite::Suite;
+use super::{catalogue::Case, suite::Suite};
 use crate::{plane::PlaneError, stage::Stage};
 
 /// Where the controller's configuration lies; our own manifests create it.
@@ -16,9 +16,15 @@ pub fn prepare(stage: &Stage, suite: &Suite) -> Result<(), PlaneError> {
     stage.plane.kubectl_does(&["apply", "-f"], &settings)
 }
 
+/// Pods of this test must still be starting while it changes the number of replicas three times.
+const SLOW: &str = "CanarySuite/TestRolloutWithMaxSurgeScalingDuringUpdate";
+const SLOW_SECONDS: f64 = 8.0;
+
 /// How the suite's containers behave: a program that is not there ends at once, and so many names
 /// are of images that nobody has.
-pub fn behaviours() -> Behaviours {
+pub fn behaviours(case: &Case) -> Behaviours {
+    let usual = Behaviour::default().start_up_seconds;
+    let start_up_seconds = if case.to_string() == SLOW { SLOW_SECONDS } else { usual };
     let cannot_be_had = |image: &str| Behaviour {
         image: image.to_owned(),
         pull_error: true,
@@ -34,5 +40,6 @@ pub fn behaviours() -> Behaviours {
         cannot_be_had("*nonexistent*"),
         cannot_be_had("*argo-error*"),
         cannot_be_had("*rollouts-demo:error"),
+        Behaviour { start_up_seconds, ..Behaviour::default() },
     ])
 }

@@ -55,7 +55,7 @@ pub async fn alone(stage: &Stage, suite: &Suite, case: &Case) -> Result<Played, 
     if namespace != ground::CONTROLLER_NAMESPACE {
         create_namespace(&client, &namespace).await?;
     }
-    stage.kubelet.behave(&namespace, ground::behaviours());
+    stage.kubelet.behave(&namespace, ground::behaviours(case));
     let began = Instant::now();
     let (ended_well, output) = play(stage, suite, case, &namespace).await?;
     let seconds = began.elapsed().as_secs();
@@ -125,11 +125,14 @@ impl Played {
         let is_an_object =
             |line: &&str| line.starts_with("apiVersion: ") || line.starts_with("Name: ");
         let lines: Vec<&str> = self.output.lines().collect();
-        let end = lines.iter().position(|line| is_an_object(&line)).unwrap_or(lines.len());
+        let end = lines.iter().position(is_an_object).unwrap_or(lines.len());
         last(&lines[..end])
     }
 
     pub fn our_last_words(&self) -> String {
+        if self.log.is_empty() {
+            return "    nothing about its namespace".to_owned();
+        }
         last(&self.log.iter().map(String::as_str).collect::<Vec<_>>())
     }
 }
