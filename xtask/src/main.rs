@@ -72,7 +72,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "sim",
-        arguments: "",
+        arguments: "[--seeds N] [--seed S] [--scenario X]",
         help: "run many seeds of every scenario with faults, optimised",
         run: sim::run,
     },

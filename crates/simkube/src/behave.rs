@@ -134,6 +134,12 @@ impl Behaviours {
         Self { list, default: Behaviour::default() }
     }
 
+    /// The same, with one more that is preferred to all others.
+    pub fn first(mut self, behaviour: Behaviour) -> Self {
+        self.list.insert(0, behaviour);
+        self
+    }
+
     /// How this pod behaves: by the first behaviour that fits any of its containers.
     pub fn of_pod(&self, pod_spec: &Value) -> &Behaviour {
         let containers = pod_spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
