@@ -10,6 +10,7 @@ mod services;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use crate::decision::{Change, Decision};
 use crate::rollout::Memo;
 use crate::world::World;
 use pods::Pods;
+use traffic::Traffic;
 
 /// An invariant that a decision would break, and the decision without what breaks it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +39,10 @@ pub enum Invariant {
     AvailabilityFloor,
     /// No Service that users reach comes to select nothing.
     NoTrafficToNothing,
+    /// No weight rises without the pods for it.
+    EnoughBehindTheWeight,
+    /// A weight is a part of the whole.
+    WeightsWellFormed,
     /// No ReplicaSet shrinks below what the traffic it carries needs.
     TrafficBeforeTeardown,
     /// The step index only rises, and never past a pause that has not ended.
@@ -49,6 +55,8 @@ impl Invariant {
         match self {
             Invariant::AvailabilityFloor => "I-1",
             Invariant::NoTrafficToNothing => "I-3",
+            Invariant::EnoughBehindTheWeight => "I-4",
+            Invariant::WeightsWellFormed => "I-5",
             Invariant::TrafficBeforeTeardown => "I-6",
             Invariant::StepsGoForward => "I-7",
         }
@@ -59,6 +67,8 @@ impl Invariant {
         match self {
             Invariant::AvailabilityFloor => "InterlockI1",
             Invariant::NoTrafficToNothing => "InterlockI3",
+            Invariant::EnoughBehindTheWeight => "InterlockI4",
+            Invariant::WeightsWellFormed => "InterlockI5",
             Invariant::TrafficBeforeTeardown => "InterlockI6",
             Invariant::StepsGoForward => "InterlockI7",
         }
@@ -87,11 +97,16 @@ fn first_harmful(world: &World, changes: &[Change]) -> Option<(usize, Invariant,
         return None;
     }
     let mut pods = Pods::of(world);
+    let mut traffic = Traffic::of(world);
     changes.iter().enumerate().find_map(|(at, change)| {
         let found = services::judge(world, &pods, change)
             .map(|message| (Invariant::NoTrafficToNothing, message))
-            .or_else(|| pods.judge(world, change));
+            .or_else(|| pods.judge(world, change))
+            .or_else(|| traffic.as_ref()?.judge(&pods, change));
         pods.take_in(change);
+        if let Some(traffic) = &mut traffic {
+            traffic.take_in(change);
+        }
         found.map(|(invariant, message)| (at, invariant, message))
     })
 }

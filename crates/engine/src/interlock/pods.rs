@@ -46,6 +46,18 @@ impl Pods {
         (of_revision.map(|set| set.available).sum(), all)
     }
 
+    /// The revision that a Service selects.
+    pub(super) fn selected(&self, service: &str) -> &str {
+        let found = self.selected.iter().find(|(name, _)| **name == *service);
+        found.map_or("", |(_, hash)| hash)
+    }
+
+    /// Revision and size of a ReplicaSet.
+    pub(super) fn size(&self, name: &str) -> Option<(&str, i32)> {
+        let found = self.sets.iter().find(|set| *set.name == *name)?;
+        Some((&found.hash, found.size))
+    }
+
     /// What is wrong with a change of a ReplicaSet, if anything.
     pub(super) fn judge(&self, world: &World, change: &Change) -> Option<(Invariant, String)> {
         let next = size_after(change)?;
@@ -101,9 +113,8 @@ impl Pods {
 
     /// Does the active Service select it, and would too few be left?
     fn starves(&self, world: &World, active: &str, set: &Set, next: i32) -> Option<String> {
-        let selects = |(name, hash): &(Arc<str>, String)| **name == *active && *hash == set.hash;
         let replicas = world.rollout.spec.fields.replicas_or_default();
-        let is_served = self.selected.iter().any(selects);
+        let is_served = self.selected(active) == set.hash;
         (is_served && next < replicas).then(|| {
             format!(
                 "ReplicaSet {} from {} to {next} while Service {active} sends it all traffic of \

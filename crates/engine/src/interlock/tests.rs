@@ -6,10 +6,10 @@ use gradus_api::names::label::POD_TEMPLATE_HASH;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decision::{Guard, Op};
+use crate::decision::{Guard, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::kinds;
-use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView};
+use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView};
 
 fn frame(value: Value) -> Frame {
     serde_json::from_value(value).unwrap()
@@ -42,6 +42,9 @@ fn world(strategy: Value, status: Value, old: i32, new: i32) -> World {
         replica_sets: Known::Present(vec![set("old", 4, old), set("new", 1, new)]),
         services: [("active".into(), Known::Present(Arc::new(ServiceView::read(&service))))].into(),
         routes: Vec::new(),
+        runs: Known::default(),
+        experiments: Known::default(),
+        templates: crate::world::Templates::default(),
         answers: std::collections::BTreeMap::new(),
         recall: crate::ask::Recall::default(),
     }
@@ -115,6 +118,68 @@ fn harmful_changes_and_what_follows_are_cut_but_pods_may_be_added() {
         let found =
             found.as_ref().map(|harm| (harm.invariant.id(), words(&harm.cut.changes).to_owned()));
         let expected = expected.map(|(id, left)| (id, left.to_owned()));
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
+/// The same World behind an Ingress that gives the canary this weight.
+fn routed(weight: i32, old: i32, new: i32) -> World {
+    let strategy = json!({ "canary": { "stableService": "active", "canaryService": "canary",
+        "trafficRouting": { "nginx": { "stableIngress": "web" } },
+        "steps": [{ "setWeight": 20 }, { "setWeight": 60 }] } });
+    let mut world = world(strategy, json!({}), old, new);
+    let canary = frame(json!({
+        "metadata": { "namespace": "default", "name": "canary" },
+        "spec": { "selector": { POD_TEMPLATE_HASH: "new" } },
+    }));
+    let canary = Known::Present(Arc::new(ServiceView::read(&canary)));
+    world.services.insert("canary".into(), canary);
+    let rule = |service: &str| {
+        json!({ "rules": [{ "http": { "paths": [{ "path": "/", "pathType": "Prefix",
+            "backend": { "service": { "name": service, "port": { "number": 80 } } } }] } }] })
+    };
+    let ingress = |name: &str, service: &str, annotations: Value| {
+        let object = json!({ "metadata": { "namespace": "default", "name": name,
+            "annotations": annotations }, "spec": rule(service) });
+        let object_ref = ObjectRef::new(kinds::INGRESS, &"default".into(), &name.into());
+        Route { object: object_ref, known: Known::Present(Arc::new(object)) }
+    };
+    let notes = json!({ NGINX_CANARY: "true", NGINX_WEIGHT: weight.to_string() });
+    world.routes =
+        vec![ingress("web", "active", json!({})), ingress("web-web-canary", "canary", notes)];
+    world
+}
+
+const NGINX_CANARY: &str = "nginx.ingress.kubernetes.io/canary";
+const NGINX_WEIGHT: &str = "nginx.ingress.kubernetes.io/canary-weight";
+
+#[test]
+fn traffic_never_comes_before_its_pods_nor_stays_behind_them() {
+    let weight = |world: &World, to: i32| {
+        let body = json!({ "metadata": { "annotations": { NGINX_WEIGHT: to.to_string() } } });
+        Change::patch(world.routes[1].object.clone(), body, 1)
+    };
+    let cases = [
+        // what, weight now, available (old, new), next weight or size, expected
+        ("a pod for a fifth", 0, (4, 1), "20", None),
+        ("no pod for a fifth", 0, (4, 0), "20", Some("I-3")),
+        ("a pod for more than it can carry", 20, (4, 1), "60", Some("I-4")),
+        ("more than all", 20, (4, 1), "120", Some("I-5")),
+        ("back to stable, which has the pods", 20, (4, 1), "10", None),
+        ("all back to a stable that has too few", 20, (2, 1), "0", Some("I-4")),
+        ("away from pods that are gone", 20, (2, 0), "0", None),
+        ("the canary goes under its traffic", 20, (4, 1), "new=0", Some("I-6")),
+        ("the canary goes without traffic", 0, (4, 1), "new=0", None),
+        ("stable goes under its traffic", 20, (4, 1), "old=3", Some("I-6")),
+    ];
+    for (what, now, (old, new), text, expected) in cases {
+        let world = routed(now, old, new);
+        let changes = match text.parse::<i32>() {
+            Ok(to) => vec![weight(&world, to)],
+            Err(_) => changes(&world, text),
+        };
+        let decision = Decided { changes, ..Decided::default() };
+        let found = check(&world, &decision, at(0)).map(|harm| harm.invariant.id());
         assert_eq!(found, expected, "{what}");
     }
 }
