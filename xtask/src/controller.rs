@@ -34,13 +34,19 @@ pub enum ControllerError {
 }
 
 /// What differs between two controllers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Name of its log file.
     pub name: String,
     pub kubeconfig: PathBuf,
     /// One namespace, or the whole cluster.
     pub namespace: Option<String>,
+    /// Only objects of this instance, or those of none.
+    pub instance_id: Option<String>,
+    /// Any free port, if nobody minds.
+    pub metrics_port: Option<u16>,
+    /// Its working folder, if not ours.
+    pub folder: Option<PathBuf>,
 }
 
 /// A running controller; dropping it kills it.
@@ -57,7 +63,8 @@ impl Controller {
         settings: &Settings,
         folder: &Path,
     ) -> Result<Self, ControllerError> {
-        let [health_port, metrics_port] = ports::free()?;
+        let [health_port, free_port] = ports::free()?;
+        let metrics_port = settings.metrics_port.unwrap_or(free_port);
         let mut recipe = Recipe::new(&settings.name, program)
             .argument("controller")
             .flag("kubeconfig", &settings.kubeconfig)
@@ -65,6 +72,12 @@ impl Controller {
             .flag("metricsPort", metrics_port.to_string());
         if let Some(namespace) = &settings.namespace {
             recipe = recipe.argument("--namespaced").flag("namespace", namespace);
+        }
+        if let Some(instance_id) = &settings.instance_id {
+            recipe = recipe.flag("instance-id", instance_id);
+        }
+        if let Some(folder) = &settings.folder {
+            recipe = recipe.within(folder);
         }
         let process = Process::start(&recipe, folder)?;
         Ok(Self { process, health: format!("http://127.0.0.1:{health_port}") })

@@ -1,5 +1,6 @@
 //! Project tasks: which one is meant, and how did it end?
 
+mod argo;
 mod audit;
 mod bench;
 mod build;
@@ -64,8 +65,14 @@ const TASKS: &[Task] = &[
         run: real::run,
     },
     Task {
+        name: "argo-e2e",
+        arguments: "[NAME…]",
+        help: "run Argo Rollouts' own end-to-end suite against our controller",
+        run: argo::run,
+    },
+    Task {
         name: "sim",
-        arguments: "",
+        arguments: "[--seeds N] [--seed S] [--scenario X]",
         help: "run many seeds of every scenario with faults, optimised",
         run: sim::run,
     },

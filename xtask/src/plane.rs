@@ -6,6 +6,8 @@
 mod credentials;
 
 use std::{
+    env,
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -14,6 +16,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client, Config, config::KubeConfigOptions, config::Kubeconfig};
+use serde_json::Value;
 use thiserror::Error;
 
 pub use credentials::User;
@@ -116,6 +119,29 @@ impl Plane {
         let content = credentials::kubeconfig(User::Controller, url, &self.certificate());
         self.write(&file_name, &content)?;
         Ok(self.folder().join(file_name))
+    }
+
+    /// A kubeconfig of the person whose own namespace is this one.
+    pub fn kubeconfig_in(&self, namespace: &str) -> Result<PathBuf, PlaneError> {
+        let original = self.kubeconfig(User::Person);
+        let text = fs::read_to_string(&original).map_err(|source| file(&original, source))?;
+        let mut content: Value = serde_json::from_str(&text).expect("we wrote it as JSON");
+        content["contexts"][0]["context"]["namespace"] = namespace.into();
+        let file_name = format!("{namespace}.person.kubeconfig");
+        self.write(&file_name, &content.to_string())?;
+        Ok(self.folder().join(file_name))
+    }
+
+    /// PATH with our kubectl before all others.
+    pub fn path_with_kubectl(&self) -> OsString {
+        let kubectl = self.servers.kubectl();
+        let mut path =
+            kubectl.parent().expect("a program lies in a folder").to_owned().into_os_string();
+        if let Some(inherited) = env::var_os("PATH") {
+            path.push(":");
+            path.push(inherited);
+        }
+        path
     }
 
     /// The client configuration of a user, without the client's own retries.
@@ -273,7 +299,8 @@ impl Plane {
         self.kubectl_does(&["apply", "-f"], &manifests.join("rbac.yaml"))
     }
 
-    fn kubectl_does(&self, arguments: &[&str], path: &Path) -> Result<(), PlaneError> {
+    /// One command of the person's that must succeed; its last argument apart.
+    pub fn kubectl_does(&self, arguments: &[&str], path: &Path) -> Result<(), PlaneError> {
         let what = format!("{} {}", arguments.join(" "), path.display());
         let output = self.kubectl().args(arguments).arg(path).output();
         let failed = |message| PlaneError::Kubectl { what: what.clone(), message };

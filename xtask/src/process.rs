@@ -35,11 +35,21 @@ pub struct Recipe {
     pub name: String,
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
+    /// Its working folder, if not ours.
+    pub folder: Option<PathBuf>,
+    /// Environment variables beyond ours.
+    pub variables: Vec<(String, OsString)>,
 }
 
 impl Recipe {
     pub fn new(name: &str, program: &Path) -> Self {
-        Self { name: name.to_owned(), program: program.to_owned(), arguments: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            program: program.to_owned(),
+            arguments: Vec::new(),
+            folder: None,
+            variables: Vec::new(),
+        }
     }
 
     pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -52,6 +62,18 @@ impl Recipe {
         let mut text = OsString::from(format!("--{name}="));
         text.push(value);
         self.argument(text)
+    }
+
+    /// Runs it in this folder.
+    pub fn within(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.to_owned(), value.as_ref().to_owned()));
+        self
     }
 }
 
@@ -73,6 +95,8 @@ impl Process {
             .args(["-c", GUARD, &recipe.name])
             .arg(&recipe.program)
             .args(&recipe.arguments)
+            .current_dir(recipe.folder.as_deref().unwrap_or(Path::new(".")))
+            .envs(recipe.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)

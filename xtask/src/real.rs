@@ -18,6 +18,7 @@ use crate::{
     Failure, audit::Audit, interrupt::or_interrupted, plane::User, proxy::Fault, repository,
     servers::Servers, stage::Stage, summary::Summary,
 };
+pub use deeds::{create_namespace, remove_namespace};
 use story::Story;
 
 /// The controller dies at a write.

@@ -84,7 +84,7 @@ impl Servers {
 }
 
 /// True if `go` can be run.
-fn go_is_present() -> bool {
+pub fn go_is_present() -> bool {
     let answer = Command::new("go").arg("version").stdout(Stdio::null()).status();
     answer.is_ok_and(|status| status.success())
 }
@@ -123,7 +123,8 @@ fn linker_flags() -> String {
     )
 }
 
-fn cache() -> Result<PathBuf, ServersError> {
+/// Where built programs are kept, outside the work tree.
+pub fn cache() -> Result<PathBuf, ServersError> {
     let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let base = base.filter(|path| path.is_absolute()).or_else(home);

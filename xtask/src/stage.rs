@@ -65,8 +65,13 @@ impl Stage {
         let settings = Settings {
             name: "controller".to_owned(),
             kubeconfig: self.plane.kubeconfig(User::Controller),
-            namespace: None,
+            ..Settings::default()
         };
+        self.controller_with(settings).await
+    }
+
+    /// A controller with settings of its own; ready when this returns.
+    pub async fn controller_with(&self, settings: Settings) -> Result<Kept, Failure> {
         let slot = Arc::new(Slot::default());
         Kept::start(&self.program, settings, self.plane.folder(), slot).await
     }
@@ -85,6 +90,7 @@ impl Stage {
             name: format!("controller-{namespace}"),
             kubeconfig: self.plane.kubeconfig_through(&proxy.url(), namespace)?,
             namespace: Some(namespace.to_owned()),
+            ..Settings::default()
         };
         let kept = Kept::start(&self.program, settings, self.plane.folder(), slot).await?;
         Ok((kept, proxy))

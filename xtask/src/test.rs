@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Failure, conformance, interrupt::Ended, real, repository, servers::ServersError,
+    Failure, argo, conformance, interrupt::Ended, real, repository, servers::ServersError,
     summary::Summary, tidy,
 };
 
@@ -17,13 +17,14 @@ struct Stage {
 }
 
 /// From cheap to dear.
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Stage { name: "clippy", run: clippy },
     Stage { name: "tests and scenarios", run: tests },
     Stage { name: "tidy", run: || tidy::run(&[]) },
     Stage { name: "conformance", run: || conformance::run(&[]) },
     Stage { name: "real control plane", run: real::check },
+    Stage { name: "suite of Argo", run: argo::check },
 ];
 
 /// Runs every stage, also after one has failed; Ctrl-C ends them all.

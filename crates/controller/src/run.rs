@@ -16,7 +16,7 @@ use crate::act::{Acted, Job, act};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
 use crate::health::{Health, WorldRequest};
-use crate::shell::{Alarm, Outgoing, Read, Seen, Shell, Work};
+use crate::shell::{Alarm, InterlockMode, Outgoing, Read, Seen, Shell, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage, Selection, watch};
 use crate::watched::{Key, Watch, Watched};
@@ -33,6 +33,8 @@ pub struct Settings {
     pub instance_id: String,
     /// Decide and say, never write.
     pub dry_run: bool,
+    /// What happens to decisions that would break an invariant.
+    pub interlock: InterlockMode,
 }
 
 /// Everything the loop needs of the outside.
@@ -73,7 +75,8 @@ pub async fn run<W: Watched, C: Cluster>(
 ) {
     let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
     let mut watches = Watches::new(client, &settings);
-    let mut loop_state = Loop::<W> { shell: Shell::default(), settings, clock, metrics, health };
+    let shell = Shell::with_interlock(settings.interlock);
+    let mut loop_state = Loop::<W> { shell, settings, clock, metrics, health };
     for wanted in W::watches(&loop_state.settings.instance_id) {
         if loop_state.serves(&wanted.kind) {
             watches.start(wanted);
@@ -279,6 +282,13 @@ impl<W: Watched> Loop<W> {
             match alarm {
                 Alarm::Panicked { key, message } => {
                     tracing::error!(%key, "deciding panicked: {message}; it is tried again");
+                }
+                Alarm::Interlock { key, invariant, message, mode } => {
+                    let done = match mode {
+                        InterlockMode::Enforce => "is held",
+                        InterlockMode::Warn => "is done all the same (--interlock=warn)",
+                    };
+                    tracing::error!(%key, "what would break invariant {} {done}: {message}", invariant.id());
                 }
                 Alarm::Refused { key, change, class, message, times } => {
                     // The first refusals are ordinary; a refusal that stays is news.

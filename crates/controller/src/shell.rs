@@ -14,6 +14,7 @@ use std::sync::Arc;
 use gradus_api::patch::Difference;
 use gradus_engine::ask::{AskId, Class, FAILED_LIMIT, Failure};
 use gradus_engine::decision::{ChangeId, Decision, Event, Kind, ObjectRef, Urgency, Why};
+use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
@@ -34,8 +35,8 @@ const IN_FLIGHT_LIMIT: usize = 64;
 const URGENT_RESERVE: usize = 8;
 /// Of these, for one namespace.
 const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
-/// How long counts alone may wait to be written.
-const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
+/// How long counts alone may wait to be written: less than the second after which scripts look.
+const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_millis(500);
 
 /// The synchronous heart of a controller: events in, work out, outcomes in.
 pub struct Shell<W: Watched> {
@@ -53,6 +54,7 @@ pub struct Shell<W: Watched> {
     busy: BTreeMap<Arc<str>, usize>,
     outbox: Vec<Outgoing>,
     alarms: Vec<Alarm>,
+    interlock: InterlockMode,
 }
 
 /// An Event on its way to the poster.
@@ -66,6 +68,16 @@ pub struct Outgoing {
     pub version: u64,
     /// When it happened.
     pub at: Timestamp,
+}
+
+/// What happens to a decision that would break an invariant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InterlockMode {
+    /// What would do harm is not done.
+    #[default]
+    Enforce,
+    /// It is done, and told.
+    Warn,
 }
 
 /// Something the operator should hear of.
@@ -90,6 +102,17 @@ pub enum Alarm {
         message: String,
         /// How often in a row.
         times: u32,
+    },
+    /// A decision would have broken an invariant.
+    Interlock {
+        /// Whose decision.
+        key: Key,
+        /// Which invariant.
+        invariant: Invariant,
+        /// What would have happened.
+        message: String,
+        /// Was it cut?
+        mode: InterlockMode,
     },
     /// Status fields the server dropped: its CRD is older than ours.
     Pruned {
@@ -146,11 +169,17 @@ impl<W: Watched> Default for Shell<W> {
             busy: BTreeMap::new(),
             outbox: Vec::new(),
             alarms: Vec::new(),
+            interlock: InterlockMode::default(),
         }
     }
 }
 
 impl<W: Watched> Shell<W> {
+    /// What happens to decisions that would break an invariant.
+    pub fn with_interlock(interlock: InterlockMode) -> Self {
+        Shell { interlock, ..Shell::default() }
+    }
+
     /// What it remembers of the cluster.
     pub fn index(&self) -> &W::Index {
         &self.index
@@ -270,9 +299,16 @@ impl<W: Watched> Shell<W> {
             self.parked.push(key.clone());
             return None;
         }
-        let decided = catch_unwind(AssertUnwindSafe(|| W::decide(&world, now)));
+        let decided = catch_unwind(AssertUnwindSafe(|| {
+            let decision = W::decide(&world, now);
+            let harm = W::check(&world, &decision, now);
+            (decision, harm)
+        }));
         match decided {
-            Ok(decision) => self.carry(key, &world, decision, fingerprint, now),
+            Ok((decision, harm)) => {
+                let decision = self.checked(key, decision, harm);
+                self.carry(key, &world, decision, fingerprint, now)
+            }
             Err(panic) => {
                 let message = panic_text(panic.as_ref());
                 self.alarms.push(Alarm::Panicked { key: key.clone(), message });
@@ -280,6 +316,17 @@ impl<W: Watched> Shell<W> {
                 self.queue.finish(key);
                 None
             }
+        }
+    }
+
+    /// What may be acted on of a decision that would break something.
+    fn checked<D>(&mut self, key: &Key, decision: D, harm: Option<Harm<D>>) -> D {
+        let Some(Harm { invariant, message, cut }) = harm else { return decision };
+        let (key, mode) = (key.clone(), self.interlock);
+        self.alarms.push(Alarm::Interlock { key, invariant, message, mode });
+        match mode {
+            InterlockMode::Enforce => cut,
+            InterlockMode::Warn => decision,
         }
     }
 

@@ -334,6 +334,13 @@ pub enum Guard {
         /// The server's words.
         message: String,
     },
+    /// What was decided would break an invariant, and is not done.
+    Interlock {
+        /// Which invariant, as documents name it.
+        invariant: std::borrow::Cow<'static, str>,
+        /// What would have happened.
+        message: String,
+    },
     /// A question to the outside is not answered yet.
     Unanswered {
         /// What was asked.

@@ -37,6 +37,9 @@ pub fn sentence(why: &Why) -> String {
             format!("the traffic of {object} cannot be split ({field}): {message}")
         }
         Guard::Unreadable { message } => format!("{object} cannot be read: {message}"),
+        Guard::Interlock { invariant, message } => {
+            format!("invariant {invariant} holds {object}: {message}")
+        }
         Guard::Unanswered { question } => format!("no answer yet to: {question}"),
     };
     let freed = match &why.frees {

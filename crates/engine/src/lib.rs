@@ -1,7 +1,7 @@
 //! What should happen next: pure decisions from a snapshot of the cluster.
 //!
 //! Read in this order: the vocabulary ([`decision`], [`ask`]), what a decision may look at
-//! ([`world`]), then [`rollout`]. No clock, no I/O, no logging: the same World and now always give
+//! ([`world`]), then [`rollout`] and what of it may be acted on ([`interlock`]). No clock, no I/O, no logging: the same World and now always give
 //! the same Decision.
 
 pub mod analysis;
@@ -11,6 +11,7 @@ pub mod decision;
 pub mod diagnose;
 pub mod explain;
 pub mod frame;
+pub mod interlock;
 pub mod kinds;
 pub mod rollout;
 pub mod template;
@@ -26,6 +27,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ask::Class;
 use crate::decision::{Decision, Kind, ObjectRef};
+use crate::interlock::Harm;
 use crate::uid::Uid;
 
 /// A controller's mind: what should happen next to one object of one kind.
@@ -47,6 +49,15 @@ pub trait Engine: 'static {
 
     /// What should happen next.
     fn decide(world: &Self::World, now: Timestamp) -> Decision<Self::Status, Self::Memo>;
+
+    /// What a decision would break, and the decision without it; `None` if it may be acted on.
+    fn check(
+        _world: &Self::World,
+        _decision: &Decision<Self::Status, Self::Memo>,
+        _now: Timestamp,
+    ) -> Option<Harm<Decision<Self::Status, Self::Memo>>> {
+        None
+    }
 
     /// The status as it is stored, for the difference that is written.
     fn stored_status(world: &Self::World) -> &Self::Status;

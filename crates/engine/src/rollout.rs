@@ -37,6 +37,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
+use crate::interlock::{self, Harm};
 use crate::world::{Known, Route, World};
 use crate::{Engine, Head, StatusPlace, kinds, traffic};
 use draft::Draft;
@@ -70,6 +71,14 @@ impl Engine for Rollouts {
 
     fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         decide(world, now)
+    }
+
+    fn check(
+        world: &World,
+        decision: &Decision<RolloutStatus, Memo>,
+        now: Timestamp,
+    ) -> Option<Harm<Decision<RolloutStatus, Memo>>> {
+        interlock::check(world, decision, now)
     }
 
     fn stored_status(world: &World) -> &RolloutStatus {

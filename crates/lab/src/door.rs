@@ -1,7 +1,7 @@
 //! How does the controller reach the simulated cluster? Straight into the store, one request per
 //! turn, through a door at which faults and interruptions wait.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,13 +20,16 @@ use gradus_simkube::request::Verb;
 use gradus_simkube::{
     ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::checks::{CONTROLLER, Checker};
 use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
 use crate::person::Action;
 use crate::trace::{Record, Trace};
+
+/// No request takes longer, in each direction.
+const SLOWEST_MILLISECONDS: u64 = 1_900;
 
 /// The cluster of one run, with those who watch and disturb it.
 pub(crate) struct Bench {
@@ -49,6 +52,7 @@ pub(crate) struct Bench {
     planned: Vec<Planned>,
     interruption: Option<Interruption>,
     write_percent: u64,
+    slow_percent: u64,
     drawn: u32,
     chance: Chance,
     controller: Arc<str>,
@@ -77,6 +81,7 @@ impl Bench {
             planned: faults.planned.clone(),
             interruption: faults.interruption.clone(),
             write_percent: faults.write_percent,
+            slow_percent: faults.slow_percent,
             drawn: 0,
             chance: Chance::new(faults.seed.unwrap_or(0) ^ 0x5eed),
             controller: CONTROLLER.into(),
@@ -223,6 +228,16 @@ impl Bench {
         None
     }
 
+    /// When a request that goes out now arrives.
+    fn arrival(&mut self) -> Timestamp {
+        if !self.chance.percent(self.slow_percent) {
+            return self.now;
+        }
+        // Below the time after which the controller's client gives a request up.
+        let milliseconds = self.chance.below(SLOWEST_MILLISECONDS);
+        self.now + SignedDuration::from_millis(milliseconds.cast_signed())
+    }
+
     fn kind(&self, kind: &Kind) -> KindId {
         if *kind == kinds::ROLLOUT {
             self.place.kind
@@ -236,28 +251,40 @@ impl Bench {
 }
 
 /// The door: the controller's cluster in a simulated run.
-#[derive(Clone)]
-pub(crate) struct SimDoor(pub(crate) Rc<RefCell<Bench>>);
+pub(crate) struct SimDoor {
+    pub(crate) bench: Rc<RefCell<Bench>>,
+    /// Nothing comes through before this moment.
+    pub(crate) opens: Rc<Cell<Timestamp>>,
+}
+
+impl SimDoor {
+    /// One turn on the way, and the time the way takes.
+    async fn pass(&self) {
+        let arrival = self.bench.borrow_mut().arrival();
+        self.opens.set(arrival);
+        Turn::default().await;
+    }
+}
 
 impl Cluster for SimDoor {
     async fn write(&self, write: &Write) -> Result<Written, WriteError> {
-        Turn::default().await;
-        let answer = self.0.borrow_mut().write(write);
+        self.pass().await;
+        let answer = self.bench.borrow_mut().write(write);
         let Some(answer) = answer else { return std::future::pending().await };
-        Turn::default().await;
+        self.pass().await;
         answer
     }
 
     async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
-        Turn::default().await;
-        let found = self.0.borrow_mut().read(target);
-        Turn::default().await;
+        self.pass().await;
+        let found = self.bench.borrow_mut().read(target);
+        self.pass().await;
         Ok(found)
     }
 
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
         Turn::default().await;
-        let mut bench = self.0.borrow_mut();
+        let mut bench = self.bench.borrow_mut();
         let now = bench.now;
         bench.trace.note(now, Record::Told(event.reason.clone(), event.message.clone()));
         Ok(())

@@ -31,6 +31,31 @@ impl std::fmt::Display for Failed {
     }
 }
 
+/// A story, and how it ends undisturbed.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    prepared: Prepared,
+    plain: Ending,
+}
+
+impl Judge {
+    /// Tells it once, undisturbed.
+    pub fn new(prepared: Prepared) -> Self {
+        let plain = simulate(&prepared, &Faults::default()).ending;
+        Judge { prepared, plain }
+    }
+
+    /// The story.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
+    pub fn judge(&self, faults: Faults) -> Failed {
+        judge(&self.prepared, faults, &self.plain)
+    }
+}
+
 /// Every fault at every write, or every `stride`th of these cases: each run must end like the
 /// undisturbed one.
 pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
@@ -52,8 +77,8 @@ pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
 
 /// Many seeds: each run must end like the undisturbed one.
 pub fn seeds(prepared: &Prepared, faults: impl Iterator<Item = Faults>) -> Tally {
-    let plain = simulate(prepared, &Faults::default());
-    tally(faults.map(|faults| judge(prepared, faults, &plain.ending)))
+    let judge = Judge::new(prepared.clone());
+    tally(faults.map(|faults| judge.judge(faults)))
 }
 
 /// A person acts between any two requests of ours: an abort or promote is obeyed, never lost.
@@ -92,7 +117,9 @@ fn disobeyed(action: &Action, outcome: &Outcome, plain: &Ending) -> Option<Strin
 fn judge(prepared: &Prepared, faults: Faults, plain: &Ending) -> Failed {
     let outcome = simulate(prepared, &faults);
     let mut violations: Vec<String> = outcome.violations.iter().map(ToString::to_string).collect();
-    if let Err(violation) = outcome.ending.same_as(plain) {
+    if !faults.may_change_the_story()
+        && let Err(violation) = outcome.ending.same_as(plain)
+    {
         violations.push(violation.to_string());
     }
     Failed { faults, violations }

@@ -1,5 +1,5 @@
-//! What can go wrong, and when? Crashes, refusals, lost answers and lame watches, planned one by one
-//! or drawn from one seed.
+//! What can go wrong, and when? Crashes, refusals, lost answers, slow requests and lame watches,
+//! planned one by one or drawn from one seed.
 
 use gradus_engine::ask::Class;
 use serde::Deserialize;
@@ -91,6 +91,11 @@ pub struct Faults {
     pub twice_percent: u64,
     /// Of a hundred watch events, how many are lost until the next list.
     pub lost_percent: u64,
+    /// Of a hundred requests, how many take their time.
+    pub slow_percent: u64,
+    /// People, an autoscaler and a pipeline act at moments drawn from the seed; the story may then
+    /// end otherwise than it is told.
+    pub is_meddled_with: bool,
 }
 
 /// After so many faults drawn from a seed there are no more: a run must be able to end.
@@ -120,8 +125,29 @@ impl Faults {
             late_percent: 10,
             twice_percent: 10,
             lost_percent: 5,
+            slow_percent: 5,
             ..Faults::default()
         }
+    }
+
+    /// All of that, and somebody who acts on the rollout at any moment.
+    pub fn meddled(seed: u64) -> Self {
+        Faults { is_meddled_with: true, ..Faults::mixed(seed) }
+    }
+
+    /// What a seed stands for: every other one lets somebody act who is not part of the story.
+    pub fn of_seed(seed: u64) -> Self {
+        if Chance::new(seed).percent(50) { Faults::mixed(seed) } else { Faults::meddled(seed) }
+    }
+
+    /// The seed of those who act from outside the story, if somebody does.
+    pub fn meddling_seed(&self) -> Option<u64> {
+        self.seed.filter(|_| self.is_meddled_with)
+    }
+
+    /// May the story be changed by somebody who is not part of it?
+    pub fn may_change_the_story(&self) -> bool {
+        self.interruption.is_some() || self.is_meddled_with
     }
 
     /// Does whoever interrupts an update decide how it ends?

@@ -1,8 +1,8 @@
 //! The controller against a cluster: simulated in virtual time, or live over HTTP.
 //!
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
-//! ([`simulate`], [`faults`], [`trace`]), how it is judged ([`checks`], [`ends`]) and how often
-//! ([`enumerate`]). [`live`] tells the same stories with the production loop;
+//! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and how
+//! often ([`enumerate`]). [`live`] tells the same stories with the production loop;
 //! [`tryout`] makes one of a user's own manifests.
 
 pub mod checks;
@@ -12,6 +12,7 @@ pub mod ends;
 pub mod enumerate;
 pub mod faults;
 pub mod live;
+mod meddler;
 pub mod person;
 pub mod scenario;
 pub mod sight;

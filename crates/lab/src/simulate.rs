@@ -9,7 +9,7 @@ mod story;
 mod tests;
 mod watches;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 use gradus_controller::act::{Acted, act};
 use gradus_controller::cluster::{Cluster, WriteError};
-use gradus_controller::shell::{Read, Shell, Work};
+use gradus_controller::shell::{Alarm, Read, Shell, Work};
 use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
 use gradus_simkube::kinds::KindId;
@@ -31,6 +31,8 @@ use crate::deeds::{NAMESPACE, PERSON};
 use crate::door::{Bench, SimDoor};
 use crate::ends::{self, Ending};
 use crate::faults::{Chance, Faults};
+use crate::meddler::Meddler;
+use crate::person::Action;
 use crate::scenario::Scenario;
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
@@ -173,15 +175,24 @@ struct Run<'p> {
     /// Something has happened since the shell last had nothing to do.
     is_stirred: bool,
     chance: Option<Chance>,
+    meddler: Option<Meddler>,
     faults: Faults,
+    /// Nothing happens but what the story tells, its own faults included.
+    is_as_told: bool,
     turns: Vec<Turn>,
     violations: Vec<Violation>,
 }
 
-/// Work on its way.
-enum Flight {
+/// What is on its way.
+enum Flown {
     Act(Pin<Box<dyn Future<Output = Acted<Rollouts>>>>),
     Read(Pin<Box<dyn Future<Output = Reading>>>),
+}
+
+/// Work on its way, and until when its request is.
+struct Flight {
+    work: Flown,
+    arrives: Rc<Cell<Timestamp>>,
 }
 
 type Reading = (Read, Result<Option<Frame>, WriteError>);
@@ -199,6 +210,7 @@ enum Turn {
 impl<'p> Run<'p> {
     fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
         let Prepared { scenario, cluster, rollout, start } = prepared;
+        let is_as_told = *faults == Faults::default();
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
         let bench = Bench::new(cluster.clone(), rollout.clone(), *start, &faults, trace);
@@ -214,7 +226,9 @@ impl<'p> Run<'p> {
             story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
             is_stirred: true,
             chance: faults.seed.map(Chance::new),
+            meddler: faults.meddling_seed().map(|seed| Meddler::new(seed, scenario.images.clone())),
             faults,
+            is_as_told,
             turns: Vec::new(),
             violations: Vec::new(),
         }
@@ -243,7 +257,12 @@ impl<'p> Run<'p> {
     /// Until the story is told and nothing happens any more.
     fn run(&mut self) -> Result<(), Violation> {
         for _ in 0..MOST_TURNS {
-            if self.take_turn()? {
+            let deed = self.meddler.as_mut().and_then(Meddler::before_a_turn);
+            if self.meddle(deed) || self.take_turn()? {
+                continue;
+            }
+            let deed = self.meddler.as_mut().and_then(Meddler::at_rest);
+            if self.meddle(deed) {
                 continue;
             }
             let next = self.next_moment();
@@ -252,7 +271,7 @@ impl<'p> Run<'p> {
             match next {
                 _ if is_over => return Ok(()),
                 // An interrupted story need not come to its end: the interruption has changed it.
-                None if self.faults.interruption.is_some() => return Ok(()),
+                None if self.faults.may_change_the_story() => return Ok(()),
                 None => return Err(self.stuck("nothing is left to happen")),
                 Some(next) if self.prepared.start + LONGEST < next => {
                     return Err(self.stuck("it has taken a week"));
@@ -261,6 +280,16 @@ impl<'p> Run<'p> {
             }
         }
         Err(self.stuck("it runs in circles"))
+    }
+
+    /// Lets somebody act who is not part of the story; false if nobody does.
+    fn meddle(&mut self, deed: Option<Action>) -> bool {
+        let Some(deed) = deed else { return false };
+        let mut bench = self.bench.borrow_mut();
+        if let Err(error) = bench.perform(&deed) {
+            bench.trace.note(self.now, Record::Alarm(format!("{deed:?} is refused: {error}")));
+        }
+        true
     }
 
     /// Judges the end: its expectations, its lasting, and that nobody touches it any more.
@@ -272,7 +301,7 @@ impl<'p> Run<'p> {
             let traffic = bench.checker.judge_end();
             let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
             self.violations.extend(traffic);
-            if self.faults == Faults::default() {
+            if self.is_as_told {
                 self.violations.extend(self.story.judge_end(&bench));
             }
         }
@@ -337,8 +366,8 @@ impl<'p> Run<'p> {
         if let Some(at) = self.feeds.iter().position(|feed| self.is_ready(feed)) {
             return Some(Turn::Watch(at));
         }
-        if !self.flights.is_empty() {
-            return Some(Turn::Flight(0));
+        if let Some(at) = self.arrived().next() {
+            return Some(Turn::Flight(at));
         }
         if self.is_stirred {
             return Some(Turn::Decide);
@@ -353,7 +382,7 @@ impl<'p> Run<'p> {
         turns.extend(self.bench.borrow().cluster.runnable(self.now).map(Turn::Worker));
         let feeds = self.feeds.iter().enumerate().filter(|(_, feed)| self.is_ready(feed));
         turns.extend(feeds.map(|(at, _)| Turn::Watch(at)));
-        turns.extend((0..self.flights.len()).map(Turn::Flight));
+        turns.extend(self.arrived().map(Turn::Flight));
         if self.is_stirred {
             turns.push(Turn::Decide);
         }
@@ -372,39 +401,46 @@ impl<'p> Run<'p> {
             self.feeds.push(Feed::new(kind, &self.prepared.cluster));
         }
         self.tell();
-        let door = SimDoor(Rc::clone(&self.bench));
-        match work {
-            None => self.is_stirred = false,
+        let arrives = Rc::new(Cell::new(self.now));
+        let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives) };
+        let work = match work {
+            None => {
+                self.is_stirred = false;
+                return;
+            }
             Some(Work::Act(job)) => {
                 let mut bench = self.bench.borrow_mut();
                 bench.checker.decided();
                 let record = Record::Decided(job.changes.len(), job.status.is_some());
                 bench.trace.note(self.now, record);
-                let flight = async move { act(&door, job).await };
-                self.flights.push(Flight::Act(Box::pin(flight)));
+                Flown::Act(Box::pin(async move { act(&door, job).await }))
             }
-            Some(Work::Read(read)) => {
-                let flight = async move {
-                    let reply = door.read(&read.target).await;
-                    (read, reply)
-                };
-                self.flights.push(Flight::Read(Box::pin(flight)));
-            }
-        }
+            Some(Work::Read(read)) => Flown::Read(Box::pin(async move {
+                let reply = door.read(&read.target).await;
+                (read, reply)
+            })),
+        };
+        self.flights.push(Flight { work, arrives });
+    }
+
+    /// Which works can take a step: their request is not on its way.
+    fn arrived(&self) -> impl Iterator<Item = usize> {
+        let flights = self.flights.iter().enumerate();
+        flights.filter(|(_, flight)| flight.arrives.get() <= self.now).map(|(at, _)| at)
     }
 
     /// Lets one work take one step; what it has learned goes back into the shell.
     fn fly(&mut self, at: usize) {
         let mut context = Context::from_waker(Waker::noop());
-        let is_done = match &mut self.flights[at] {
-            Flight::Act(future) => match future.as_mut().poll(&mut context) {
+        let is_done = match &mut self.flights[at].work {
+            Flown::Act(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready(acted) => {
                     self.shell.learn(acted, self.now);
                     true
                 }
             },
-            Flight::Read(future) => match future.as_mut().poll(&mut context) {
+            Flown::Read(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready((read, reply)) => {
                     self.shell.learn_read(read, reply, self.now);
@@ -428,6 +464,12 @@ impl<'p> Run<'p> {
             bench.trace.note(self.now, record);
         }
         for alarm in self.shell.take_alarms() {
+            if let Alarm::Interlock { invariant, message, .. } = &alarm {
+                let object = self.prepared.rollout.key.name.to_string();
+                let write = "a decision that the interlock held".to_owned();
+                let (invariant, numbers) = (invariant.id(), message.clone());
+                self.violations.push(Violation { invariant, write, object, numbers });
+            }
             bench.trace.note(self.now, Record::Alarm(format!("{alarm:?}")));
         }
     }
@@ -450,7 +492,9 @@ impl<'p> Run<'p> {
         let story = self.story.next_due(self.now);
         let moments = [self.shell.next_due(), bench.cluster.next_due(), story];
         let feeds = self.feeds.iter().filter_map(|feed| feed.next_due(self.now));
-        moments.into_iter().flatten().chain(feeds).filter(|moment| self.now < *moment).min()
+        let flights = self.flights.iter().map(|flight| flight.arrives.get());
+        let moments = moments.into_iter().flatten().chain(feeds).chain(flights);
+        moments.filter(|moment| self.now < *moment).min()
     }
 
     fn move_to(&mut self, moment: Timestamp) {

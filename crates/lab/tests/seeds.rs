@@ -49,3 +49,8 @@ fn the_order_of_steps_does_not_change_the_end() {
 fn faults_of_all_kinds_do_not_change_the_end() {
     assert_all_good(Faults::mixed);
 }
+
+#[test]
+fn whoever_acts_at_whatever_moment_the_rollout_ends_well() {
+    assert_all_good(Faults::meddled);
+}

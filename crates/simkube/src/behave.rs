@@ -16,6 +16,8 @@ pub use timeline::{Plan, Timeline};
 pub struct Behaviour {
     /// Which images; `*` stands for any text.
     pub image: String,
+    /// And which command lines; `*` stands for any text.
+    pub command: String,
     /// From creation until ready. Probe and hook delays of the pod come on top.
     pub start_up_seconds: f64,
     /// Runs, but never becomes ready.
@@ -115,6 +117,7 @@ impl Default for Behaviour {
     fn default() -> Self {
         Self {
             image: "*".to_owned(),
+            command: "*".to_owned(),
             start_up_seconds: 1.0,
             never_ready: false,
             pull_error: false,
@@ -131,12 +134,21 @@ impl Behaviours {
         Self { list, default: Behaviour::default() }
     }
 
+    /// The same, with one more that is preferred to all others.
+    pub fn first(mut self, behaviour: Behaviour) -> Self {
+        self.list.insert(0, behaviour);
+        self
+    }
+
     /// How this pod behaves: by the first behaviour that fits any of its containers.
     pub fn of_pod(&self, pod_spec: &Value) -> &Behaviour {
         let containers = pod_spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = |behaviour: &&Behaviour| {
-            let images = containers.iter().filter_map(|one| one["image"].as_str());
-            images.into_iter().any(|image| matches(&behaviour.image, image))
+            containers.iter().any(|one| {
+                let image = one["image"].as_str().unwrap_or_default();
+                matches(&behaviour.image, image)
+                    && matches(&behaviour.command, &timeline::command_line(one))
+            })
         };
         self.list.iter().find(fits).unwrap_or(&self.default)
     }
@@ -202,6 +214,11 @@ mod tests {
         assert_eq!(behaviours.of_pod(&pod("a:slow")).start_up_seconds, 60.0);
         assert_eq!(behaviours.of_pod(&pod("a:bad")).crash.as_ref().unwrap().times, None);
         assert_eq!(behaviours.of_pod(&pod("a:good")), &Behaviour::default());
+        let by_command = json!([{"command": "/bad*", "neverReady": true}]);
+        let behaviours: Behaviours = serde_json::from_value(by_command).unwrap();
+        let pod = |command: &str| json!({"containers": [{"image": "a", "command": [command]}]});
+        assert!(behaviours.of_pod(&pod("/bad-command")).never_ready, "by its command");
+        assert!(!behaviours.of_pod(&pod("/good-command")).never_ready);
         let unknown = json!([{"image": "*", "starUpSeconds": 1}]);
         assert!(serde_json::from_value::<Behaviours>(unknown).is_err(), "a typing error is told");
     }

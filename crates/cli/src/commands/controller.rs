@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use gradus_controller::clock::Clock;
 use gradus_controller::connect::{Connection, connect, reach};
 use gradus_controller::health::{Health, serve_health, serve_metrics};
 use gradus_controller::rate::Rate;
 use gradus_controller::run::Settings;
+use gradus_controller::shell::InterlockMode;
 use gradus_controller::telemetry::{Metrics, start_logging};
 use tokio::net::TcpListener;
 
@@ -64,11 +65,30 @@ pub struct Arguments {
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     leader_elect: bool,
+    /// What happens to a write that would break an invariant: enforce holds it, warn tells of it
+    #[arg(long, value_name = "MODE", default_value = "enforce")]
+    interlock: Interlock,
     /// Decide and print, never write
     #[arg(long, default_value = "false", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     dry_run: bool,
+}
+
+/// The values of `--interlock`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Interlock {
+    Enforce,
+    Warn,
+}
+
+impl From<Interlock> for InterlockMode {
+    fn from(value: Interlock) -> Self {
+        match value {
+            Interlock::Enforce => InterlockMode::Enforce,
+            Interlock::Warn => InterlockMode::Warn,
+        }
+    }
 }
 
 /// Flags of Argo Rollouts that have no counterpart here yet. They are refused, not ignored: who
@@ -180,6 +200,7 @@ fn settings(arguments: Arguments, connection: &Connection) -> Settings {
         namespace: arguments.namespaced.then_some(namespace),
         instance_id: arguments.instance_id,
         dry_run: arguments.dry_run,
+        interlock: arguments.interlock.into(),
     }
 }
 

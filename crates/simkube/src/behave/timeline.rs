@@ -232,7 +232,8 @@ fn hook_delay(hook: &Value) -> f64 {
     slept.or_else(|| sleep_in(&words(&hook["exec"]["command"]))).unwrap_or(0.0)
 }
 
-fn command_line(container: &Value) -> String {
+/// What a container is to run, in one line.
+pub(super) fn command_line(container: &Value) -> String {
     [words(&container["command"]), words(&container["args"])].join(" ").trim().to_owned()
 }
 

@@ -1,0 +1,135 @@
+//! What is left of a Decision without what would do harm, and how is that told?
+
+use gradus_api::names::{condition, condition_status};
+use gradus_api::rollout::RolloutStatus;
+use gradus_api::rollout::status::Condition;
+use gradus_api::values::Time;
+use jiff::Timestamp;
+
+use super::pods::size_after;
+use super::{Decided, Invariant};
+use crate::decision::{
+    After, Change, Decision, Event, EventKind, Frees, Guard, ObjectRef, Urgency, Why,
+};
+use crate::world::World;
+
+/// Without the change at this place and what follows it; pods may still be added.
+pub(super) fn at_change(
+    world: &World,
+    decision: &Decided,
+    at: usize,
+    now: Timestamp,
+    harm: (Invariant, &str),
+) -> Decided {
+    let (before, rest) = decision.changes.split_at(at);
+    let adding = rest.iter().skip(1).filter(|change| only_adds_pods(world, change));
+    let changes: Vec<Change> = before.iter().chain(adding).cloned().collect();
+    without(world, decision, changes, rest[0].target.clone(), now, harm)
+}
+
+/// Without the status as it was decided.
+pub(super) fn at_status(
+    world: &World,
+    decision: &Decided,
+    now: Timestamp,
+    harm: (Invariant, &str),
+) -> Decided {
+    let object = world.rollout.reference();
+    without(world, decision, decision.changes.clone(), object, now, harm)
+}
+
+fn without(
+    world: &World,
+    decision: &Decided,
+    changes: Vec<Change>,
+    object: ObjectRef,
+    now: Timestamp,
+    (invariant, message): (Invariant, &str),
+) -> Decided {
+    let stored = &*world.rollout.status;
+    let status = held(stored, decision.status.as_ref().unwrap_or(stored), now, invariant, message);
+    let is_kept = |event: &&Event| match &event.after {
+        After::Change(id) => changes.iter().any(|change| change.id == *id),
+        After::Status => false,
+    };
+    let told = (!is_told(stored, invariant)).then(|| Event {
+        about: world.rollout.reference(),
+        kind: EventKind::Warning,
+        reason: invariant.reason().into(),
+        message: text(invariant, message),
+        after: After::Status,
+    });
+    let why = Why {
+        guard: Guard::Interlock { invariant: invariant.id().into(), message: message.to_owned() },
+        object,
+        field: "".into(),
+        since: status.condition(condition::HELD).map(|held| held.last_transition_time.timestamp()),
+        frees: Frees::Cluster,
+    };
+    Decision {
+        events: decision.events.iter().filter(is_kept).cloned().chain(told).collect(),
+        changes,
+        status: (status != *stored).then_some(status),
+        urgency: Urgency::Now,
+        asks: decision.asks.clone(),
+        // What the memo compares with is the status as it was decided, which is not stored.
+        memo: world.recall.memo.clone(),
+        wake_at: decision.wake_at,
+        why: std::iter::once(why).chain(decision.why.iter().cloned()).collect(),
+    }
+}
+
+/// The stored status with the counts and conditions of the next, and the word that it is held.
+fn held(
+    stored: &RolloutStatus,
+    next: &RolloutStatus,
+    now: Timestamp,
+    invariant: Invariant,
+    message: &str,
+) -> RolloutStatus {
+    let mut conditions = next.conditions.clone();
+    conditions.retain(|known| known.r#type != condition::HELD);
+    let place = stored.conditions.iter().position(|known| known.r#type == condition::HELD);
+    let known = place.map(|at| &stored.conditions[at]);
+    // The same word at the same place: a held rollout that does not move is not written again.
+    if let (Some(known), Some(at), true) = (known, place, is_told(stored, invariant)) {
+        conditions.insert(at.min(conditions.len()), known.clone());
+    } else {
+        conditions.push(Condition {
+            r#type: condition::HELD.to_owned(),
+            status: condition_status::TRUE.to_owned(),
+            last_update_time: Time::new(now),
+            last_transition_time: known
+                .filter(|known| known.status == condition_status::TRUE)
+                .map_or(Time::new(now), |known| known.last_transition_time),
+            reason: invariant.reason().to_owned(),
+            message: text(invariant, message),
+        });
+    }
+    RolloutStatus {
+        conditions,
+        replicas: next.replicas,
+        updated_replicas: next.updated_replicas,
+        ready_replicas: next.ready_replicas,
+        available_replicas: next.available_replicas,
+        hpa_replicas: next.hpa_replicas,
+        ..stored.clone()
+    }
+}
+
+fn text(invariant: Invariant, message: &str) -> String {
+    format!("held by invariant {}: {message}", invariant.id())
+}
+
+/// Does the status already say so?
+fn is_told(stored: &RolloutStatus, invariant: Invariant) -> bool {
+    let known = stored.condition(condition::HELD);
+    known.is_some_and(|known| known.reason == invariant.reason())
+}
+
+/// Does this change a ReplicaSet, or make one, so that there are more pods?
+fn only_adds_pods(world: &World, change: &Change) -> bool {
+    let Some(next) = size_after(change) else { return false };
+    let mut sets = world.replica_sets.present().into_iter().flatten();
+    sets.find(|set| set.name == change.target.name).is_none_or(|set| set.size < next)
+}

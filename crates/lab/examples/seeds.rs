@@ -1,0 +1,152 @@
+//! Do many seeds of every story end well? `seeds COUNT [--scenario NAME]` on all cores, or one of
+//! them alone, told line by line: `seeds --seed SEED --scenario NAME`.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+#[expect(clippy::disallowed_types, reason = "this measures real time")]
+use std::time::Instant;
+
+use gradus_lab::enumerate::{Failed, Judge};
+use gradus_lab::faults::Faults;
+use gradus_lab::simulate::{Prepared, narrate};
+
+/// After so many failures more of them tell nothing new.
+const ENOUGH: usize = 10;
+/// How often the bar moves, and how wide it is.
+const EVERY: Duration = Duration::from_millis(200);
+const WIDTH: u64 = 30;
+
+/// What is asked for.
+#[derive(Default)]
+struct Wish {
+    count: u64,
+    seed: Option<u64>,
+    scenario: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let judged = wish().and_then(|wish| {
+        let stories = stories(wish.scenario.as_deref())?;
+        match (wish.seed, stories.as_slice()) {
+            (None, _) => Ok(run(&stories, wish.count)),
+            (Some(seed), [story]) => Ok(replay(story, seed)),
+            (Some(_), _) => Err("--seed needs --scenario: a seed is told in one story".to_owned()),
+        }
+    });
+    judged.unwrap_or_else(|error| {
+        eprintln!("{error}\nusage: seeds COUNT [--scenario NAME] | --seed SEED --scenario NAME");
+        ExitCode::FAILURE
+    })
+}
+
+fn wish() -> Result<Wish, String> {
+    let mut wish = Wish::default();
+    let mut words = std::env::args().skip(1);
+    let number = |word: Option<String>| {
+        let word = word.unwrap_or_default();
+        word.parse::<u64>().map_err(|_| format!("expected a number, found {word:?}"))
+    };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--seed" => wish.seed = Some(number(words.next())?),
+            "--scenario" => wish.scenario = words.next(),
+            _ => wish.count = number(Some(word))?,
+        }
+    }
+    Ok(wish)
+}
+
+fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let all = gradus_lab::load_all(&folder).map_err(|error| error.to_string())?;
+    let chosen = all.into_iter().filter(|story| name.is_none_or(|name| name == story.name));
+    let prepared: Result<Vec<Prepared>, _> = chosen.map(Prepared::new).collect();
+    let prepared = prepared.map_err(|error| error.to_string())?;
+    if prepared.is_empty() {
+        return Err(format!("no scenario {}", name.unwrap_or_default()));
+    }
+    Ok(prepared.into_iter().map(Judge::new).collect())
+}
+
+/// Every seed below `count`, in one story after the other.
+fn run(stories: &[Judge], count: u64) -> ExitCode {
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
+    #[expect(clippy::disallowed_types, reason = "this measures real time")]
+    let began = Instant::now();
+    let failures = || failed.lock().expect("no thread panics with the lock").len();
+    let work = &|| {
+        while failures() < ENOUGH {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if count <= seed {
+                return;
+            }
+            let at = usize::try_from(seed).unwrap_or_default() % stories.len();
+            let judged = stories[at].judge(Faults::of_seed(seed));
+            if !judged.violations.is_empty() {
+                let name = stories[at].prepared().scenario().name.as_str();
+                let mut failed = failed.lock().expect("no thread panics with the lock");
+                failed.push((seed, name, judged));
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let is_terminal = std::io::stderr().is_terminal();
+    thread::scope(|scope| {
+        // Nothing is sent: the channel ends when the last worker does.
+        let (working, ended) = mpsc::channel::<()>();
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let working = working.clone();
+            scope.spawn(move || {
+                work();
+                drop(working);
+            });
+        }
+        drop(working);
+        while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            if is_terminal {
+                bar(done.load(Ordering::Relaxed), count, began.elapsed());
+            }
+        }
+    });
+    let done = done.into_inner();
+    if is_terminal {
+        bar(done, count, began.elapsed());
+        eprintln!();
+    }
+    let failed = failed.into_inner().expect("no thread panics with the lock");
+    for (seed, name, run) in &failed {
+        println!("cargo xtask sim --seed {seed} --scenario {name}\n  {run}");
+    }
+    let rate = rate(done, began.elapsed());
+    println!("{done} seeds in {} stories, {rate} a second: {} failed", stories.len(), failed.len());
+    if failed.is_empty() && done == count { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn bar(done: u64, count: u64, elapsed: Duration) {
+    let full = usize::try_from(done * WIDTH / count.max(1)).unwrap_or_default();
+    let rest = usize::try_from(WIDTH).unwrap_or_default().saturating_sub(full);
+    let (full, rest) = ("█".repeat(full), "░".repeat(rest));
+    eprint!("\r{full}{rest} {done} of {count} seeds, {} a second ", rate(done, elapsed));
+    // A bar that cannot be drawn is no reason to stop.
+    drop(std::io::stderr().flush());
+}
+
+fn rate(done: u64, elapsed: Duration) -> String {
+    format!("{:.0}", done as f64 / elapsed.as_secs_f64().max(0.001))
+}
+
+/// One seed, told line by line.
+fn replay(story: &Judge, seed: u64) -> ExitCode {
+    let faults = Faults::of_seed(seed);
+    println!("{}", narrate(story.prepared(), &faults).trace);
+    let judged = story.judge(faults);
+    println!("{judged}");
+    if judged.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,98 @@
+//! Who may act on a rollout at any moment, and what do they do? People with commands, an autoscaler,
+//! a pipeline with the next image, and images that fall over a few times before they stand.
+
+use gradus_simkube::behave::{Behaviour, Behaviours, Crash};
+
+use crate::faults::Chance;
+use crate::person::Action;
+
+/// Nobody acts more often than this in one run: it must be able to end.
+const MOST_DEEDS: u64 = 5;
+/// Of a hundred turns, at how many somebody acts.
+const AT_A_TURN: u64 = 1;
+/// Of a hundred moments at which everybody waits, at how many somebody acts.
+const AT_REST: u64 = 30;
+/// The images a pipeline brings: few, so that it also goes back to one.
+const IMAGES: u64 = 3;
+/// An autoscaler goes from none to so many.
+const MOST_REPLICAS: u64 = 8;
+
+/// Acts at moments that a seed draws.
+#[derive(Clone, Debug)]
+pub(crate) struct Meddler {
+    chance: Chance,
+    left: u64,
+    usual: Behaviours,
+}
+
+impl Meddler {
+    /// The meddler of a seed, for a story whose images usually behave like this.
+    pub(crate) fn new(seed: u64, usual: Behaviours) -> Self {
+        let mut chance = Chance::new(seed ^ 0x3edd);
+        let left = 1 + chance.below(MOST_DEEDS);
+        Meddler { chance, left, usual }
+    }
+
+    /// What somebody does before the next turn, if anything.
+    pub(crate) fn before_a_turn(&mut self) -> Option<Action> {
+        self.draw(AT_A_TURN)
+    }
+
+    /// What somebody does while everybody waits, if anything.
+    pub(crate) fn at_rest(&mut self) -> Option<Action> {
+        self.draw(AT_REST)
+    }
+
+    fn draw(&mut self, percent: u64) -> Option<Action> {
+        if self.left == 0 || !self.chance.percent(percent) {
+            return None;
+        }
+        self.left -= 1;
+        Some(match self.chance.below(10) {
+            0 => Action::Promote,
+            1 => Action::PromoteFull,
+            2 => Action::Abort,
+            3 => Action::Retry,
+            4 => Action::Pause,
+            5 => Action::Resume,
+            6 => Action::Scale(u32::try_from(self.chance.below(MOST_REPLICAS + 1)).unwrap_or(1)),
+            7 => Action::Behave(self.unsteady()),
+            _ => Action::SetImage(format!("example.com/web:next-{}", self.chance.below(IMAGES))),
+        })
+    }
+
+    /// Every new pod is ready for a moment, falls over a few times, and then stands.
+    fn unsteady(&mut self) -> Behaviours {
+        let seconds = self.chance.below(20) as f64;
+        let times = u32::try_from(1 + self.chance.below(3)).ok();
+        self.usual.clone().first(Behaviour {
+            start_up_seconds: 0.5 * self.chance.below(8) as f64,
+            crash: Some(Crash { after_seconds: seconds, times }),
+            ..Behaviour::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_can_be_done_is_done_by_some_seed_and_never_too_often() {
+        let mut seen = Vec::new();
+        for seed in 0..200 {
+            let mut meddler = Meddler::new(seed, Behaviours::default());
+            let deeds: Vec<Action> = (0..1_000).filter_map(|_| meddler.at_rest()).collect();
+            assert!((1..=5).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
+            let name = |deed: &Action| {
+                let text = format!("{deed:?}");
+                text.split(['(', '{']).next().unwrap_or_default().to_owned()
+            };
+            seen.extend(deeds.iter().map(name));
+        }
+        seen.sort();
+        seen.dedup();
+        let all = "Abort Behave Pause Promote PromoteFull Resume Retry Scale SetImage";
+        assert_eq!(seen.join(" "), all);
+    }
+}

@@ -1,0 +1,45 @@
+//! What must the cluster hold before the first test of the suite?
+
+use gradus_simkube::behave::{Behaviour, Behaviours, Crash};
+
+use super::{catalogue::Case, suite::Suite};
+use crate::{plane::PlaneError, stage::Stage};
+
+/// Where the controller's configuration lies; our own manifests create it.
+pub const CONTROLLER_NAMESPACE: &str = "argo-rollouts";
+
+/// The kinds of traffic routers, read from the suite itself, and its plugin's configuration.
+pub fn prepare(stage: &Stage, suite: &Suite) -> Result<(), PlaneError> {
+    let server_side: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f"];
+    stage.plane.kubectl_does(server_side, &suite.folder().join("crds"))?;
+    let settings = suite.folder().join("step-plugin/argo-rollouts-config.yaml");
+    stage.plane.kubectl_does(&["apply", "-f"], &settings)
+}
+
+/// Pods of this test must still be starting while it changes the number of replicas three times.
+const SLOW: &str = "CanarySuite/TestRolloutWithMaxSurgeScalingDuringUpdate";
+const SLOW_SECONDS: f64 = 8.0;
+
+/// How the suite's containers behave: a program that is not there ends at once, and so many names
+/// are of images that nobody has.
+pub fn behaviours(case: &Case) -> Behaviours {
+    let usual = Behaviour::default().start_up_seconds;
+    let start_up_seconds = if case.to_string() == SLOW { SLOW_SECONDS } else { usual };
+    let cannot_be_had = |image: &str| Behaviour {
+        image: image.to_owned(),
+        pull_error: true,
+        ..Behaviour::default()
+    };
+    Behaviours::new(vec![
+        Behaviour {
+            command: "/bad-command*".to_owned(),
+            crash: Some(Crash { after_seconds: 0.0, times: None }),
+            ..Behaviour::default()
+        },
+        cannot_be_had("*does-not-exist*"),
+        cannot_be_had("*nonexistent*"),
+        cannot_be_had("*argo-error*"),
+        cannot_be_had("*rollouts-demo:error"),
+        Behaviour { start_up_seconds, ..Behaviour::default() },
+    ])
+}
