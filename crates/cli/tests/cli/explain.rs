@@ -54,3 +54,21 @@ fn what_is_no_world_is_refused_with_its_name() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("is no saved World"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_saved_world_is_shown_as_far_as_it_goes() {
+    let path = folder("shown-world").join("world.json");
+    std::fs::write(&path, saved().to_string()).unwrap();
+    let path = path.to_str().unwrap();
+    let shown = gradus(&["get", "rollout", "--world", path, "--no-color"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    for expected in
+        ["Name:            checkout", "Status:          ॥ Paused", "⟳ checkout", "# revision:1"]
+    {
+        assert!(shown.stdout.contains(expected), "{expected:?} in:\n{}", shown.stdout);
+    }
+    let other = gradus(&["get", "rollout", "cart", "--world", path]);
+    assert!(other.stderr.contains("this World is about default/checkout"), "{}", other.stderr);
+    let experiment = gradus(&["get", "experiment", "x", "--world", path]);
+    assert!(experiment.stderr.contains("no Experiment"), "{}", experiment.stderr);
+}
