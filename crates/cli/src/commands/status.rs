@@ -79,7 +79,7 @@ pub async fn follow<T>(
     name: &str,
     mut look: impl FnMut(&Standing, bool) -> Option<T>,
 ) -> anyhow::Result<T> {
-    let mut events = cluster.watch(&kinds::ROLLOUT, Scope::Name(name));
+    let mut events = cluster.watch(&kinds::ROLLOUT, Scope::named(name));
     let mut last = None;
     loop {
         let event = events.next().await.context("the watch ended")?;
@@ -98,7 +98,7 @@ pub async fn follow<T>(
             Ok(Seen::Deleted(_)) => bail!("{}", near::said(&kinds::ROLLOUT, name)),
             Ok(Seen::Synced(_)) => {}
             Err(refusal) if last.is_none() => return Err(refusal.into()),
-            Err(refusal) => tracing::warn!("{refusal}; trying again"),
+            Err(refusal) => eprintln!("warning: {refusal}; trying again"),
         }
     }
 }
