@@ -3,7 +3,6 @@
 mod rows;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -84,8 +83,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         What::Experiments(wish) => {
             let listed = cluster.list_scope(&kinds::EXPERIMENT, wish.scope.scope(None)).await?;
             if let Some(text) = in_form(&wish.scope, &listed)? {
-                print!("{text}");
-                return Ok(());
+                return Ok(output::print(&text)?);
             }
             let now = Timestamp::now();
             let namespaced = wish.scope.all_namespaces;
@@ -100,8 +98,7 @@ async fn rollouts(wish: &Rollouts, cluster: &Cluster) -> anyhow::Result<()> {
     let scope = wish.scope.scope(wish.name.as_deref());
     let listed = cluster.list_scope(&kinds::ROLLOUT, scope).await?;
     if let Some(text) = in_form(&wish.scope, &listed)? {
-        print!("{text}");
-        return Ok(());
+        return Ok(output::print(&text)?);
     }
     let columns = rows::Columns {
         timestamps: wish.timestamps,
@@ -172,8 +169,5 @@ fn in_form(scope: &Wide, listed: &[Value]) -> anyhow::Result<Option<String>> {
 }
 
 fn print_rows(rows: &[Vec<Cell>], widths: &[usize]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(align(rows, widths).as_bytes())?;
-    out.flush()?;
-    Ok(())
+    Ok(output::print(&align(rows, widths))?)
 }
