@@ -8,7 +8,7 @@ use gradus_controller::one_line::one_line;
 use gradus_engine::decision::Kind;
 use http::{Method, Request, header};
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::watcher;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::Value;
 use thiserror::Error;
@@ -101,25 +101,25 @@ impl Cluster {
 
     /// All objects of a kind in the namespace; `selector` as the API server reads it.
     pub async fn list(&self, kind: &Kind, selector: &str) -> Result<Vec<Value>, Refusal> {
-        self.list_at(kind, &self.path(kind), selector).await
-    }
-
-    /// All objects of a kind in all namespaces.
-    pub async fn list_everywhere(&self, kind: &Kind) -> Result<Vec<Value>, Refusal> {
-        self.list_at(kind, &collection(kind, ""), "").await
-    }
-
-    async fn list_at(
-        &self,
-        kind: &Kind,
-        path: &str,
-        selector: &str,
-    ) -> Result<Vec<Value>, Refusal> {
-        let path = match selector {
-            "" => path.to_owned(),
-            selector => format!("{path}?labelSelector={}", escaped(selector)),
+        let query = match selector {
+            "" => String::new(),
+            selector => format!("?labelSelector={}", escaped(selector)),
         };
-        let mut list = self.send(Method::GET, &path, None).await?;
+        self.list_at(kind, &format!("{}{query}", self.path(kind))).await
+    }
+
+    /// The objects of a kind that a watch of this scope would tell of.
+    pub async fn list_scope(&self, kind: &Kind, scope: Scope<'_>) -> Result<Vec<Value>, Refusal> {
+        let place = match scope.everywhere {
+            true => collection(kind, ""),
+            false => self.path(kind),
+        };
+        let query = scope.fields().map(|fields| format!("?fieldSelector={}", escaped(&fields)));
+        self.list_at(kind, &(place + &query.unwrap_or_default())).await
+    }
+
+    async fn list_at(&self, kind: &Kind, path: &str) -> Result<Vec<Value>, Refusal> {
+        let mut list = self.send(Method::GET, path, None).await?;
         let Value::Array(mut items) = list["items"].take() else { return Ok(Vec::new()) };
         for item in &mut items {
             // Items of a list do not say what they are.
@@ -176,20 +176,19 @@ impl Cluster {
             kind: kind.name.to_string(),
             plural: kind.plural.to_string(),
         };
-        let api: Api<DynamicObject> = match scope {
-            Scope::Everywhere => Api::all_with(self.client.clone(), &resource),
-            Scope::Namespace | Scope::Name(_) => {
-                Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
-            }
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match scope.everywhere {
+            true => Api::all_with(client, &resource),
+            false => Api::namespaced_with(client, &self.namespace, &resource),
         };
-        let config = match scope {
-            Scope::Name(name) => {
-                watcher::Config::default().fields(&format!("metadata.name={name}"))
-            }
-            Scope::Namespace | Scope::Everywhere => watcher::Config::default(),
-        };
+        let mut config = watcher::Config::default();
+        if let Some(fields) = scope.fields() {
+            config = config.fields(&fields);
+        }
         let cluster = self.clone();
-        let events = watcher(api, config).map_err(move |error| cluster.not_watched(&error));
+        let events = watcher(api, config)
+            .default_backoff()
+            .map_err(move |error| cluster.not_watched(&error));
         let mut listed = Vec::new();
         events
             .try_filter_map(move |event| {
@@ -265,15 +264,24 @@ impl Cluster {
     }
 }
 
-/// Which objects a watch is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope<'n> {
-    /// All of the namespace.
-    Namespace,
-    /// One of the namespace.
-    Name(&'n str),
-    /// All of all namespaces.
-    Everywhere,
+/// Which objects a list or a watch is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope<'n> {
+    /// Only those of this name.
+    pub name: Option<&'n str>,
+    /// Those of all namespaces.
+    pub everywhere: bool,
+}
+
+impl<'n> Scope<'n> {
+    /// One object of the namespace.
+    pub fn named(name: &'n str) -> Self {
+        Scope { name: Some(name), everywhere: false }
+    }
+
+    fn fields(self) -> Option<String> {
+        self.name.map(|name| format!("metadata.name={name}"))
+    }
 }
 
 const JSON: &str = "application/json";

@@ -27,8 +27,8 @@ impl Live {
     /// Watches from now on.
     pub fn start(cluster: &Cluster, kind: &Kind, name: &str) -> Self {
         let mut told = SelectAll::new();
-        let head = (kind, Scope::Name(name));
-        let below = BELOW.iter().map(|kind| (kind, Scope::Namespace));
+        let head = (kind, Scope::named(name));
+        let below = BELOW.iter().map(|kind| (kind, Scope::default()));
         let count = BELOW.len() + 1;
         for (number, (kind, scope)) in std::iter::once(head).chain(below).enumerate() {
             let events = cluster.watch(kind, scope);

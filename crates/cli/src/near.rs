@@ -3,7 +3,7 @@
 use gradus_engine::decision::Kind;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Refusal};
+use crate::cluster::{Cluster, Refusal, Scope};
 
 /// Most names that are offered.
 const OFFERED: usize = 5;
@@ -43,9 +43,10 @@ pub fn said(kind: &Kind, name: &str) -> String {
 async fn elsewhere(cluster: &Cluster, kind: &Kind, name: &str, count: usize) -> String {
     let here = &cluster.namespace;
     let kinds = format!("{}s", kind.name);
-    let listed = cluster.list_everywhere(kind).await.unwrap_or_default();
-    let same = listed.iter().filter(|object| object["metadata"]["name"] == name);
-    let places: Vec<&str> = same.filter_map(|o| o["metadata"]["namespace"].as_str()).collect();
+    let scope = Scope { name: Some(name), everywhere: true };
+    let same = cluster.list_scope(kind, scope).await.unwrap_or_default();
+    let places: Vec<&str> =
+        same.iter().filter_map(|object| object["metadata"]["namespace"].as_str()).collect();
     match (places.first(), count) {
         (Some(place), _) => format!("there is one in namespace {place}: add -n {place}"),
         (None, 0) => format!("there are no {kinds} in namespace {here}; -n chooses another"),

@@ -1,5 +1,6 @@
 //! In which form are objects printed?
 
+use std::io::Write;
 use std::str::FromStr;
 
 use anyhow::bail;
@@ -45,18 +46,37 @@ impl Output {
     pub fn of(&self, object: &Value) -> anyhow::Result<Option<String>> {
         Ok(match self {
             Output::Wide => None,
-            Output::Json => Some(json(object)? + "\n"),
-            Output::Yaml => Some(serde_saphyr::to_string(object)?),
+            Output::Json => Some(json(&for_people(object))? + "\n"),
+            Output::Yaml => Some(serde_saphyr::to_string(&for_people(object))?),
             Output::Name => Some(names(object)),
             Output::JsonPath(path) => Some(path.print(object)),
         })
     }
 }
 
+/// Prints a text. A reader who has seen enough is told by an error, not by a panic.
+pub fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
 /// Several objects as one, as kubectl prints them.
 pub fn list(items: Vec<Value>) -> Value {
     serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items,
         "metadata": { "resourceVersion": "" } })
+}
+
+/// Without `managedFields`, which kubectl does not show either.
+fn for_people(object: &Value) -> Value {
+    let mut object = object.clone();
+    for item in object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+        *item = for_people(item);
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 fn json(object: &Value) -> anyhow::Result<String> {

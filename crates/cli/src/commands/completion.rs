@@ -13,6 +13,7 @@ use gradus_engine::kinds;
 use super::{Caller, PLUGIN};
 use crate::connection::Connection;
 use crate::near;
+use crate::output;
 
 /// The words with which shells, and kubectl, ask for candidates.
 const WITH_DESCRIPTIONS: &str = "__complete";
@@ -63,8 +64,7 @@ pub fn run(arguments: &Arguments, caller: Caller) -> anyhow::Result<()> {
         other => bail!("invalid argument \"{other}\" for \"{program} completion\""),
     };
     let function = program.replace('-', "_");
-    print!("{}", script.replace("PROGRAM", program).replace("FUNCTION", &function));
-    Ok(())
+    Ok(output::print(&script.replace("PROGRAM", program).replace("FUNCTION", &function))?)
 }
 
 fn program(caller: Caller) -> &'static str {
@@ -101,14 +101,15 @@ pub fn answer(table: clap::Command, words: Words) -> anyhow::Result<ExitCode> {
     };
     let place = Place::reach(&table, before);
     let (candidates, directive) = place.candidates(last);
+    let mut text = String::new();
     for (name, about) in candidates {
-        match about.as_str() {
-            "" => println!("{name}"),
-            _ if !words.described => println!("{name}"),
-            about => println!("{name}\t{about}"),
+        text += &name;
+        if words.described && !about.is_empty() {
+            text += &format!("\t{about}");
         }
+        text.push('\n');
     }
-    println!(":{directive}");
+    output::print(&format!("{text}:{directive}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use gradus_api::names::{condition, condition_status, reason};
 use gradus_api::patch::Difference;
 use gradus_api::rollout::RolloutStatus;
+use gradus_api::rollout::status::Condition;
 use gradus_api::values::Time;
 use gradus_engine::decision::Decision;
 use gradus_engine::diagnose::{Cause, Evidence, causes};
@@ -22,6 +24,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::connection::Connection;
+use crate::output;
 use crate::source::{Source, SourceArguments};
 
 /// The exit code that says: this version decides otherwise than the one that saved the World.
@@ -62,7 +65,7 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
             let decision = Rollouts::decide(&saved.world, saved.now);
             let mut said = account(&saved.world, saved.now, &decision);
             line(&mut said, &compared(saved.decision.as_ref(), &decision));
-            print!("{said}");
+            output::print(&said)?;
             let is_equal = saved.decision.is_none_or(|before| before == json!(decision));
             Ok(if is_equal { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
         }
@@ -85,7 +88,7 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
                     "if this does not happen within seconds: is the controller running?",
                 );
             }
-            print!("{said}");
+            output::print(&said)?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -102,6 +105,11 @@ fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Mem
     let (phase, message) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
     let because = if message.is_empty() { String::new() } else { format!(": {message}") };
     line(&mut said, &format!("it is {phase}{because}"));
+    for known in rollout.status.conditions.iter().filter(|known| is_trouble(known)) {
+        let since = age::since(known.last_transition_time.timestamp(), now);
+        let Condition { r#type, reason, message, .. } = known;
+        line(&mut said, &format!("condition {type} says {reason}: {message} (since {since})"));
+    }
     if decision.why.is_empty() {
         line(&mut said, "nothing holds it");
     }
@@ -122,6 +130,18 @@ fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Mem
     };
     line(&mut said, &next);
     said
+}
+
+/// Does a condition tell of something that the controller ran into? Pauses, aborts and refused
+/// specs are guards, and told as such.
+fn is_trouble(known: &Condition) -> bool {
+    let is_guard =
+        [reason::ROLLOUT_PAUSED, reason::ROLLOUT_ABORTED].contains(&known.reason.as_str());
+    match known.r#type.as_str() {
+        condition::HELD | condition::REPLICA_FAILURE => known.status == condition_status::TRUE,
+        condition::PROGRESSING => known.status == condition_status::FALSE && !is_guard,
+        _ => false,
+    }
 }
 
 /// How the status would change.

@@ -1,6 +1,5 @@
 //! `get rollout` and `get experiment`: the summary and the tree, once or live.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -16,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::connection::Connection;
 use crate::live::Live;
 use crate::near;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::paint::{Paint, width};
 use crate::source::{Source, SourceArguments};
 use crate::stop::Stop;
@@ -98,8 +97,7 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
     };
     let look = look(&one.showing, source.now());
     let text = text.unwrap_or_else(|| draw(&kind, &head, &objects, look));
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    Ok(output::print(&text)?)
 }
 
 fn look(showing: &Showing, now: Timestamp) -> Look {
@@ -139,9 +137,7 @@ pub async fn watch(
             Some(head) => {
                 is_gone = false;
                 let text = draw(kind, head, &live.objects(), look(showing, Timestamp::now()));
-                let mut out = std::io::stdout().lock();
-                write!(out, "{CLEAR}{text}")?;
-                out.flush()?;
+                output::print(&format!("{CLEAR}{text}"))?;
             }
             None if !is_gone => {
                 is_gone = true;

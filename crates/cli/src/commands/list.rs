@@ -3,7 +3,6 @@
 mod rows;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -18,6 +17,12 @@ use crate::table::{Cell, align};
 
 /// Rows that change together are printed together.
 const FLUSH: Duration = Duration::from_millis(500);
+
+/// Rows that are printed at once.
+const AT_ONCE: usize = 64;
+
+/// A server that is away longer than this many attempts stays away.
+const MOST_FAILURES: usize = 6;
 
 /// List rollouts or experiments
 #[derive(Debug, Args)]
@@ -76,10 +81,9 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     match &arguments.what {
         What::Rollouts(wish) => rollouts(wish, cluster).await,
         What::Experiments(wish) => {
-            let listed = listed(cluster, &kinds::EXPERIMENT, &wish.scope).await?;
+            let listed = cluster.list_scope(&kinds::EXPERIMENT, wish.scope.scope(None)).await?;
             if let Some(text) = in_form(&wish.scope, &listed)? {
-                print!("{text}");
-                return Ok(());
+                return Ok(output::print(&text)?);
             }
             let now = Timestamp::now();
             let namespaced = wish.scope.all_namespaces;
@@ -91,13 +95,10 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
 }
 
 async fn rollouts(wish: &Rollouts, cluster: &Cluster) -> anyhow::Result<()> {
-    let mut listed = listed(cluster, &kinds::ROLLOUT, &wish.scope).await?;
-    listed.retain(|object| {
-        wish.name.as_ref().is_none_or(|name| object["metadata"]["name"] == **name)
-    });
+    let scope = wish.scope.scope(wish.name.as_deref());
+    let listed = cluster.list_scope(&kinds::ROLLOUT, scope).await?;
     if let Some(text) = in_form(&wish.scope, &listed)? {
-        print!("{text}");
-        return Ok(());
+        return Ok(output::print(&text)?);
     }
     let columns = rows::Columns {
         timestamps: wish.timestamps,
@@ -113,40 +114,39 @@ async fn rollouts(wish: &Rollouts, cluster: &Cluster) -> anyhow::Result<()> {
     rows.extend(listed.iter().map(|object| columns.row(object, now)));
     print_rows(&rows, &columns.widths())?;
     if wish.watch {
-        return watch(wish, cluster, columns, &listed).await;
+        return watch(cluster, scope, columns, &listed).await;
     }
     Ok(())
 }
 
-/// Prints rows whose values have changed, until somebody ends it.
+/// Prints rows whose values have changed, until somebody ends it or the server stays away.
 async fn watch(
-    wish: &Rollouts,
     cluster: &Cluster,
+    scope: Scope<'_>,
     columns: rows::Columns,
     listed: &[Value],
 ) -> anyhow::Result<()> {
-    let scope = match (&wish.name, wish.scope.all_namespaces) {
-        (_, true) => Scope::Everywhere,
-        (Some(name), false) => Scope::Name(name),
-        (None, false) => Scope::Namespace,
-    };
     let mut told: BTreeMap<String, Vec<String>> =
         listed.iter().map(|object| (rows::key(object), rows::values(object))).collect();
-    let mut events = cluster.watch(&kinds::ROLLOUT, scope).ready_chunks(64);
+    let mut events = cluster.watch(&kinds::ROLLOUT, scope).ready_chunks(AT_ONCE);
+    let mut failures = 0;
     while let Some(chunk) = events.next().await {
         let mut rows = Vec::new();
         for event in chunk {
             match event {
                 Ok(Seen::Applied(object)) => {
-                    let is_meant =
-                        wish.name.as_ref().is_none_or(|name| object["metadata"]["name"] == **name);
+                    failures = 0;
                     let values = rows::values(&object);
-                    if is_meant && told.insert(rows::key(&object), values.clone()) != Some(values) {
+                    if told.insert(rows::key(&object), values.clone()) != Some(values) {
                         rows.push(columns.row(&object, Timestamp::now()));
                     }
                 }
-                Ok(Seen::Deleted(_) | Seen::Synced(_)) => {}
-                Err(refusal) => eprintln!("warning: {refusal}"),
+                Ok(Seen::Deleted(_) | Seen::Synced(_)) => failures = 0,
+                Err(refusal) if failures == MOST_FAILURES => return Err(refusal.into()),
+                Err(refusal) => {
+                    failures += 1;
+                    eprintln!("warning: {refusal}; trying again");
+                }
             }
         }
         print_rows(&rows, &columns.widths())?;
@@ -155,16 +155,10 @@ async fn watch(
     Ok(())
 }
 
-async fn listed(
-    cluster: &Cluster,
-    kind: &gradus_engine::decision::Kind,
-    scope: &Wide,
-) -> anyhow::Result<Vec<Value>> {
-    let listed = match scope.all_namespaces {
-        true => cluster.list_everywhere(kind).await,
-        false => cluster.list(kind, "").await,
-    };
-    Ok(listed?)
+impl Wide {
+    fn scope<'n>(&self, name: Option<&'n str>) -> Scope<'n> {
+        Scope { name, everywhere: self.all_namespaces }
+    }
 }
 
 fn in_form(scope: &Wide, listed: &[Value]) -> anyhow::Result<Option<String>> {
@@ -175,8 +169,5 @@ fn in_form(scope: &Wide, listed: &[Value]) -> anyhow::Result<Option<String>> {
 }
 
 fn print_rows(rows: &[Vec<Cell>], widths: &[usize]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(align(rows, widths).as_bytes())?;
-    out.flush()?;
-    Ok(())
+    Ok(output::print(&align(rows, widths))?)
 }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::get::until;
 use crate::cluster::{Cluster, Refusal, Scope, Seen};
 use crate::near;
+use crate::output;
 use crate::stop::Stop;
 
 /// Show how a rollout stands, until it is healthy or degraded
@@ -49,15 +50,15 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
             }
             Err(refusal) => return Err(refusal.into()),
         };
-        println!("{}", standing.text());
+        let is_end = [phase::HEALTHY, phase::DEGRADED].contains(&standing.phase.as_str());
+        let text = if is_end { standing.phase.clone() } else { standing.text() };
+        output::print(&format!("{text}\n"))?;
         return standing.verdict(arguments).unwrap_or(Ok(()));
     }
     let mut stop = Stop::listen()?;
     let following = follow(cluster, name, |standing, is_new| {
-        if is_new {
-            println!("{}", standing.text());
-        }
-        standing.verdict(arguments)
+        let told = if is_new { output::print(&format!("{}\n", standing.text())) } else { Ok(()) };
+        told.map_err(Into::into).err().map(Err).or_else(|| standing.verdict(arguments))
     });
     tokio::select! {
         verdict = following => verdict?,
@@ -79,7 +80,7 @@ pub async fn follow<T>(
     name: &str,
     mut look: impl FnMut(&Standing, bool) -> Option<T>,
 ) -> anyhow::Result<T> {
-    let mut events = cluster.watch(&kinds::ROLLOUT, Scope::Name(name));
+    let mut events = cluster.watch(&kinds::ROLLOUT, Scope::named(name));
     let mut last = None;
     loop {
         let event = events.next().await.context("the watch ended")?;
@@ -98,7 +99,7 @@ pub async fn follow<T>(
             Ok(Seen::Deleted(_)) => bail!("{}", near::said(&kinds::ROLLOUT, name)),
             Ok(Seen::Synced(_)) => {}
             Err(refusal) if last.is_none() => return Err(refusal.into()),
-            Err(refusal) => tracing::warn!("{refusal}; trying again"),
+            Err(refusal) => eprintln!("warning: {refusal}; trying again"),
         }
     }
 }
@@ -136,8 +137,7 @@ impl Standing {
 
     /// Phase, and why.
     pub fn text(&self) -> String {
-        let is_end = [phase::HEALTHY, phase::DEGRADED].contains(&self.phase.as_str());
-        if is_end || self.message.is_empty() {
+        if self.message.is_empty() {
             self.phase.clone()
         } else {
             format!("{} - {}", self.phase, self.message)

@@ -1,7 +1,5 @@
 //! `undo`: return to an earlier revision.
 
-use std::io::Write;
-
 use anyhow::Context;
 use clap::Args;
 use gradus_engine::command::undo::{Undo, undo};
@@ -11,6 +9,7 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Part, PatchKind};
 use crate::near;
+use crate::output;
 
 /// Undo an update: back to an earlier revision
 #[derive(Debug, Args)]
@@ -38,8 +37,8 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     let owned = sets.into_iter().filter(|set| owner(set) == Some(uid)).collect::<Vec<_>>();
     match undo(&rollout, &owned, *to_revision)? {
         Undo::Same => {
-            print!("skipped rollback (current template already matches revision {to_revision})");
-            std::io::stdout().flush()?;
+            let what = format!("current template already matches revision {to_revision}");
+            output::print(&format!("skipped rollback ({what})"))?;
         }
         Undo::Patch(patch) => {
             let failed = || format!("failed restoring revision {to_revision}");

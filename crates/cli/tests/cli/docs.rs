@@ -27,7 +27,7 @@ pub fn root() -> PathBuf {
 
 /// Every page of the documentation, by its path.
 fn pages() -> Vec<PathBuf> {
-    let folders = [root(), root().join("docs")];
+    let folders = [root(), root().join("docs"), root().join("docs/commands")];
     let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let paths = entries.map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> =

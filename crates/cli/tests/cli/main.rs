@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod cluster;
+mod commands;
 mod completion;
 mod controller;
 mod demo;

@@ -59,7 +59,9 @@ fn an_update_is_followed_promoted_undone_aborted_and_retried() {
     assert_eq!(degraded.code, Some(1));
     let expected = "Error: The rollout is in a degraded state with message: RolloutAborted: ";
     assert!(degraded.stderr.starts_with(expected), "{}", degraded.stderr);
-    assert!(degraded.stdout.ends_with("Degraded\n"), "{}", degraded.stdout);
+    let last = degraded.stdout.lines().last().unwrap();
+    assert!(last.starts_with("Degraded - RolloutAborted: "), "{last}");
+    assert_eq!(plugin.run("status checkout -w=false").stdout, "Degraded\n");
     plugin.says("retry rollout checkout");
     wait("paused");
     plugin.says("pause checkout");

@@ -96,14 +96,14 @@ fn held(
         conditions.insert(at.min(conditions.len()), known.clone());
     } else {
         conditions.push(Condition {
-            r#type: condition::HELD.to_owned(),
-            status: condition_status::TRUE.to_owned(),
+            r#type: condition::HELD.into(),
+            status: condition_status::TRUE.into(),
             last_update_time: Time::new(now),
             last_transition_time: known
                 .filter(|known| known.status == condition_status::TRUE)
                 .map_or(Time::new(now), |known| known.last_transition_time),
-            reason: invariant.reason().to_owned(),
-            message: text(invariant, message),
+            reason: invariant.reason().into(),
+            message: text(invariant, message).into(),
         });
     }
     RolloutStatus {
