@@ -35,8 +35,9 @@ const IN_FLIGHT_LIMIT: usize = 64;
 const URGENT_RESERVE: usize = 8;
 /// Of these, for one namespace.
 const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
-/// How long counts alone may wait to be written: less than the second after which scripts look.
-const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_millis(500);
+/// How long counts alone may wait to be written: while an update moves, and at rest.
+const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
+const DEFERRED_AT_REST: SignedDuration = SignedDuration::from_millis(250);
 
 /// The synchronous heart of a controller: events in, work out, outcomes in.
 pub struct Shell<W: Watched> {
@@ -360,10 +361,13 @@ impl<W: Watched> Shell<W> {
         state.watch_guard(decision.why.first(), now);
         state.forget_failed(&decision, now);
         let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
-        let waits = differs && decision.urgency == Urgency::Within1s;
-        let since = *state.deferred.get_or_insert(now);
-        let (patch, wake_at) = if waits && now < since + DEFERRED_LIMIT {
-            let due = since + DEFERRED_LIMIT;
+        let limit = match decision.urgency {
+            Urgency::Now => SignedDuration::ZERO,
+            Urgency::Shortly => DEFERRED_AT_REST,
+            Urgency::Within1s => DEFERRED_LIMIT,
+        };
+        let due = *state.deferred.get_or_insert(now) + limit;
+        let (patch, wake_at) = if differs && now < due {
             (None, Some(decision.wake_at.map_or(due, |wake| wake.min(due))))
         } else {
             state.deferred = None;

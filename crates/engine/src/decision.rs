@@ -53,6 +53,8 @@ pub enum Urgency {
     Now,
     /// Only counts and their companions changed: until it is a second old, or rides along.
     Within1s,
+    /// The same of a rollout at rest, where nothing follows to ride on: a moment.
+    Shortly,
 }
 
 /// Which object.

@@ -70,7 +70,7 @@ impl Budget {
         let cost = after - before;
         (self.most < cost).then(|| {
             let told = narrate(&self.story(&self.deeds), &Faults::default());
-            format!("{}: {cost} writes, at most {}\n{}", self.what, self.most, told.trace)
+            format!("{}\n{}: {cost} writes, at most {}", told.trace, self.what, self.most)
         })
     }
 

@@ -1,6 +1,6 @@
 //! May a status write wait a second? Only if nobody would act on the difference.
 
-use gradus_api::names::condition;
+use gradus_api::names::{condition, phase};
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::Condition;
 
@@ -12,7 +12,12 @@ pub(super) fn of(stored: &RolloutStatus, next: &RolloutStatus) -> Urgency {
         && has_same_rest(stored, next)
         && weighty(stored).count() == weighty(next).count()
         && weighty(stored).all(|known| weighty(next).any(|other| says_the_same(known, other)));
-    if is_same { Urgency::Within1s } else { Urgency::Now }
+    match is_same {
+        false => Urgency::Now,
+        // People and scripts look a second after it is healthy, and expect the counts to be right.
+        true if next.phase == phase::HEALTHY => Urgency::Shortly,
+        true => Urgency::Within1s,
+    }
 }
 
 /// Conditions somebody may wait for.

@@ -202,7 +202,7 @@ impl Story {
         let mut writes: Vec<String> =
             decision.changes.iter().map(|change| self.apply(change, now)).collect();
         self.answer(&decision.asks, now);
-        let may_wait = decision.urgency == crate::decision::Urgency::Within1s;
+        let may_wait = decision.urgency != crate::decision::Urgency::Now;
         if let Some(status) = decision.status.filter(|_| !may_wait || writes.is_empty()) {
             self.rollout["status"] = serde_json::to_value(status).unwrap();
             self.recall.memo = decision.memo;
