@@ -99,3 +99,29 @@ fn names(object: &Value) -> String {
         None => format!("{kind}/{name}\n"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn objects_and_lists_are_printed_as_kubectl_prints_them() {
+        let object = json!({ "apiVersion": "v1", "kind": "Pod",
+            "metadata": { "name": "a", "managedFields": [{}] } });
+        let all = list(vec![object.clone()]);
+        let cases = [
+            ("name", &all, "pod/a\n"),
+            ("jsonpath={.items[0].kind}", &all, "Pod"),
+            ("yaml", &object, "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"),
+        ];
+        for (form, object, expected) in cases {
+            let printed = form.parse::<Output>().unwrap().of(object).unwrap();
+            assert_eq!(printed.as_deref(), Some(expected), "{form}");
+        }
+        let json = "json".parse::<Output>().unwrap().of(&all).unwrap().unwrap();
+        assert!(json.starts_with("{\n    \"apiVersion\"") && !json.contains("managed"), "{json}");
+        assert!("wide".parse::<Output>().unwrap().of(&object).unwrap().is_none());
+        assert!("table".parse::<Output>().is_err());
+    }
+}

@@ -44,12 +44,7 @@ pub fn sentence(why: &Why) -> String {
     };
     let freed = match &why.frees {
         Frees::At(moment) => format!("it goes on at {moment}"),
-        Frees::Command(command) => {
-            let (name, namespace) = (&object.name, &object.namespace);
-            format!(
-                "a person can free it with `kubectl argo rollouts {command} {name} -n {namespace}`"
-            )
-        }
+        Frees::Command(command) => format!("a person can free it with `{command}`"),
         Frees::Edit => "an edit of that field frees it".to_owned(),
         Frees::Cluster => "it goes on when the cluster gets there".to_owned(),
     };

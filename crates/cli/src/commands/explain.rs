@@ -13,7 +13,7 @@ use gradus_api::patch::Difference;
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::Condition;
 use gradus_api::values::Time;
-use gradus_engine::decision::Decision;
+use gradus_engine::decision::{Decision, Frees};
 use gradus_engine::diagnose::{Cause, Evidence, causes};
 use gradus_engine::explain::sentence;
 use gradus_engine::rollout::{Memo, Rollouts};
@@ -116,6 +116,10 @@ fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Mem
     for why in &decision.why {
         let since = why.since.map(|since| format!(" (since {}, {since})", age::since(since, now)));
         line(&mut said, &format!("{}{}", sentence(why), since.unwrap_or_default()));
+        if let Frees::Command(command) = &why.frees {
+            let (name, namespace) = (&rollout.name, &rollout.namespace);
+            line(&mut said, &format!("  → kubectl argo rollouts {command} {name} -n {namespace}"));
+        }
     }
     for change in &decision.changes {
         line(&mut said, &format!("it would {}", change.id.0));

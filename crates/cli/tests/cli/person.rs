@@ -138,7 +138,8 @@ fn a_live_rollout_is_explained() {
                 "Rollout default/checkout at ",
                 "it is Paused: CanaryPauseStep",
                 "step 2/4 is a pause of Rollout default/checkout; a person can free it with \
-                 `kubectl argo rollouts promote checkout -n default` (since ",
+                 `promote` (since ",
+                "  → kubectl argo rollouts promote checkout -n default",
                 "it looks again when something changes",
             ],
         ),
