@@ -134,7 +134,7 @@ pub(super) struct Switch<'d> {
 }
 
 /// The run that the status names for a purpose.
-pub(super) fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<TrialView>> {
+fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<TrialView>> {
     let slot = purpose.slot(&draft.status)?;
     draft.runs.iter().find(|run| *run.name == *slot.name)
 }
