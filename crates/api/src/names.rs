@@ -140,6 +140,8 @@ pub mod condition_status {
 pub mod reason {
     /// A kind that is needed cannot be read.
     pub const UNREADABLE: &str = "Unreadable";
+    /// The server refuses a write that the update needs.
+    pub const REFUSED: &str = "Refused";
     /// The spec cannot be worked with.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Whether enough pods are available.

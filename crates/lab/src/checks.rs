@@ -97,12 +97,12 @@ impl Checker {
             KindId::SERVICE => {
                 let empty = services::judge(write, &self.serving, &self.sizes);
                 let found = empty.filter(|_| is_ours).map(|numbers| ("I-3", numbers));
-                let traffic = self.traffic.judge(write, is_ours, &self.sizes);
+                let traffic = self.traffic.judge(write, is_ours, &self.sizes, &self.trials);
                 let moves = self.trials.judge_switch(write, &self.serving).filter(|_| is_ours);
                 let moves = moves.map(|numbers| ("I-8", numbers));
                 found.into_iter().chain(traffic).chain(moves).collect()
             }
-            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes),
+            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes, &self.trials),
             kind if kind == self.rollout => {
                 self.traffic.rollout(&write.after);
                 if self.sizes.rollout(write) {

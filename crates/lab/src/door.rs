@@ -336,12 +336,14 @@ pub(crate) fn frame(object: &Object) -> Frame {
     }
 }
 
-/// Is an update under way that a command decides about? One that was aborted a moment ago, which
-/// the controller has yet to note, is over: nobody could tell which of two commands came later.
+/// Is an update under way that a command decides about? One that was aborted a moment ago, or wanted
+/// in full after an abort, which the controller has yet to note, is over: nobody could tell which of
+/// two commands came later.
 fn is_updating(rollout: &Object) -> bool {
     let status = &rollout.status;
     let has_stable = status["stableRS"].as_str().is_some_and(|hash| !hash.is_empty());
-    let is_just_aborted = status["abort"] == true && status["abortedAt"].is_null();
+    let is_fresh = status["abortedAt"].is_null() || status["promoteFull"] == true;
+    let is_just_aborted = status["abort"] == true && is_fresh;
     let has_update = has_stable && status["stableRS"] != status["currentPodHash"];
     sight(rollout).is_observed() && has_update && !is_just_aborted
 }

@@ -57,12 +57,20 @@ pub async fn perform(
     write: &PersonalWrite,
 ) -> Result<u64, Failure> {
     let resource = resource(&write.api_version, &write.kind);
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    // The one kind of the stories that has no namespaces; all that share its name have its spec.
+    let is_of_cluster = write.kind == gradus_api::names::kind::CLUSTER_ANALYSIS_TEMPLATE;
+    let api: Api<DynamicObject> = if is_of_cluster {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    };
     let (name, parameters) = (write.name.as_str(), PatchParams::default());
     let written = match &write.deed {
         Deed::Apply(object) => {
             let mut object = object.clone();
-            object["metadata"]["namespace"] = json!(namespace);
+            if !is_of_cluster {
+                object["metadata"]["namespace"] = json!(namespace);
+            }
             let created: DynamicObject = serde_json::from_value(object.clone())?;
             match api.create(&PostParams::default(), &created).await {
                 Err(kube::Error::Api(status)) if status.is_already_exists() => {

@@ -1,5 +1,8 @@
 //! Which templates of analyses are there, and which of them name each other?
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -102,6 +102,7 @@ impl<W: Watched> Shell<W> {
         let is_wanted = state.asking.remove(&id);
         // An answer older than our own last change says nothing of the world after it.
         if !is_wanted || state.acknowledged != read.number {
+            state.settled = None; // It may have come to rest on this answer: it must ask again.
             self.queue.add(read.key.clone(), now);
             return;
         }

@@ -98,7 +98,8 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         ControlFlow::Continue(draft) => draft,
         // Sizes and steps rest on the traffic, so they wait for it.
         ControlFlow::Break(draft) => {
-            let kept = kept(&draft, roles, Pauses::Keep);
+            let draft = runs::as_known(draft, roles);
+            let kept = kept(&draft, roles, draft.found.pause.map_or(Pauses::Keep, Pauses::Add));
             return status::persist(draft, roles, kept);
         }
     };

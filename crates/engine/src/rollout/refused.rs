@@ -84,7 +84,7 @@ fn cut(
     let (status, told) = match (is_create, is_route) {
         (true, _) => create_error(&draft, failure),
         (_, true) => routing_error(&draft, failure),
-        _ => (None, None),
+        _ => (denied(&draft, change, failure), None),
     };
     let changes: Vec<Change> = draft.changes[..at].to_vec();
     let is_kept = |event: &Event| match &event.after {
@@ -109,6 +109,25 @@ fn cut(
         asks: draft.asks,
         changes,
     }
+}
+
+/// Any other write that is refused for good stands in a condition, in the server's words.
+fn denied(draft: &Draft<'_>, change: &Change, failure: &Failure) -> Option<RolloutStatus> {
+    let stored = &draft.rollout().status;
+    let message = format!("{}: {}", change.target, failure.message);
+    let known = stored.condition(condition::HELD);
+    if failure.class != Class::Denied || known.is_some_and(|known| known.message == message) {
+        return None;
+    }
+    let mut next = (**stored).clone();
+    let statement = Statement {
+        r#type: condition::HELD,
+        status: condition_status::TRUE,
+        reason: reason::REFUSED,
+        message: &message,
+    };
+    conditions::refresh(&mut next.conditions, draft.now, statement);
+    Some(next)
 }
 
 /// The new ReplicaSet cannot be made: condition and Event, in the server's words.

@@ -78,6 +78,35 @@ pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     clean_up(of_background(draft, roles))
 }
 
+/// The runs of a canary that can do nothing else now: verdicts count all the same.
+pub(super) fn as_known<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
+    if is_exempt(&draft, roles) {
+        return draft;
+    }
+    let mut draft = draft;
+    draft.found.experiment.clone_from(&draft.status.canary.current_experiment);
+    current_of_canary(&draft)
+        .into_iter()
+        .fold(draft, |draft, (purpose, run)| judge(draft, purpose, &run))
+}
+
+/// Has a run whose verdict counts found the new revision bad, or found nothing?
+pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
+    current_of_canary(draft).iter().any(|(_, run)| {
+        run.phase.is_completed() && run.phase != TrialPhase::Successful && !needs_new(draft, run)
+    })
+}
+
+/// The runs that the status of a canary names, if they are of now.
+fn current_of_canary(draft: &Draft<'_>) -> Vec<(Purpose, Arc<TrialView>)> {
+    let step = draft.current_step().and_then(|(index, _)| {
+        let run = current(draft, Purpose::Step(index)).filter(|run| run.step == Some(index))?;
+        Some((Purpose::Step(index), Arc::clone(run)))
+    });
+    let background = current(draft, Purpose::Background);
+    step.into_iter().chain(background.map(|run| (Purpose::Background, Arc::clone(run)))).collect()
+}
+
 /// The runs of a blue-green rollout: before and after the switch. The status keeps them to the next
 /// update.
 pub(super) fn of_blue_green<'w>(draft: Draft<'w>, roles: Roles, switch: Switch<'_>) -> Draft<'w> {
@@ -105,7 +134,7 @@ pub(super) struct Switch<'d> {
 }
 
 /// The run that the status names for a purpose.
-pub(super) fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<TrialView>> {
+fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<TrialView>> {
     let slot = purpose.slot(&draft.status)?;
     draft.runs.iter().find(|run| *run.name == *slot.name)
 }

@@ -13,7 +13,7 @@ use super::draft::Draft;
 use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
-use super::{canary, routed};
+use super::{canary, routed, runs};
 use crate::decision::{After, Change, EventKind};
 use crate::kinds;
 use crate::traffic::{self, Backends, Goal, RouteOp, RouteView, RouteWrite, Sides};
@@ -113,10 +113,12 @@ fn by_steps(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
     if may_rise { wanted } else { wanted.min(carried) }
 }
 
+/// Does a verdict stand against the new revision, or does a person have to decide?
 fn is_inconclusive(draft: &Draft<'_>) -> bool {
     [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT]
         .iter()
         .any(|reason| draft.status.pause_condition(reason).is_some())
+        || runs::is_condemned(draft)
 }
 
 /// On the way back the weight falls to the least that stable cannot carry yet; at once to none where

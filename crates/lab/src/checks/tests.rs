@@ -370,3 +370,69 @@ fn an_abort_that_ends_off_stable_is_named() {
     assert_eq!(end(20, (10, 10)), Some("I-9"));
     assert_eq!(end(20, (10, 8)), None, "stable cannot carry it");
 }
+
+/// A run that judges the revision `new`; any kind of ours will do.
+fn run_of_new(phase: &str) -> Arc<Object> {
+    let wire = json!({
+        "metadata": {
+            "name": "run", "namespace": "default", "uid": "run",
+            "labels": { "rollout-type": "Step", "rollouts-pod-template-hash": "new" },
+            "ownerReferences": [{ "apiVersion": "a/v1", "kind": "Rollout", "name": "web",
+                "uid": "web", "controller": true }],
+        },
+        "spec": {}, "status": { "phase": phase },
+    });
+    Arc::new(Object::from_json(KindId::SECRET, wire).unwrap())
+}
+
+#[test]
+fn what_moves_against_a_verdict_is_named() {
+    let cases = [
+        // what, phase, is it known, does a person act, sizes, expected
+        ("a good verdict", "Successful", true, false, (1, 2), vec![]),
+        ("no verdict yet", "Running", true, false, (1, 2), vec![]),
+        ("a bad verdict", "Failed", true, false, (1, 2), vec!["I-8"]),
+        ("no verdict at the end", "Inconclusive", true, false, (1, 2), vec!["I-8"]),
+        ("a verdict nobody has seen", "Failed", false, false, (1, 2), vec![]),
+        ("a person wants it so", "Failed", true, true, (1, 2), vec![]),
+        ("away from it", "Failed", true, false, (1, 0), vec![]),
+    ];
+    for (what, phase, is_known, acts, (size, next), expected) in cases {
+        let mut checker = checker(4, 0);
+        let slot = json!({ "canary": { "currentStepAnalysisRunStatus": { "name": "run" } } });
+        let rollout = object(ROLLOUT, "web", canary(5, json!([])), slot);
+        checker.judge(&write(CONTROLLER, Some(&rollout), &rollout), at(0));
+        let (before, after) = (run_of_new(""), run_of_new(phase));
+        checker.judge(&write(CONTROLLER, None, &before), at(0));
+        checker.judge(&write("who measures", Some(&before), &after), at(0));
+        if is_known {
+            checker.shown(&after);
+            checker.decided();
+        }
+        if acts {
+            checker.judge(&write("somebody", Some(&rollout), &rollout), at(0));
+        }
+        let (set, resized) = (set_of("new", size, 0), set_of("new", next, 0));
+        assert_eq!(found(&mut checker, Some(&set), &resized), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_step_that_passes_without_its_verdict_is_named() {
+    let steps = json!([{ "analysis": {} }, { "experiment": {} }]);
+    let stands = |index: i64, slots: Value| {
+        let status = json!({ "currentPodHash": "new", "stableRS": "old", "currentStepHash": "s",
+            "currentStepIndex": index, "canary": slots });
+        object(ROLLOUT, "web", canary(5, steps.clone()), status)
+    };
+    let of_run = json!({ "currentStepAnalysisRunStatus": { "name": "run" } });
+    let of_experiment = json!({ "currentExperiment": "run" });
+    for (phase, expected) in [("Successful", vec![]), ("Running", vec!["I-7"])] {
+        for (index, slots) in [(0, &of_run), (1, &of_experiment)] {
+            let mut checker = checker(4, 1);
+            checker.judge(&write("who measures", None, &run_of_new(phase)), at(0));
+            let (before, after) = (stands(index, slots.clone()), stands(index + 1, json!({})));
+            assert_eq!(found(&mut checker, Some(&before), &after), expected, "{index} {phase}");
+        }
+    }
+}

@@ -10,6 +10,7 @@ use gradus_simkube::object::Object;
 use serde_json::Value;
 
 use super::sizes::Sizes;
+use super::trials::Trials;
 
 /// Who gets how much of the traffic, by Service.
 type Split = BTreeMap<String, i64>;
@@ -115,7 +116,13 @@ fn canary_scale(canary: &Value, status: &Value, replicas: i64, max: i64) -> Opti
 
 impl Traffic {
     /// Takes in a write, whoever made it; of ours, says what is wrong with it.
-    pub(super) fn judge(&mut self, write: &Write, is_ours: bool, sizes: &Sizes) -> Vec<Found> {
+    pub(super) fn judge(
+        &mut self,
+        write: &Write,
+        is_ours: bool,
+        sizes: &Sizes,
+        trials: &Trials,
+    ) -> Vec<Found> {
         let before = self.shares();
         self.take_in(&write.after);
         let Some(plan) = self.plan.as_ref().filter(|_| is_ours) else { return Vec::new() };
@@ -128,6 +135,7 @@ impl Traffic {
         for (name, is) in &after {
             let was = before.get(name).unwrap_or(&none);
             found.extend(raised(&[plan, decided], was, is, sizes));
+            found.extend(condemned(was, is, trials));
         }
         found
     }
@@ -242,6 +250,16 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
         }
     }
     found
+}
+
+/// I-8: is traffic sent to a revision against a verdict?
+fn condemned(was: &Shares, is: &Shares, trials: &Trials) -> Vec<Found> {
+    let rising = is.iter().filter(|(hash, weight)| share(was, hash) < **weight);
+    let bad = rising.filter_map(|(hash, weight)| Some((hash, weight, trials.condemned(hash)?)));
+    bad.map(|(hash, weight, run)| {
+        ("I-8", format!("weight of {hash} rises to {weight} against {run}"))
+    })
+    .collect()
 }
 
 /// What an Ingress makes of the traffic: the weight of nginx's canary, or an ALB's target groups.

@@ -86,7 +86,7 @@ impl Trials {
     }
 
     /// The run that the status names and that has found this revision bad, or nothing.
-    fn condemned(&self, hash: &str) -> Option<&str> {
+    pub(super) fn condemned(&self, hash: &str) -> Option<&str> {
         if self.is_excused || self.is_overruled {
             return None;
         }

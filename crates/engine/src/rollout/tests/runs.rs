@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::at;
 use super::story::Story;
+use crate::ask::Class;
 use crate::kinds;
 
 fn once() -> Value {
@@ -228,7 +229,9 @@ fn a_name_that_is_taken_is_stepped_around_and_an_equal_run_is_used() {
         story.settle(at(10));
         story.trials()
     };
-    let foreign = start(|story, name| story.take_name(&kinds::ANALYSIS_RUN, name, at(99)));
+    let foreign = start(|story, name| {
+        story.refuse_trial(&kinds::ANALYSIS_RUN, name, Class::Exists, at(99));
+    });
     assert_eq!(foreign, ["2-1.1 -"], "somebody else's");
 
     let mut story = judged_canary();
@@ -340,4 +343,21 @@ fn only_so_many_runs_are_kept_and_they_go_with_their_replica_set() {
     story.patch_spec(json!({ "revisionHistoryLimit": 0 }));
     story.settle(at(9100));
     assert_eq!(story.trials(), ["6-0 Successful", "7-0 Failed", "7-0.1 -"], "with its ReplicaSet");
+}
+
+#[test]
+fn a_run_that_is_refused_holds_the_update_and_is_told() {
+    let mut story = judged_canary();
+    story.set_image("v2");
+    let name = format!("web-{}-2-1", story.world().rollout.hash);
+    story.refuse_trial(&kinds::ANALYSIS_RUN, &name, Class::Denied, at(100));
+    story.settle(at(10));
+    assert_eq!((story.trials(), &story.status()["currentStepIndex"]), (vec![], &json!(1)));
+    let held = story.condition("Held");
+    assert_eq!((&held["status"], &held["reason"]), (&json!("True"), &json!("Refused")));
+    assert_eq!(held["message"], format!("AnalysisRun default/{name}: no"));
+    story.settle(at(100));
+    assert_eq!(story.trials(), ["2-1 -"], "it is tried again at its time");
+    let conditions = story.status()["conditions"].to_string();
+    assert!(!conditions.contains("Held"), "{conditions}");
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Story, merge};
-use crate::ask::{Answer, Ask, Question, Reply};
-use crate::decision::{Change, Kind, Op};
+use crate::ask::{Answer, Ask, Class, Failure, Question, Reply};
+use crate::decision::{Change, ChangeId, Kind, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::kinds;
 use crate::world::{Known, TemplateView, Templates, TrialView};
@@ -149,13 +149,10 @@ impl Story {
         self.patch_status(json!({ "canary": null }));
     }
 
-    /// Somebody else has an object of this name.
-    pub fn take_name(&mut self, kind: &Kind, name: &str, now: Timestamp) {
-        use crate::ask::{Class, Failure};
-        use crate::decision::{ChangeId, ObjectRef};
+    /// The server refuses to create an object of this kind and name.
+    pub fn refuse_trial(&mut self, kind: &Kind, name: &str, class: Class, retry_at: Timestamp) {
         let target = ObjectRef::new(kind.clone(), &"default".into(), &name.into());
-        let failure =
-            Failure { class: Class::Exists, message: "taken".into(), times: 1, retry_at: now };
+        let failure = Failure { class, message: "no".into(), times: 1, retry_at };
         self.recall.failed.insert(ChangeId::of("create", &target), failure);
     }
 

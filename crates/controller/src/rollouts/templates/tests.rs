@@ -1,0 +1,84 @@
+//! Which templates a Rollout sees, and which of their changes wake it.
+
+use gradus_engine::ask::Recall;
+use gradus_engine::frame::Frame;
+use gradus_engine::rollout::Rollouts;
+use serde_json::{Value, json};
+
+use super::super::RolloutIndex;
+use super::*;
+use crate::watched::{Key, Reach, Watched};
+
+fn frame(kind: &Kind, name: &str, spec: &Value) -> Frame {
+    let namespace = if *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE { "" } else { "default" };
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "namespace": namespace, "uid": name, "resourceVersion": "1" },
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn analysis(template: &str) -> Value {
+    json!({ "strategy": { "canary": { "steps": [
+        { "analysis": { "templates": [{ "templateName": template }] } },
+    ] } } })
+}
+
+/// `web` names `one`, which names the cluster's `two`, which names `three`; `shop` names `three`.
+fn index() -> RolloutIndex {
+    let mut index = RolloutIndex::default();
+    let names = |name: &str, is_cluster: bool| json!({ "templates": [{ "templateName": name, "clusterScope": is_cluster }] });
+    let objects = [
+        (kinds::ROLLOUT, "web", analysis("one")),
+        (kinds::ROLLOUT, "shop", analysis("three")),
+        (kinds::ROLLOUT, "plain", json!({ "strategy": { "canary": {} } })),
+        (kinds::ANALYSIS_TEMPLATE, "one", names("two", true)),
+        (kinds::CLUSTER_ANALYSIS_TEMPLATE, "two", names("three", false)),
+    ];
+    for (kind, name, spec) in &objects {
+        Rollouts::apply(&mut index, kind, &frame(kind, name, spec));
+    }
+    index
+}
+
+fn seen(index: &RolloutIndex, rollout: &str) -> Templates {
+    let key = Key { namespace: "default".into(), name: rollout.into() };
+    let none = BTreeMap::new();
+    Rollouts::gather(index, &key, &none, &Recall::default()).unwrap().templates
+}
+
+fn names(keys: &[Key]) -> Vec<&str> {
+    let mut names: Vec<&str> = keys.iter().map(|key| &*key.name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_template_wakes_those_who_name_it_over_others_too() {
+    let mut index = index();
+    let cases = [
+        (kinds::ANALYSIS_TEMPLATE, "three", vec!["shop", "web"]),
+        (kinds::CLUSTER_ANALYSIS_TEMPLATE, "two", vec!["web"]),
+        (kinds::ANALYSIS_TEMPLATE, "one", vec!["web"]),
+        (kinds::CLUSTER_ANALYSIS_TEMPLATE, "three", vec![]),
+        (kinds::ANALYSIS_TEMPLATE, "other", vec![]),
+    ];
+    for (kind, name, woken) in cases {
+        let found = Rollouts::apply(&mut index, &kind, &frame(&kind, name, &json!({})));
+        assert_eq!(names(&found), woken, "{name} of {}", kind.name);
+    }
+    let one = ObjectRef::new(kinds::ANALYSIS_TEMPLATE, &"default".into(), &"one".into());
+    assert_eq!(names(&Rollouts::remove(&mut index, &one)), ["web"], "and its end");
+}
+
+#[test]
+fn a_rollout_sees_what_it_names_through_others_there_or_not() {
+    let mut index = index();
+    let templates = seen(&index, "web");
+    assert!(matches!(templates.namespaced["one"], Known::Present(_)));
+    assert!(matches!(templates.cluster["two"], Known::Present(_)));
+    assert_eq!(templates.namespaced["three"], Known::Absent);
+    assert_eq!(seen(&index, "plain"), Templates::default());
+    Rollouts::reach(&mut index, &kinds::CLUSTER_ANALYSIS_TEMPLATE, Reach::Unreadable("no"));
+    assert_eq!(seen(&index, "web").cluster["two"], Known::Unknown("no".to_owned()));
+}
