@@ -63,14 +63,14 @@ fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
     if let Some(former) = rolling_back(draft, roles) {
         let is_empty =
             find_stable(&former, &draft.sets).is_none_or(|at| draft.sets[at].available() == 0);
-        let weight = if is_empty { after_abort(draft, roles, carried) } else { carried };
+        let weight = if is_empty { on_the_way_back(draft, roles, is_empty) } else { carried };
         return Aim { canary_hash: former.as_str().into(), ..plain(weight) };
     }
     if draft.is_promoted() {
         return plain(0);
     }
     if draft.is_aborted() {
-        return plain(after_abort(draft, roles, carried));
+        return plain(on_the_way_back(draft, roles, new.available() == 0));
     }
     if new.available() == 0 {
         return plain(0);
@@ -120,18 +120,13 @@ fn is_inconclusive(draft: &Draft<'_>) -> bool {
 }
 
 /// On the way back the weight falls to the least that stable cannot carry yet; at once to none where
-/// the new revision has no pods. It never rises again.
-fn after_abort(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
-    let available = roles.stable.map_or(0, |stable| draft.sets[stable].available());
-    let is_empty = match rolling_back(draft, roles) {
-        Some(_) => true,
-        None => draft.sets[roles.new].available() == 0,
-    };
-    if is_empty && available > 0 {
+/// the revision that is left has no pods. It never rises again.
+fn on_the_way_back(draft: &Draft<'_>, roles: Roles, is_empty: bool) -> i32 {
+    let Some(stable) = roles.stable else { return carried(draft) };
+    if is_empty && draft.sets[stable].available() > 0 {
         return 0;
     }
-    let taken = roles.stable.map_or(0, |stable| carried_by(draft, stable));
-    (draft.canary().max_weight() - taken).min(carried)
+    (draft.canary().max_weight() - carried_by(draft, stable)).min(carried(draft))
 }
 
 /// The most weight that the available pods of a ReplicaSet can carry.
@@ -343,6 +338,12 @@ fn record<'w>(draft: Draft<'w>, aim: &Aim, stable_hash: &str) -> Draft<'w> {
         stable: part(strategy.max_weight() - aim.weight, &strategy.stable_service, stable_hash),
         ..TrafficWeights::default()
     };
+    let mut draft = draft;
+    // What a load balancer has confirmed; nobody asks it yet.
+    if draft.status.alb.is_some() || !draft.status.albs.is_empty() {
+        let status = Arc::make_mut(&mut draft.status);
+        (status.alb, status.albs) = (None, Vec::new());
+    }
     let known = draft.status.canary.weights.as_deref();
     if known == Some(&weights) {
         return draft;
@@ -356,7 +357,6 @@ fn record<'w>(draft: Draft<'w>, aim: &Aim, stable_hash: &str) -> Draft<'w> {
     };
     let is_told =
         known.is_none_or(|known| known.canary != weights.canary || known.stable != weights.stable);
-    let mut draft = draft;
     Arc::make_mut(&mut draft.status).canary.weights = Some(Box::new(weights));
     if !is_told {
         return draft;
