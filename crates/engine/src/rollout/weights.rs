@@ -321,8 +321,9 @@ fn write(draft: Draft<'_>, write: RouteWrite) -> Draft<'_> {
 
 /// Does this decision already send traffic elsewhere? Then nothing shrinks before that is stored.
 pub(super) fn is_moving(draft: &Draft<'_>) -> bool {
-    let pods = [kinds::REPLICA_SET, kinds::ROLLOUT];
-    draft.changes.iter().any(|change| !pods.contains(&change.target.kind))
+    draft.changes.iter().any(|change| {
+        change.target.kind == kinds::SERVICE || draft.routes.contains_key(&change.target)
+    })
 }
 
 /// Notes the split in the status and tells of it if it is another one.
