@@ -91,14 +91,16 @@ impl Engine for Rollouts {
         let answered =
             world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
         let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
-        let services =
-            world.services.values().map(|known| known.present().map_or(0, |s| s.version));
-        let routes = world.routes.iter().map(Route::version);
-        let trials = [&world.runs, &world.experiments].into_iter().filter_map(Known::present);
+        let services = world.services.values().map(|known| known.mark(|service| service.version));
+        let routes = world.routes.iter().map(Route::mark);
+        let known_trials = [&world.runs, &world.experiments];
+        let trials = known_trials.into_iter().filter_map(Known::present);
         let trials = trials.flatten().map(|trial| trial.version);
         let templates = world.templates.namespaced.values().chain(world.templates.cluster.values());
-        let templates = templates.map(|known| known.present().map_or(0, |one| one.version));
-        let numbers = [world.rollout.version, sets.len() as u64].into_iter();
+        let templates = templates.map(|known| known.mark(|template| template.version));
+        let known_sets = world.replica_sets.mark(|sets| sets.len() as u64);
+        let counts = known_trials.map(|known| known.mark(|trials| trials.len() as u64));
+        let numbers = [world.rollout.version, known_sets].into_iter().chain(counts);
         numbers
             .chain(versions)
             .chain(services)

@@ -35,6 +35,8 @@ pub struct Goal<'a> {
     pub stable_hash: &'a str,
     /// The Services of both sides.
     pub sides: Sides<'a>,
+    /// What goes to the Experiment of the current step; stable gets the rest.
+    pub additional: &'a [Destination],
     /// Routes by header that shall be there, and no others of ours.
     pub header_routes: Vec<&'a SetHeaderRoute>,
     /// Routes that copy requests, likewise.
@@ -61,6 +63,25 @@ pub struct Backends<'a> {
     pub stable: &'a str,
     /// The canary side.
     pub canary: &'a str,
+}
+
+/// A further Service that gets a part of the traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The Service.
+    pub service: Arc<str>,
+    /// The revision it selects.
+    pub hash: Arc<str>,
+    /// Its part.
+    pub weight: i32,
+}
+
+impl Goal<'_> {
+    /// The stable revision's part.
+    pub fn rest(&self) -> i32 {
+        let additional: i32 = self.additional.iter().map(|one| one.weight).sum();
+        (self.max_weight - self.weight - additional).max(0)
+    }
 }
 
 /// One missing write of a routing object, and what the user is told of it.

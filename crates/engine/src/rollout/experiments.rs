@@ -14,18 +14,8 @@ use crate::analysis::arguments;
 use crate::ask::{Ask, Reply};
 use crate::decision::{After, ChangeId, EventKind, ObjectRef};
 use crate::kinds;
+use crate::traffic::Destination;
 use crate::world::{TrialPhase, TrialView};
-
-/// Who gets a share of the traffic beside the two revisions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Destination {
-    /// Its Service.
-    pub service: Arc<str>,
-    /// Its hash.
-    pub hash: Arc<str>,
-    /// Its share.
-    pub weight: i32,
-}
 
 /// The Experiment of the current step; all others end.
 pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
@@ -51,7 +41,6 @@ pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
 
 /// Where the traffic of the current Experiment goes: its sets of pods that were given a share, while
 /// it runs.
-#[cfg_attr(not(test), expect(dead_code, reason = "no router sends traffic to Experiments yet"))]
 pub(super) fn destinations(draft: &Draft<'_>) -> Vec<Destination> {
     let Some((_, step)) = current_step(draft) else { return Vec::new() };
     let name = &draft.status.canary.current_experiment;

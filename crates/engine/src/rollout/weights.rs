@@ -13,10 +13,10 @@ use super::draft::Draft;
 use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
-use super::{canary, routed, runs};
+use super::{canary, experiments, routed, runs};
 use crate::decision::{After, Change, EventKind};
 use crate::kinds;
-use crate::traffic::{self, Backends, Goal, RouteOp, RouteView, RouteWrite, Sides};
+use crate::traffic::{self, Backends, Destination, Goal, RouteOp, RouteView, RouteWrite, Sides};
 
 /// Brings the routers to the wanted split. Breaks where one cannot be told what to do; the status
 /// then says why.
@@ -46,34 +46,42 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
             Err(error) => return ControlFlow::Break(stuck(draft, error.to_string())),
         }
     }
-    ControlFlow::Continue(record(unheld(draft), &aim, &stable_hash))
+    ControlFlow::Continue(record(unheld(draft), &goal))
 }
 
 /// Where the traffic should go, and to whom.
 struct Aim {
     weight: i32,
     canary_hash: Arc<str>,
+    /// What goes to the Experiment of the current step.
+    additional: Vec<Destination>,
     /// May the steps' own routes be there?
     has_routes: bool,
 }
 
 fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
     let (new, carried) = (&draft.sets[roles.new], carried(draft));
-    let plain = |weight: i32| Aim { weight, canary_hash: Arc::clone(&new.hash), has_routes: false };
+    let plain = |weight: i32| Aim {
+        weight,
+        canary_hash: Arc::clone(&new.hash),
+        additional: Vec::new(),
+        has_routes: false,
+    };
     if let Some(former) = rolling_back(draft, roles) {
         let is_empty =
             find_stable(&former, &draft.sets).is_none_or(|at| draft.sets[at].available() == 0);
-        let weight = if is_empty { after_abort(draft, roles, carried) } else { carried };
+        let weight = if is_empty { on_the_way_back(draft, roles, is_empty) } else { carried };
         return Aim { canary_hash: former.as_str().into(), ..plain(weight) };
     }
     if draft.is_promoted() {
         return plain(0);
     }
     if draft.is_aborted() {
-        return plain(after_abort(draft, roles, carried));
+        return plain(on_the_way_back(draft, roles, new.available() == 0));
     }
+    let additional = experiments::destinations(draft);
     if new.available() == 0 {
-        return plain(0);
+        return Aim { additional, ..plain(0) };
     }
     let is_there =
         draft.service(backends(draft).canary).is_some_and(|it| it.hash_text() == &*new.hash);
@@ -88,6 +96,7 @@ fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
     let weight = by_steps(draft, roles, carried);
     Aim {
         weight: if is_there { weight } else { weight.min(carried) },
+        additional,
         has_routes: is_there,
         ..plain(0)
     }
@@ -122,18 +131,13 @@ fn is_inconclusive(draft: &Draft<'_>) -> bool {
 }
 
 /// On the way back the weight falls to the least that stable cannot carry yet; at once to none where
-/// the new revision has no pods. It never rises again.
-fn after_abort(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
-    let available = roles.stable.map_or(0, |stable| draft.sets[stable].available());
-    let is_empty = match rolling_back(draft, roles) {
-        Some(_) => true,
-        None => draft.sets[roles.new].available() == 0,
-    };
-    if is_empty && available > 0 {
+/// the revision that is left has no pods. It never rises again.
+fn on_the_way_back(draft: &Draft<'_>, roles: Roles, is_empty: bool) -> i32 {
+    let Some(stable) = roles.stable else { return carried(draft) };
+    if is_empty && draft.sets[stable].available() > 0 {
         return 0;
     }
-    let taken = roles.stable.map_or(0, |stable| carried_by(draft, stable));
-    (draft.canary().max_weight() - taken).min(carried)
+    (draft.canary().max_weight() - carried_by(draft, stable)).min(carried(draft))
 }
 
 /// The most weight that the available pods of a ReplicaSet can carry.
@@ -227,6 +231,7 @@ fn goal<'a>(draft: &Draft<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a str)
         canary_hash: &aim.canary_hash,
         stable_hash,
         sides: sides(draft),
+        additional: &aim.additional,
         header_routes,
         mirror_routes,
         managed_routes: strategy.traffic_routing.as_ref().map_or(&[], |it| &it.managed_routes),
@@ -328,12 +333,13 @@ fn write(draft: Draft<'_>, write: RouteWrite) -> Draft<'_> {
 
 /// Does this decision already send traffic elsewhere? Then nothing shrinks before that is stored.
 pub(super) fn is_moving(draft: &Draft<'_>) -> bool {
-    let pods = [kinds::REPLICA_SET, kinds::ROLLOUT];
-    draft.changes.iter().any(|change| !pods.contains(&change.target.kind))
+    draft.changes.iter().any(|change| {
+        change.target.kind == kinds::SERVICE || draft.routes.contains_key(&change.target)
+    })
 }
 
 /// Notes the split in the status and tells of it if it is another one.
-fn record<'w>(draft: Draft<'w>, aim: &Aim, stable_hash: &str) -> Draft<'w> {
+fn record<'w>(draft: Draft<'w>, goal: &Goal<'_>) -> Draft<'w> {
     let strategy = draft.canary();
     let part = |weight: i32, service: &str, hash: &str| WeightDestination {
         weight,
@@ -341,30 +347,52 @@ fn record<'w>(draft: Draft<'w>, aim: &Aim, stable_hash: &str) -> Draft<'w> {
         pod_template_hash: hash.to_owned(),
     };
     let weights = TrafficWeights {
-        canary: part(aim.weight, &strategy.canary_service, &aim.canary_hash),
-        stable: part(strategy.max_weight() - aim.weight, &strategy.stable_service, stable_hash),
-        ..TrafficWeights::default()
+        canary: part(goal.weight, &strategy.canary_service, goal.canary_hash),
+        stable: part(goal.rest(), &strategy.stable_service, goal.stable_hash),
+        additional: goal
+            .additional
+            .iter()
+            .map(|one| part(one.weight, &one.service, &one.hash))
+            .collect(),
+        verified: None,
     };
+    let mut draft = draft;
+    // What a load balancer has confirmed; nobody asks it yet.
+    if draft.status.alb.is_some() || !draft.status.albs.is_empty() {
+        let status = Arc::make_mut(&mut draft.status);
+        (status.alb, status.albs) = (None, Vec::new());
+    }
     let known = draft.status.canary.weights.as_deref();
     if known == Some(&weights) {
         return draft;
     }
-    let parts = match known {
-        None => format!("to {}", aim.weight),
-        Some(known) if known.canary.weight != aim.weight => {
-            format!("from {} to {}", known.canary.weight, aim.weight)
-        }
-        Some(_) => String::new(),
-    };
     let is_told =
-        known.is_none_or(|known| known.canary != weights.canary || known.stable != weights.stable);
-    let mut draft = draft;
+        known.is_none_or(|known| TrafficWeights { verified: None, ..known.clone() } != weights);
+    let text = told(known, &weights);
     Arc::make_mut(&mut draft.status).canary.weights = Some(Box::new(weights));
     if !is_told {
         return draft;
     }
-    let text = format!("Traffic weight updated {parts}");
     draft.event(EventKind::Normal, event::TRAFFIC_WEIGHT_UPDATED, text, After::Status)
+}
+
+/// What has changed, in the words of the Event; where only revisions did, there are none.
+fn told(known: Option<&TrafficWeights>, weights: &TrafficWeights) -> String {
+    let weight = weights.canary.weight;
+    let mut parts = match known {
+        None => vec![format!("to {weight}")],
+        Some(known) if known.canary.weight != weight => {
+            vec![format!("from {} to {weight}", known.canary.weight)]
+        }
+        Some(_) => Vec::new(),
+    };
+    if known.is_some_and(|known| known.additional != weights.additional) {
+        let each = weights.additional.iter().map(|one| {
+            format!("{{{} {} {}}}", one.weight, one.service_name, one.pod_template_hash)
+        });
+        parts.push(format!("additional: [{}]", each.collect::<Vec<_>>().join(" ")));
+    }
+    format!("Traffic weight updated {}", parts.join(", "))
 }
 
 /// A router cannot be told what to do: it is said once, in a condition and an Event.
@@ -393,5 +421,46 @@ pub(super) fn error(message: Arguments<'_>) -> Statement<'_> {
         status: condition_status::TRUE,
         reason: event::TRAFFIC_ROUTING_ERROR,
         message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_event_says_what_has_changed() {
+        let weights = |canary: i32, additional: serde_json::Value| -> TrafficWeights {
+            let part = |weight: i32| json!({ "weight": weight, "serviceName": "s" });
+            let whole = json!({
+                "canary": part(canary), "stable": part(100 - canary), "additional": additional,
+            });
+            serde_json::from_value(whole).unwrap()
+        };
+        let none = json!([]);
+        let one = json!([{ "weight": 5, "serviceName": "try", "podTemplateHash": "c" }]);
+        let cases = [
+            ("the first", None, weights(20, none.clone()), "to 20"),
+            (
+                "another",
+                Some(weights(20, none.clone())),
+                weights(40, none.clone()),
+                "from 20 to 40",
+            ),
+            ("only revisions", Some(weights(0, none.clone())), weights(0, none.clone()), ""),
+            (
+                "and an Experiment",
+                Some(weights(20, none.clone())),
+                weights(40, one.clone()),
+                "from 20 to 40, additional: [{5 try c}]",
+            ),
+            ("without it", Some(weights(40, one)), weights(40, none), "additional: []"),
+        ];
+        for (what, known, weights, expected) in cases {
+            let text = told(known.as_ref(), &weights);
+            assert_eq!(text, format!("Traffic weight updated {expected}"), "{what}");
+        }
     }
 }

@@ -177,11 +177,13 @@ impl Alb<'_> {
         Ok(())
     }
 
-    /// Canary first, stable last.
+    /// Canary first, stable last, Experiments between them.
     fn split(&self, goal: &Goal<'_>) -> Result<String, RouteError> {
         let Backends { stable, canary } = backends(&goal.sides);
-        let rest = goal.max_weight - goal.weight;
-        self.action(vec![self.group(canary, goal.weight), self.group(stable, rest)])
+        let mut groups = vec![self.group(canary, goal.weight)];
+        groups.extend(goal.additional.iter().map(|one| self.group(&one.service, one.weight)));
+        groups.push(self.group(stable, goal.rest()));
+        self.action(groups)
     }
 
     fn group(&self, service: &str, weight: i32) -> TargetGroup {

@@ -6,7 +6,8 @@ use super::at;
 use super::runs::{play, told};
 use super::story::Story;
 use crate::rollout::draft::Draft;
-use crate::rollout::experiments::{Destination, destinations};
+use crate::rollout::experiments::destinations;
+use crate::traffic::Destination;
 
 fn experiment() -> Value {
     json!({

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::frame::Frame;
-use crate::traffic::routers;
+use crate::traffic::{Destination, routers};
 
 const ACTION: &str = "alb.ingress.kubernetes.io/actions.stable";
 const BOOKS: &str = "rollouts.argoproj.io/managed-alb-annotations";
@@ -34,6 +34,7 @@ fn goal(weight: i32) -> Goal<'static> {
         canary_hash: "b",
         stable_hash: "a",
         sides: Sides { fixed: Backends { stable: "stable", canary: "canary" }, ping_pong: None },
+        additional: &[],
         header_routes: Vec::new(),
         mirror_routes: Vec::new(),
         managed_routes: &[],
@@ -88,6 +89,20 @@ fn the_action_is_written_to_the_letter_beside_what_others_keep() {
     let sides = goal(0).sides;
     assert_eq!(routers(&rollout)[0].carried(&sides, &seen(&rollout, &[after])), 20);
     assert_eq!(routers(&rollout)[0].carried(&sides, &seen(&rollout, &[object])), 0);
+}
+
+#[test]
+fn an_experiment_gets_its_part_between_the_two() {
+    let rollout = rollout(json!({}));
+    let one = Destination { service: "try".into(), hash: "c".into(), weight: 5 };
+    let goal = Goal { additional: &[one], ..goal(20) };
+    let (after, _) = planned(&rollout, &goal, &ingress("web", json!({}))).unwrap();
+    let action: Value =
+        serde_json::from_str(after["metadata"]["annotations"][ACTION].as_str().unwrap()).unwrap();
+    let groups = action["ForwardConfig"]["TargetGroups"].as_array().unwrap();
+    let parts: Vec<String> =
+        groups.iter().map(|one| format!("{} {}", one["ServiceName"], one["Weight"])).collect();
+    assert_eq!(parts, ["\"canary\" 20", "\"try\" 5", "\"stable\" 75"]);
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn goal(weight: i32) -> Goal<'static> {
         canary_hash: "b",
         stable_hash: "a",
         sides: Sides { fixed: Backends { stable: "stable", canary: "canary" }, ping_pong: None },
+        additional: &[],
         header_routes: Vec::new(),
         mirror_routes: Vec::new(),
         managed_routes: &[],
