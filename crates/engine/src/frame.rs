@@ -44,6 +44,7 @@ impl Frame {
                 "uid": self.meta.uid.to_string(),
                 "resourceVersion": self.meta.version.to_string(),
                 "generation": self.meta.generation,
+                "deletionTimestamp": self.meta.deleting,
                 "labels": self.meta.labels,
                 "annotations": self.meta.annotations,
                 "ownerReferences": owners,
@@ -84,6 +85,9 @@ pub struct Meta {
     /// Its owners.
     #[serde(rename = "ownerReferences", deserialize_with = "or_empty")]
     pub owners: Vec<Owner>,
+    /// Who must act before it may go.
+    #[serde(deserialize_with = "or_empty")]
+    pub finalizers: Vec<String>,
 }
 
 /// One owner reference.

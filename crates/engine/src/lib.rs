@@ -13,6 +13,7 @@ pub mod explain;
 pub mod frame;
 pub mod interlock;
 pub mod kinds;
+pub mod patch;
 pub mod rollout;
 pub mod template;
 pub mod traffic;
