@@ -55,11 +55,12 @@ impl Engine for Databases {
     }
 
     fn fingerprint(world: &World) -> u64 {
-        let World { database, secret, service, stateful_set, claim, answers, recall } = world;
+        let World { database, secret, service, stateful_set, claim, .. } = world;
         let children = [secret, service, stateful_set, claim];
         let versions = children.map(|child| child.as_ref().map_or(0, |child| child.version));
-        let failures = recall.failed.values().map(|failure| u64::from(failure.times));
-        let numbers = [database.version, answers.len() as u64].into_iter();
+        let failures = world.recall.failed.values().map(|failure| u64::from(failure.times));
+        let counts = [world.answers.len() as u64, world.unreadable.len() as u64];
+        let numbers = [database.version].into_iter().chain(counts);
         let mix = |hash: u64, number: u64| (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3);
         numbers.chain(versions).chain(failures).fold(0xcbf2_9ce4_8422_2325, mix)
     }
@@ -77,6 +78,8 @@ impl Engine for Databases {
 enum Standing {
     /// Its spec is not carried out until somebody changes it.
     Refused(Refusal),
+    /// Something cannot be read: what is not seen may be there all the same.
+    Unreadable(String),
     /// There are data and no credentials.
     CredentialsLost,
     /// An object of its name belongs to somebody else.
@@ -100,6 +103,9 @@ struct Plan {
 fn plan(world: &World) -> Result<Plan, Standing> {
     let World { database, secret, service, stateful_set, claim, .. } = world;
     let spec = accept::spec(world).map_err(Standing::Refused)?;
+    if let Some((kind, why)) = world.unreadable.first_key_value() {
+        return Err(Standing::Unreadable(format!("{} cannot be read: {why}", kind.plural)));
+    }
     for (kind, child) in [(SECRET, secret), (SERVICE, service), (STATEFUL_SET, stateful_set)] {
         let owners = child.as_ref().map_or(&[][..], |child| &child.owners);
         if !owners.is_empty() && !owners.contains(&database.uid) {
@@ -213,7 +219,9 @@ fn report(world: &World, standing: &Standing, now: Timestamp) -> Decision<Status
         Standing::Changing(_) | Standing::Written(_) => None,
         Standing::Refused(refusal) => Some((refusal.field, Frees::Edit)),
         Standing::CredentialsLost => Some(("status.conditions", Frees::Edit)),
-        Standing::Occupied(_) | Standing::Failed(_) => Some(("status.conditions", Frees::Cluster)),
+        Standing::Unreadable(_) | Standing::Occupied(_) | Standing::Failed(_) => {
+            Some(("status.conditions", Frees::Cluster))
+        }
     };
     let events = (status.phase != database.status.phase).then(|| Event {
         about: database.object.clone(),
@@ -249,6 +257,9 @@ fn status(world: &World, standing: &Standing, now: Timestamp) -> Status {
         Standing::Refused(refusal) => {
             let refused = ("Accepted", false, refusal.reason, refusal.message.clone());
             ("Refused", vec![ready, refused])
+        }
+        Standing::Unreadable(text) => {
+            ("Waiting", vec![accepted, ready, ("Unreadable", true, "NoAnswer", text.clone())])
         }
         Standing::CredentialsLost => {
             let lost = ("CredentialsLost", true, "SecretMissing", how_to_restore(world));

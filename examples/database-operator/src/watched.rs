@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gradus_controller::watched::{Key, Reporter, Watch, Watched};
+use gradus_controller::watched::{Key, Reach, Reporter, Watch, Watched};
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{Event, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
@@ -19,6 +19,8 @@ pub struct Index {
     databases: BTreeMap<Key, Arc<Database>>,
     /// With the name of the Database each belongs to.
     children: BTreeMap<ObjectRef, (Key, Arc<Child>)>,
+    /// Kinds that cannot be read, and why.
+    unreadable: BTreeMap<Kind, String>,
 }
 
 impl Watched for Databases {
@@ -36,6 +38,14 @@ impl Watched for Databases {
 
     fn needs_metadata_alone(kind: &Kind) -> bool {
         *kind == SECRET
+    }
+
+    fn reach(index: &mut Index, kind: &Kind, reach: Reach<'_>) -> Vec<Key> {
+        match reach {
+            Reach::Listed => index.unreadable.remove(kind),
+            Reach::Unreadable(why) => index.unreadable.insert(kind.clone(), why.to_owned()),
+        };
+        index.databases.keys().cloned().collect()
     }
 
     fn apply(index: &mut Index, kind: &Kind, frame: &Frame) -> Vec<Key> {
@@ -92,6 +102,7 @@ impl Watched for Databases {
             service: child(SERVICE),
             stateful_set: child(STATEFUL_SET),
             claim: child(CLAIM),
+            unreadable: index.unreadable.clone(),
             answers: answers.clone(),
             recall: recall.clone(),
             database,

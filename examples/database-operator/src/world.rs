@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_engine::ask::{Answer, AskId, Recall, Reply};
-use gradus_engine::decision::ObjectRef;
+use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::uid::Uid;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::{DATABASE, Status};
 
-/// A snapshot. Whatever is not there is `None`: nothing is decided before every watch is complete.
+/// A snapshot. What is `None` is not there, unless its kind cannot be read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct World {
     /// The object itself.
@@ -25,6 +25,8 @@ pub struct World {
     pub stateful_set: Option<Arc<Child>>,
     /// Its volume claim.
     pub claim: Option<Arc<Child>>,
+    /// Kinds that cannot be read, in the server's words: of them nothing is known.
+    pub unreadable: BTreeMap<Kind, String>,
     /// What was asked and answered.
     pub answers: BTreeMap<AskId, Answer>,
     /// What failed.

@@ -50,6 +50,7 @@ fn fresh(spec: Value) -> World {
         service: None,
         stateful_set: None,
         claim: None,
+        unreadable: BTreeMap::new(),
         answers,
         recall: Recall::default(),
     }
@@ -217,6 +218,17 @@ fn lost_credentials_are_made_anew_only_while_there_are_no_data() {
     let message = &status.conditions.last().unwrap().message;
     let words = ["shop/orders-credentials", "database.gradus.dev/name=orders", "data-orders-0"];
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
+}
+
+#[test]
+fn what_cannot_be_read_is_not_taken_for_absent() {
+    let mut world = fresh(spec());
+    world.unreadable.insert(SECRET, "secrets is forbidden".to_owned());
+    let decision = Databases::decide(&world, now());
+    assert_eq!((phase(&decision), decision.changes.len()), ("Waiting", 0));
+    let status = decision.status.unwrap();
+    let told = &status.conditions.last().unwrap().message;
+    assert_eq!(told, "secrets cannot be read: secrets is forbidden");
 }
 
 #[test]
