@@ -5,6 +5,7 @@ pub mod clock;
 pub mod cluster;
 pub mod connect;
 pub mod events;
+pub mod families;
 pub mod health;
 pub mod kube_cluster;
 pub mod one_line;

@@ -10,6 +10,7 @@ pub mod command;
 pub mod decision;
 pub mod diagnose;
 pub mod explain;
+pub mod family;
 pub mod frame;
 pub mod interlock;
 pub mod kinds;

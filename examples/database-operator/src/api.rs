@@ -1,7 +1,6 @@
-//! What does a user write, what is told in return, and what is everything called?
+//! What does a user write, and what is everything called?
 
 use gradus_engine::decision::Kind;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The kind this controller looks after; `crd.yaml` defines it.
@@ -23,53 +22,28 @@ pub const ACCEPTED: &str = "database.gradus.dev/accepted";
 pub const FINALIZER: &str = "database.gradus.dev/keep-data";
 
 /// What a user wants.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// Version of PostgreSQL, `major.minor`.
-    pub version: String,
-    /// 1 runs it, 0 stops it.
-    #[serde(default = "one")]
+    /// 1 runs it, 0 stops it; the API server fills it in.
     pub replicas: u32,
-    /// Size of its volume, as `10Gi`.
-    pub storage: String,
-    /// Name of the database within PostgreSQL.
-    pub database: String,
-    /// Its owner, who logs in.
-    pub user: String,
     /// Data and credentials outlive the Database.
     #[serde(default)]
     pub keep_data: bool,
+    #[serde(flatten)]
+    pub settled: Settled,
 }
 
-/// What a user is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Status {
-    /// One word for tables: Starting, Ready, Stopping, Stopped, Refused, CredentialsLost, Waiting.
-    pub phase: String,
-    /// The generation of the spec that this status speaks of.
-    pub observed_generation: i64,
-    /// `Accepted`, `Ready` and, when it is so, `CredentialsLost`.
-    pub conditions: Vec<Condition>,
-}
-
-/// One aspect of how things stand, as everywhere in Kubernetes.
+/// What a database is made with. Later specs are held against it, so it is kept on the Secret, which
+/// lives as long as the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// Which aspect.
-    pub r#type: String,
-    /// `True` or `False`.
-    pub status: String,
-    /// Why, in one word.
-    pub reason: String,
-    /// Why, for people.
-    pub message: String,
-    /// Since when `status` is what it is.
-    pub last_transition_time: Timestamp,
-}
-
-fn one() -> u32 {
-    1
+pub struct Settled {
+    /// Name of the database within PostgreSQL.
+    pub database: String,
+    /// Size of its volume, as `10Gi`.
+    pub storage: String,
+    /// Its owner, who logs in.
+    pub user: String,
+    /// Version of PostgreSQL, `major.minor`.
+    pub version: String,
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use database_operator::engine::Databases;
 use gradus_controller::clock::Clock;
 use gradus_controller::connect;
 use gradus_controller::health::Health;
@@ -19,6 +18,8 @@ use gradus_simkube::request::{Request, Verb};
 use gradus_simkube::server::Server;
 use gradus_simkube::{ApiError, SimCluster};
 use serde_json::{Value, json};
+
+use crate::engine::Databases;
 
 const NAMESPACE: &str = "default";
 const NO_LIMIT: Rate = Rate { per_second: 0.0, burst: 1 };

@@ -1,12 +1,23 @@
-//! `database-operator`: runs the controller of Databases on a cluster, or shows it on its own one.
+//! `database-operator`: the smallest complete controller on Gradus' loop. A Database becomes a
+//! Secret, a Service and a StatefulSet that runs PostgreSQL.
+//!
+//! Read in this order: what a user writes (`api`), whether it may be carried out (`accept`), which
+//! objects it asks for (`children`), the decision (`engine`), what is watched for it (`watched`);
+//! this file hands all of that to the loop.
 
+mod accept;
+mod api;
+mod children;
 mod demo;
+mod engine;
+#[cfg(test)]
+mod stories;
+mod watched;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use database_operator::engine::Databases;
 use gradus_controller::clock::Clock;
 use gradus_controller::connect::{connect, reach};
 use gradus_controller::health::{Health, serve_health, serve_metrics};
@@ -16,6 +27,8 @@ use gradus_controller::run::Settings;
 use gradus_controller::stop::Stop;
 use gradus_controller::telemetry::{LogFormat, Metrics, start_logging};
 use tokio::net::TcpListener;
+
+use crate::engine::Databases;
 
 /// Requests per second to the API server, and at once after a quiet time.
 const RATE: Rate = Rate { per_second: 40.0, burst: 80 };

@@ -3,14 +3,13 @@
 use super::*;
 
 fn spec() -> Spec {
-    Spec {
-        version: "15.6".to_owned(),
-        replicas: 1,
-        storage: "1Gi".to_owned(),
+    let settled = Settled {
         database: "orders".to_owned(),
+        storage: "1Gi".to_owned(),
         user: "clerk".to_owned(),
-        keep_data: false,
-    }
+        version: "15.6".to_owned(),
+    };
+    Spec { replicas: 1, keep_data: false, settled }
 }
 
 #[test]
@@ -20,14 +19,14 @@ fn a_spec_is_valid_or_its_field_is_named() {
         ("as it should be", |_| {}, None),
         ("stopped", |spec| spec.replicas = 0, None),
         ("two replicas", |spec| spec.replicas = 2, Some("spec.replicas")),
-        ("no minor version", |spec| spec.version = "15".into(), Some("spec.version")),
-        ("a word", |spec| spec.version = "latest".into(), Some("spec.version")),
-        ("no size", |spec| spec.storage = "large".into(), Some("spec.storage")),
-        ("nothing", |spec| spec.storage = "0".into(), Some("spec.storage")),
-        ("half a byte", |spec| spec.storage = "500m".into(), Some("spec.storage")),
-        ("capitals", |spec| spec.database = "Orders".into(), Some("spec.database")),
-        ("a reserved name", |spec| spec.user = "pg_clerk".into(), Some("spec.user")),
-        ("an empty name", |spec| spec.user = String::new(), Some("spec.user")),
+        ("no minor version", |spec| spec.settled.version = "15".into(), Some("spec.version")),
+        ("a word", |spec| spec.settled.version = "latest".into(), Some("spec.version")),
+        ("no size", |spec| spec.settled.storage = "large".into(), Some("spec.storage")),
+        ("nothing", |spec| spec.settled.storage = "0".into(), Some("spec.storage")),
+        ("half a byte", |spec| spec.settled.storage = "500m".into(), Some("spec.storage")),
+        ("capitals", |spec| spec.settled.database = "Orders".into(), Some("spec.database")),
+        ("a reserved name", |spec| spec.settled.user = "pg_clerk".into(), Some("spec.user")),
+        ("an empty name", |spec| spec.settled.user = String::new(), Some("spec.user")),
     ];
     for (what, change, expected) in cases {
         let mut spec = spec();
@@ -54,20 +53,20 @@ fn what_was_accepted_is_not_taken_back() {
     type Change = fn(&mut Spec);
     let cases: [(&str, Change, Option<&str>); 10] = [
         ("the same", |_| {}, None),
-        ("a later minor version", |spec| spec.version = "15.10".into(), None),
-        ("an earlier one", |spec| spec.version = "15.5".into(), Some("Downgrade")),
-        ("an earlier major one", |spec| spec.version = "14.11".into(), Some("Downgrade")),
-        ("a later major one", |spec| spec.version = "16.0".into(), Some("MajorUpgrade")),
-        ("more storage", |spec| spec.storage = "2G".into(), None),
-        ("the same in other words", |spec| spec.storage = "1024Mi".into(), None),
-        ("less storage", |spec| spec.storage = "1G".into(), Some("StorageShrink")),
-        ("another database", |spec| spec.database = "other".into(), Some("Renamed")),
-        ("another user", |spec| spec.user = "other".into(), Some("Renamed")),
+        ("a later minor version", |spec| spec.settled.version = "15.10".into(), None),
+        ("an earlier one", |spec| spec.settled.version = "15.5".into(), Some("Downgrade")),
+        ("an earlier major one", |spec| spec.settled.version = "14.11".into(), Some("Downgrade")),
+        ("a later major one", |spec| spec.settled.version = "16.0".into(), Some("MajorUpgrade")),
+        ("more storage", |spec| spec.settled.storage = "2G".into(), None),
+        ("the same in other words", |spec| spec.settled.storage = "1024Mi".into(), None),
+        ("less storage", |spec| spec.settled.storage = "1G".into(), Some("StorageShrink")),
+        ("another database", |spec| spec.settled.database = "other".into(), Some("Renamed")),
+        ("another user", |spec| spec.settled.user = "other".into(), Some("Renamed")),
     ];
     for (what, change, expected) in cases {
         let mut new = spec();
         change(&mut new);
-        let found = compare(&new, &Accepted::of(&spec())).err().map(|refusal| refusal.reason);
+        let found = compare(&new.settled, &spec().settled).err().map(|refusal| refusal.reason);
         assert_eq!(found, expected, "{what}");
     }
 }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use gradus_engine::ask::{Answer, AskId, Failure, Recall, Reply};
 use gradus_engine::frame::Frame;
-use serde_json::{Value, json};
 
 use super::*;
-use crate::children::place;
-use crate::world::{Child, Database};
+use crate::children::name_of;
 
 const UID: &str = "3f2a1c5e-0001-4abc-8def-00112233445a";
 
@@ -26,85 +24,96 @@ fn spec() -> Value {
             "user": "clerk" })
 }
 
-fn database(spec: Value) -> Database {
-    Database::read(&frame(json!({
+/// A new Database that was confirmed, with random bytes drawn.
+fn fresh(spec: Value) -> Family {
+    let head = frame(json!({
         "metadata": { "name": "orders", "namespace": "shop", "uid": UID, "resourceVersion": "7",
                       "generation": 2 },
         "spec": spec,
-    })))
-}
-
-/// A new Database that was confirmed, with random bytes drawn.
-fn fresh(spec: Value) -> World {
-    let database = Arc::new(database(spec));
+    }));
+    let mut family = Family {
+        head: Arc::new(head),
+        members: BTreeMap::new(),
+        unreadable: BTreeMap::new(),
+        answers: BTreeMap::new(),
+        recall: Recall::default(),
+    };
     let answer =
         |reply| Answer { asked_at: now(), answered_at: now(), reply: Ok::<_, Failure>(reply) };
     let there = json!({ "metadata": { "uid": UID, "deletionTimestamp": null } });
-    let answers = BTreeMap::from([
-        (Ask::read(database.object.clone()).id, answer(Reply::Object(Some(Arc::new(there))))),
-        (Ask::random("password", 0).id, answer(Reply::Random(Arc::from([7; RANDOM_BYTES])))),
-    ]);
-    World {
-        database,
-        secret: None,
-        service: None,
-        stateful_set: None,
-        claim: None,
-        unreadable: BTreeMap::new(),
-        answers,
-        recall: Recall::default(),
-    }
+    let read = Ask::read(Databases::head(&family).object).id;
+    let random = Ask::random("password", 0).id;
+    family.answers.insert(read, answer(Reply::Object(Some(Arc::new(there)))));
+    family.answers.insert(random, answer(Reply::Random(Arc::from([7; RANDOM_BYTES]))));
+    family
 }
 
 /// The same after everything was made and runs.
-fn running(spec: Value) -> World {
-    let mut world = fresh(spec.clone());
-    for change in Databases::decide(&world, now()).changes {
+fn running(spec: Value) -> Family {
+    let mut family = fresh(spec.clone());
+    for change in Databases::decide(&family, now()).changes {
         let Op::Create(body) = &change.op else { continue }; // The finalizer.
         let mut object = Value::clone(body);
         object["metadata"]["generation"] = json!(1);
         object["metadata"]["resourceVersion"] = json!("1");
         object["status"] = json!({ "observedGeneration": 1, "replicas": 1, "readyReplicas": 1,
                                    "updatedReplicas": 1 });
-        let child = Some(Arc::new(Child::read(&frame(object))));
-        match &*change.target.kind.name {
-            "Secret" => world.secret = child,
-            "Service" => world.service = child,
-            _ => world.stateful_set = child,
-        }
+        put(&mut family, &change.target.kind, object);
     }
     let claim = json!({ "metadata": { "ownerReferences": [{ "uid": UID }] },
         "spec": { "resources": { "requests": { "storage": spec["storage"] } } } });
-    world.claim = Some(Arc::new(Child::read(&frame(claim))));
-    world.answers.clear();
-    let status = Databases::decide(&world, now()).status.unwrap();
-    Arc::make_mut(&mut world.database).status = status;
-    world
+    put(&mut family, &CLAIM, claim);
+    family.answers.clear();
+    let status = Databases::decide(&family, now()).status.unwrap();
+    Arc::make_mut(&mut family.head).status = Arc::new(status);
+    family
 }
 
-fn with_spec(mut world: World, change: Value) -> World {
+fn put(family: &mut Family, kind: &Kind, object: Value) {
+    let name = Family::<()>::name_of(kind, &name_of(family, kind));
+    family.members.insert(name, Arc::new(frame(object)));
+}
+
+fn remove(family: &mut Family, kind: &Kind) {
+    let name = Family::<()>::name_of(kind, &name_of(family, kind));
+    family.members.remove(&name).expect("it was there");
+}
+
+/// Changes a child where it is stored.
+fn edit(family: &mut Family, kind: &Kind, change: impl FnOnce(&mut Frame)) {
+    let name = Family::<()>::name_of(kind, &name_of(family, kind));
+    change(Arc::make_mut(family.members.get_mut(&name).expect("it is there")));
+}
+
+fn with_spec(mut family: Family, change: Value) -> Family {
     let mut spec = spec();
     spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-    Arc::make_mut(&mut world.database).spec = Arc::new(spec);
-    world
+    Arc::make_mut(&mut family.head).spec = Arc::new(spec);
+    family
 }
 
-fn written(decision: &Decision<Status>) -> Vec<String> {
+fn written(decision: &Decision<Value>) -> Vec<String> {
     decision.changes.iter().map(|change| change.id.0.to_string()).collect()
 }
 
-fn phase(decision: &Decision<Status>) -> &str {
-    decision.status.as_ref().map_or("", |status| &status.phase)
+fn phase(decision: &Decision<Value>) -> &str {
+    decision.status.as_ref().and_then(|status| status["phase"].as_str()).unwrap_or_default()
+}
+
+/// The message of the last condition.
+fn last_message(decision: &Decision<Value>) -> &str {
+    let conditions = decision.status.as_ref().unwrap()["conditions"].as_array().unwrap();
+    conditions.last().unwrap()["message"].as_str().unwrap()
 }
 
 #[test]
 fn nothing_is_made_before_the_database_is_confirmed_and_bytes_are_drawn() {
     let mut world = fresh(spec());
     let answers = std::mem::take(&mut world.answers);
-    let ids = |decision: &Decision<Status>| -> Vec<AskId> {
+    let ids = |decision: &Decision<Value>| -> Vec<AskId> {
         decision.asks.iter().map(|ask| ask.id.clone()).collect()
     };
-    let read = Ask::read(world.database.object.clone()).id;
+    let read = Ask::read(Databases::head(&world).object).id;
     let first = Databases::decide(&world, now());
     assert_eq!((written(&first), ids(&first)), (vec![], vec![read.clone()]));
 
@@ -140,7 +149,7 @@ fn a_settled_database_is_left_alone() {
     let world = running(spec());
     let decision = Databases::decide(&world, now());
     assert_eq!(written(&decision), Vec::<String>::new());
-    assert_eq!(decision.status.as_ref(), Some(&world.database.status));
+    assert_eq!(decision.status.as_ref(), Some(&*world.head.status));
     assert_eq!((decision.asks.len(), decision.events.len(), decision.wake_at), (0, 0, None));
     assert_eq!(phase(&decision), "Ready");
 }
@@ -172,16 +181,18 @@ fn a_change_of_the_spec_is_written_where_it_belongs() {
 #[test]
 fn only_fields_that_are_ours_are_put_right() {
     let mut world = running(spec());
-    let mut set = Child::clone(world.stateful_set.as_ref().unwrap());
-    let template = &mut set.content["spec"]["template"]["spec"];
-    template["containers"][0]["imagePullPolicy"] = json!("Always");
-    template["tolerations"] = json!([{ "key": "x" }]);
-    set.content["metadata"]["labels"]["team"] = json!("shop");
-    world.stateful_set = Some(Arc::new(set.clone()));
+    edit(&mut world, &STATEFUL_SET, |set| {
+        set.meta.labels.insert("team".to_owned(), "shop".to_owned());
+        let template = &mut Arc::make_mut(&mut set.spec)["template"]["spec"];
+        template["containers"][0]["imagePullPolicy"] = json!("Always");
+        template["tolerations"] = json!([{ "key": "x" }]);
+    });
     assert_eq!(written(&Databases::decide(&world, now())), Vec::<String>::new());
 
-    set.content["spec"]["template"]["spec"]["containers"][0]["image"] = json!("postgres:9.6");
-    world.stateful_set = Some(Arc::new(set));
+    edit(&mut world, &STATEFUL_SET, |set| {
+        let template = &mut Arc::make_mut(&mut set.spec)["template"]["spec"];
+        template["containers"][0]["image"] = json!("postgres:9.6");
+    });
     let decision = Databases::decide(&world, now());
     let Op::Merge(patch) = &decision.changes[0].op else { panic!("it is patched") };
     let container = &patch["spec"]["template"]["spec"]["containers"][0];
@@ -192,43 +203,32 @@ fn only_fields_that_are_ours_are_put_right() {
 
 #[test]
 fn lost_credentials_are_made_anew_only_while_there_are_no_data() {
-    type Change = fn(&mut World);
-    let cases: [(&str, Change, &str, usize); 3] = [
-        ("the set is there", |world| world.claim = None, "CredentialsLost", 0),
-        ("the claim is there", |world| world.stateful_set = None, "CredentialsLost", 0),
-        (
-            "nothing is there",
-            |world| (world.claim, world.stateful_set) = (None, None),
-            "Starting",
-            2,
-        ),
+    let cases: [(&str, &[Kind], &str, usize); 4] = [
+        ("the set and the claim are there", &[], "CredentialsLost", 0),
+        ("the set is there", &[CLAIM], "CredentialsLost", 0),
+        ("the claim is there", &[STATEFUL_SET], "CredentialsLost", 0),
+        ("neither is there", &[CLAIM, STATEFUL_SET], "Starting", 2),
     ];
-    for (what, change, expected, writes) in cases {
+    for (what, gone, expected, writes) in cases {
         let mut world = running(spec());
-        world.secret = None;
         world.answers = fresh(spec()).answers;
-        change(&mut world);
+        gone.iter().chain([&SECRET]).for_each(|kind| remove(&mut world, kind));
         let decision = Databases::decide(&world, now());
         assert_eq!((phase(&decision), decision.changes.len()), (expected, writes), "{what}");
+        let message = last_message(&decision);
+        let words = ["shop/orders-credentials", "database.gradus.dev/name=orders", "data-orders-0"];
+        let is_told = words.iter().all(|word| message.contains(word));
+        assert_eq!(is_told, expected == "CredentialsLost", "{what}: {message}");
     }
-    let mut world = running(spec());
-    world.secret = None;
-    world.answers = fresh(spec()).answers;
-    let status = Databases::decide(&world, now()).status.unwrap();
-    let message = &status.conditions.last().unwrap().message;
-    let words = ["shop/orders-credentials", "database.gradus.dev/name=orders", "data-orders-0"];
-    assert!(words.iter().all(|word| message.contains(word)), "{message}");
 }
 
 #[test]
 fn what_cannot_be_read_is_not_taken_for_absent() {
     let mut world = fresh(spec());
-    world.unreadable.insert(SECRET, "secrets is forbidden".to_owned());
+    world.unreadable.insert("secrets".to_owned(), "secrets is forbidden".to_owned());
     let decision = Databases::decide(&world, now());
     assert_eq!((phase(&decision), decision.changes.len()), ("Waiting", 0));
-    let status = decision.status.unwrap();
-    let told = &status.conditions.last().unwrap().message;
-    assert_eq!(told, "secrets cannot be read: secrets is forbidden");
+    assert_eq!(last_message(&decision), "secrets cannot be read: secrets is forbidden");
 }
 
 #[test]
@@ -242,9 +242,7 @@ fn a_refused_write_is_told_in_the_words_of_the_server_and_waited_for() {
     let waiting = Databases::decide(&world, now());
     assert_eq!(written(&waiting), ["create Secret shop/orders-credentials"]);
     assert_eq!(waiting.wake_at, Some(retry_at));
-    let status = waiting.status.unwrap();
-    let told = &status.conditions.last().unwrap().message;
-    assert_eq!(told, "create Service shop/orders: quota is used up");
+    assert_eq!(last_message(&waiting), "create Service shop/orders: quota is used up");
     assert_eq!(written(&Databases::decide(&world, retry_at)).len(), 3, "then it is tried again");
 }
 
@@ -266,55 +264,49 @@ fn errors_have_the_delay_of_their_class() {
 #[test]
 fn an_object_of_somebody_else_is_waited_for() {
     let mut world = running(spec());
-    let mut service = Child::clone(world.service.as_ref().unwrap());
-    service.owners = vec![gradus_engine::uid::Uid::parse("another")];
-    world.service = Some(Arc::new(service));
+    edit(&mut world, &SERVICE, |service| service.meta.owners[0].uid = Default::default());
     let decision = Databases::decide(&world, now());
     assert_eq!((phase(&decision), decision.changes.len()), ("Waiting", 0));
 }
 
 #[test]
 fn a_database_that_goes_lets_go_what_is_to_be_kept() {
-    let deleting = |spec: Value, finalizers: &[&str]| {
-        let mut world = running(spec.clone());
-        for child in [&mut world.secret, &mut world.claim] {
-            let child = Arc::make_mut(child.as_mut().unwrap());
-            child.owners = vec![world.database.uid];
-        }
-        let database = Arc::make_mut(&mut world.database);
-        database.is_deleting = true;
-        database.finalizers = finalizers.iter().map(|name| (*name).to_owned()).collect();
+    let deleting = |keep_data: bool, finalizers: &[&str]| {
+        let mut world = with_spec(running(spec()), json!({ "keepData": keep_data }));
+        let meta = &mut Arc::make_mut(&mut world.head).meta;
+        meta.deleting = Some(now());
+        meta.finalizers = finalizers.iter().map(|name| (*name).to_owned()).collect();
         written(&Databases::decide(&world, now()))
     };
-    let mut keep = spec();
-    keep["keepData"] = json!(true);
-    assert_eq!(deleting(spec(), &[]), Vec::<String>::new(), "owner references do the rest");
-    assert_eq!(deleting(spec(), &[FINALIZER]), ["patch Database shop/orders"]);
-    assert_eq!(deleting(keep.clone(), &["other"]).len(), 2, "before the finalizer was written");
+    assert_eq!(deleting(false, &[]), Vec::<String>::new(), "owner references do the rest");
+    assert_eq!(deleting(false, &[FINALIZER]), ["patch Database shop/orders"]);
+    assert_eq!(deleting(true, &["other"]).len(), 2, "before the finalizer was written");
     let expected = [
         "patch Secret shop/orders-credentials",
         "patch PersistentVolumeClaim shop/data-orders-0",
         "patch Database shop/orders",
     ];
-    assert_eq!(deleting(keep, &[FINALIZER]), expected);
+    assert_eq!(deleting(true, &[FINALIZER]), expected);
 }
 
 #[test]
 fn times_are_whole_seconds_and_move_only_with_the_status_of_their_condition() {
     let world = running(spec());
-    let began = world.database.status.conditions[0].last_transition_time;
-    assert_eq!(began.to_string(), "2026-01-01T12:00:00Z");
+    let times = |status: &Value| -> Vec<Value> {
+        let conditions = status["conditions"].as_array().unwrap();
+        conditions.iter().map(|one| one["lastTransitionTime"].clone()).collect()
+    };
+    assert_eq!(times(&world.head.status), ["2026-01-01T12:00:00Z"; 2]);
     let later = now() + SignedDuration::from_hours(1);
     let status = Databases::decide(&with_spec(world, json!({"replicas": 0})), later).status;
-    let times = status.unwrap().conditions.into_iter().map(|one| one.last_transition_time);
-    let expected = [began, "2026-01-01T13:00:00Z".parse().unwrap()];
-    assert_eq!(times.collect::<Vec<_>>(), expected, "accepted as before, ready no more");
+    let expected = ["2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"];
+    assert_eq!(times(&status.unwrap()), expected, "accepted as before, ready no more");
 }
 
 #[test]
-fn names_are_determined_by_the_database() {
-    let database = database(spec());
-    let name = |kind| place(&database, kind).name.to_string();
-    let names = [SECRET, SERVICE, STATEFUL_SET, CLAIM].map(name);
-    assert_eq!(names, ["orders-credentials", "orders", "orders", "data-orders-0"]);
+fn a_world_can_be_saved_and_read() {
+    let world = fresh(spec());
+    let saved: Family = serde_json::from_value(json!(world)).unwrap();
+    assert_eq!(saved.head.meta.version, 7);
+    assert_eq!(saved.answers.len(), 2);
 }
