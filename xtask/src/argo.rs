@@ -79,7 +79,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
         let stage = Stage::set(&servers).await?;
         ground::prepare(&stage, &suite)?;
         let controller = stage
-            .controller_with(Settings {
+            .controller_with(Part::Rollouts, Settings {
                 name: "controller".to_owned(),
                 kubeconfig: stage.plane.kubeconfig(User::Controller),
                 namespace: None,

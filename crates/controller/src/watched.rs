@@ -118,11 +118,15 @@ pub trait Watched: Engine {
     ) -> Option<Self::World>;
 
     /// Must this World be acted on before others? (An abort.)
-    fn is_urgent(world: &Self::World) -> bool;
+    fn is_urgent(_world: &Self::World) -> bool {
+        false
+    }
 
     /// Shows an object of the engine's kind, or its end, in the metrics.
     fn publish(_index: &Self::Index, _key: &Key, _metrics: &Metrics, _now: Timestamp) {}
 
     /// The Event that tells of an object's end.
-    fn farewell(object: &ObjectRef) -> Option<Event>;
+    fn farewell(_object: &ObjectRef) -> Option<Event> {
+        None
+    }
 }

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Head;
 use crate::ask::{Answer, AskId, Recall, Reply};
-use crate::decision::{Kind, ObjectRef};
+use crate::decision::{Change, Kind, ObjectRef};
 use crate::frame::Frame;
+
+/// One condition: its type, whether it is so, a reason in one word, and a message for people.
+pub type Told = (&'static str, bool, &'static str, String);
 
 /// An object with everything that belongs to it: the World of a small engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +46,49 @@ impl<M> Family<M> {
         let meta = &self.head.meta;
         let object = ObjectRef::new(kind, &meta.namespace, &meta.name);
         Head { object, uid: meta.uid, version: meta.version }
+    }
+
+    /// The owner reference that makes the garbage collector remove an object with this one.
+    pub fn owner_reference(&self, kind: &Kind) -> Value {
+        let meta = &self.head.meta;
+        json!({
+            "apiVersion": kind.api_version(), "kind": kind.name, "name": meta.name,
+            "uid": meta.uid, "controller": true, "blockOwnerDeletion": true,
+        })
+    }
+
+    /// Does another object belong to this one?
+    pub fn owns(&self, other: &Frame) -> bool {
+        other.meta.owners.iter().any(|owner| owner.uid == self.head.meta.uid)
+    }
+
+    /// What puts a finalizer on the object itself or takes it off, if that is to be done.
+    pub fn finalizer(&self, kind: Kind, name: &str, is_wanted: bool) -> Option<Change> {
+        let mut finalizers = self.head.meta.finalizers.clone();
+        if finalizers.iter().any(|one| one == name) == is_wanted {
+            return None;
+        }
+        finalizers.retain(|one| one != name);
+        finalizers.extend(is_wanted.then(|| name.to_owned()));
+        let Head { object, version, .. } = self.head(kind);
+        let patch = json!({ "metadata": { "finalizers": finalizers } });
+        Some(Change::patch(object, patch, version))
+    }
+
+    /// Conditions as everywhere in Kubernetes: type, is it so, reason, message. The time of one
+    /// moves only when its status does.
+    pub fn conditions(&self, told: Vec<Told>, now: Timestamp) -> Value {
+        let stored = self.head.status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+        let condition = |(name, is_true, reason, message): Told| {
+            let status = if is_true { "True" } else { "False" };
+            let same = stored.iter().find(|one| one["type"] == name && one["status"] == status);
+            // Times that are stored are cut to seconds, or a status would never equal itself.
+            let cut = || json!(Timestamp::from_second(now.as_second()).unwrap_or(now));
+            let since = same.map_or_else(cut, |one| one["lastTransitionTime"].clone());
+            json!({ "type": name, "status": status, "reason": reason, "message": message,
+                    "lastTransitionTime": since })
+        };
+        told.into_iter().map(condition).collect()
     }
 
     /// The random bytes that were asked for, once they are there.

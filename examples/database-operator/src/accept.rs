@@ -19,7 +19,6 @@ const LONGEST_IDENTIFIER: usize = 63;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: &'static str,
-    pub field: &'static str,
     pub message: String,
 }
 
@@ -98,8 +97,8 @@ fn compare(new: &Settled, old: &Settled) -> Result<(), Refusal> {
 }
 
 impl Refusal {
-    fn new(reason: &'static str, field: &'static str, message: String) -> Self {
-        Refusal { reason, field, message: format!("{field} {message}") }
+    fn new(reason: &'static str, field: &str, message: String) -> Self {
+        Refusal { reason, message: format!("{field} {message}") }
     }
 }
 

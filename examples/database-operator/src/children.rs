@@ -3,7 +3,7 @@
 use gradus_engine::decision::{Change, Kind, ObjectRef};
 use gradus_engine::family::Family;
 use gradus_engine::frame::Frame;
-use gradus_engine::patch::{difference, overlay};
+use gradus_engine::patch::{Difference, overlay};
 use serde_json::{Value, json};
 
 use crate::accept::bytes;
@@ -157,26 +157,15 @@ fn repair(family: &Family, kind: &Kind, wanted: &Value, is_owned: bool) -> Optio
     if let Some(selector) = wanted["spec"].get("selector") {
         better["spec"]["selector"] = selector.clone();
     }
-    let mut patch = difference(&content, &better).unwrap_or(Value::Null);
-    if is_owner(family, found) != is_owned {
+    let mut patch = content.difference(&better).unwrap_or(Value::Null);
+    if family.owns(found) != is_owned {
         patch["metadata"]["ownerReferences"] = owners(family, is_owned);
     }
     (!patch.is_null()).then(|| Change::patch(place(family, kind), patch, found.meta.version))
 }
 
-/// Does the object belong to this Database?
-pub fn is_owner(family: &Family, found: &Frame) -> bool {
-    found.meta.owners.iter().any(|owner| owner.uid == family.head.meta.uid)
-}
-
-/// What makes the garbage collector remove an object with its Database, or not.
 fn owners(family: &Family, is_owned: bool) -> Value {
-    let meta = &family.head.meta;
-    let reference = json!({
-        "apiVersion": DATABASE.api_version(), "kind": DATABASE.name, "name": meta.name,
-        "uid": meta.uid, "controller": true, "blockOwnerDeletion": true,
-    });
-    if is_owned { json!([reference]) } else { json!([]) }
+    if is_owned { json!([family.owner_reference(&DATABASE)]) } else { json!([]) }
 }
 
 fn labels(family: &Family) -> Value {

@@ -94,7 +94,7 @@ fn plan(family: &Family) -> Result<Plan, Standing> {
     }
     for kind in [SECRET, SERVICE, STATEFUL_SET] {
         let found = child(family, &kind).filter(|found| !found.meta.owners.is_empty());
-        if found.is_some_and(|found| !children::is_owner(family, found)) {
+        if found.is_some_and(|found| !family.owns(found)) {
             let text = format!("{} belongs to somebody else", place(family, &kind));
             return Err(Standing::Waiting("Occupied", "NotOurs", text));
         }
@@ -113,7 +113,7 @@ fn plan(family: &Family) -> Result<Plan, Standing> {
             return Ok(plan);
         }
     }
-    changes.extend(finalizer(family, spec.keep_data));
+    changes.extend(family.finalizer(DATABASE, FINALIZER, spec.keep_data));
     if is_there(&SECRET) {
         changes.extend(children::secret(family, spec));
     } else {
@@ -129,26 +129,14 @@ fn plan(family: &Family) -> Result<Plan, Standing> {
     Ok(plan)
 }
 
-/// The finalizer is there exactly while data are to be kept.
-fn finalizer(family: &Family, is_wanted: bool) -> Option<Change> {
-    let head = Databases::head(family);
-    let mut finalizers = family.head.meta.finalizers.clone();
-    if finalizers.iter().any(|name| name == FINALIZER) == is_wanted {
-        return None;
-    }
-    finalizers.retain(|name| name != FINALIZER);
-    finalizers.extend(is_wanted.then(|| FINALIZER.to_owned()));
-    let patch = json!({ "metadata": { "finalizers": finalizers } });
-    Some(Change::patch(head.object, patch, head.version))
-}
-
 /// A Database that goes takes everything along, by owner references, unless data are to be kept:
 /// then Secret and claim are let go first, and the finalizer after them.
 fn let_go(family: &Family) -> Decision<Value> {
     let is_kept = family.head.spec["keepData"] == true;
     let kept = [SECRET, CLAIM].into_iter().filter(|_| is_kept);
     let changes = kept.filter_map(|kind| children::let_go(family, &kind));
-    Decision { changes: changes.chain(finalizer(family, false)).collect(), ..Decision::default() }
+    let changes = changes.chain(family.finalizer(DATABASE, FINALIZER, false)).collect();
+    Decision { changes, ..Decision::default() }
 }
 
 /// The plan as a Decision. What failed is waited for, with everything after it.
@@ -184,22 +172,17 @@ fn report(family: &Family, standing: &Standing, now: Timestamp) -> Decision<Valu
     let status = status(family, standing, now);
     let last = status["conditions"].as_array().and_then(|list| list.last());
     let message = last.and_then(|last| last["message"].as_str()).unwrap_or_default().to_owned();
-    let trouble = match standing {
-        Standing::Changing(_) | Standing::Written(_) => None,
-        Standing::Refused(refusal) => Some((refusal.field, Frees::Edit)),
-        Standing::CredentialsLost => Some(("status.conditions", Frees::Edit)),
-        Standing::Waiting(..) => Some(("status.conditions", Frees::Cluster)),
-    };
+    let is_trouble = !matches!(standing, Standing::Changing(_) | Standing::Written(_));
     let is_news = status["phase"] != family.head.status["phase"];
-    let kind = if trouble.is_some() { EventKind::Warning } else { EventKind::Normal };
+    let kind = if is_trouble { EventKind::Warning } else { EventKind::Normal };
     let phase = status["phase"].as_str().unwrap_or_default();
     let told = is_news.then(|| event(family, kind, phase, message.clone(), After::Status));
-    let why = trouble.map(|(field, frees)| Why {
+    let why = is_trouble.then(|| Why {
         guard: Guard::InvalidSpec { message },
         object: Databases::head(family).object,
-        field: field.into(),
+        field: "status.conditions".into(),
         since: None,
-        frees,
+        frees: Frees::Edit,
     });
     let (events, why) = (told.into_iter().collect(), why.into_iter().collect());
     Decision { status: Some(status), events, why, ..Decision::default() }
@@ -229,20 +212,10 @@ fn status(family: &Family, standing: &Standing, now: Timestamp) -> Value {
             ("Waiting", vec![accepted, ready, (*what, true, *reason, text.clone())])
         }
     };
-    let stored = family.head.status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let conditions = told.into_iter().map(|(name, is_true, reason, message)| {
-        let status = if is_true { "True" } else { "False" };
-        let same = stored.iter().find(|one| one["type"] == name && one["status"] == status);
-        // Times that are stored are cut to seconds, or a status would never equal itself.
-        let cut = || json!(Timestamp::from_second(now.as_second()).unwrap_or(now));
-        let since = same.map_or_else(cut, |one| one["lastTransitionTime"].clone());
-        json!({ "type": name, "status": status, "reason": reason, "message": message,
-                "lastTransitionTime": since })
-    });
     json!({
         "phase": phase,
         "observedGeneration": family.head.meta.generation,
-        "conditions": conditions.collect::<Vec<_>>(),
+        "conditions": family.conditions(told, now),
     })
 }
 

@@ -42,10 +42,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Look after the Databases of a cluster
-    Controller(Controller),
     /// Show the life of a Database on an embedded cluster, without Kubernetes
     Demo,
+    /// Look after the Databases of a cluster
+    Controller(Controller),
 }
 
 #[derive(Debug, clap::Args)]

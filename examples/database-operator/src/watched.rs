@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gradus_controller::families::Families;
 use gradus_controller::watched::{Key, Reach, Reporter, Watch, Watched};
 use gradus_engine::ask::{Answer, AskId, Recall};
-use gradus_engine::decision::{Event, Kind, ObjectRef};
+use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::family::Family;
 use gradus_engine::frame::Frame;
 
@@ -56,13 +56,5 @@ impl Watched for Databases {
         recall: &Recall<()>,
     ) -> Option<Family> {
         families.gather(DATABASE, key, answers, recall)
-    }
-
-    fn is_urgent(_: &Family) -> bool {
-        false
-    }
-
-    fn farewell(_: &ObjectRef) -> Option<Event> {
-        None
     }
 }

@@ -32,14 +32,15 @@ fn a_spec_is_valid_or_its_field_is_named() {
         let mut spec = spec();
         change(&mut spec);
         let found = validate("orders", &spec).err();
-        assert_eq!(found.as_ref().map(|refusal| refusal.field), expected, "{what}");
-        if let Some(refusal) = found {
+        assert_eq!(found.is_some(), expected.is_some(), "{what}");
+        if let (Some(refusal), Some(field)) = (found, expected) {
+            assert!(refusal.message.starts_with(field), "{what}: {}", refusal.message);
             assert_eq!(refusal.reason, "InvalidSpec", "{what}");
             assert!(refusal.message.contains("expected"), "{what}: {}", refusal.message);
         }
     }
     let long = "a".repeat(LONGEST_NAME + 1);
-    assert_eq!(validate(&long, &spec()).unwrap_err().field, "metadata.name");
+    assert!(validate(&long, &spec()).unwrap_err().message.starts_with("metadata.name"));
 }
 
 #[test]
