@@ -92,11 +92,7 @@ impl Stage {
     }
 
     /// A controller with settings of its own; ready when this returns.
-    pub async fn controller_with(
-        &self,
-        part: Part,
-        settings: Settings,
-    ) -> Result<Kept, Failure> {
+    pub async fn controller_with(&self, part: Part, settings: Settings) -> Result<Kept, Failure> {
         let slot = Arc::new(Slot::default());
         Kept::start(self.program_of(part), settings, self.plane.folder(), slot).await
     }

@@ -91,7 +91,7 @@ impl Checker {
             self.writes += 1;
             self.count(write);
         }
-        self.trials.take_in(write, is_ours, write.after.kind == self.rollout);
+        self.trials.take_in(write, is_ours, Some(write.after.kind) == self.rollout);
         let found = match write.after.kind {
             KindId::REPLICA_SET => {
                 let mut found = self.sizes.replica_set(write, is_ours, &self.traffic);
@@ -128,7 +128,7 @@ impl Checker {
             self.sizes.shown(object);
         }
         self.trials.shown(object);
-        if object.kind == self.rollout {
+        if Some(object.kind) == self.rollout {
             self.traffic.shown(object);
         }
     }

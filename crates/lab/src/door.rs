@@ -21,6 +21,7 @@ use gradus_simkube::{
     ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use crate::checks::{CONTROLLER, Checker};
 use crate::deeds::{self, sight};
