@@ -19,7 +19,7 @@ use crate::{
     plane::User,
     repository,
     servers::{Servers, ServersError, go_is_present},
-    stage::Stage,
+    stage::{Part, Stage},
     summary::Summary,
 };
 use catalogue::Case;
@@ -79,14 +79,17 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
         let stage = Stage::set(&servers).await?;
         ground::prepare(&stage, &suite)?;
         let controller = stage
-            .controller_with(Settings {
-                name: "controller".to_owned(),
-                kubeconfig: stage.plane.kubeconfig(User::Controller),
-                namespace: None,
-                instance_id: Some(INSTANCE.to_owned()),
-                metrics_port: Some(METRICS_PORT),
-                folder: Some(suite.controller_folder().to_owned()),
-            })
+            .controller_with(
+                Part::Rollouts,
+                Settings {
+                    name: "controller".to_owned(),
+                    kubeconfig: stage.plane.kubeconfig(User::Controller),
+                    namespace: None,
+                    instance_id: Some(INSTANCE.to_owned()),
+                    metrics_port: Some(METRICS_PORT),
+                    folder: Some(suite.controller_folder().to_owned()),
+                },
+            )
             .await?;
         let plays = cases.iter().map(|case| play::alone(&stage, &suite, case));
         let mut played = Vec::new();

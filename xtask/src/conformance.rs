@@ -71,7 +71,7 @@ impl Target for Asked {
 }
 
 async fn answers_of_real(servers: &Servers) -> Result<Answers, Failure> {
-    let plane = Plane::start(servers, &repository().join("manifests")).await?;
+    let plane = Plane::start(servers, &repository()).await?;
     let _kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
     answers(&Asked(plane.client(User::Person).await?)).await
 }

@@ -5,6 +5,7 @@
 
 mod node;
 mod pod;
+pub use pod::local::Image;
 
 use std::{
     collections::BTreeMap,
@@ -33,6 +34,7 @@ const AFTER_AN_ERROR: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Kubelet {
     behaviours: Arc<BehavioursByNamespace>,
+    images: Arc<ImagesByNamespace>,
     task: JoinHandle<()>,
 }
 
@@ -40,19 +42,30 @@ pub struct Kubelet {
 #[derive(Debug, Default)]
 struct BehavioursByNamespace(Mutex<BTreeMap<String, Behaviours>>);
 
+/// Images that are run as processes of this machine.
+#[derive(Debug, Default)]
+struct ImagesByNamespace(Mutex<BTreeMap<String, Arc<Image>>>);
+
 impl Kubelet {
     /// Registers the node, and takes every pod from then on.
     pub async fn start(client: Client) -> Result<Self, kube::Error> {
         node::register(&client).await?;
         let behaviours = Arc::new(BehavioursByNamespace::default());
-        let task = tokio::spawn(run(client, Arc::clone(&behaviours)));
-        Ok(Self { behaviours, task })
+        let images = Arc::new(ImagesByNamespace::default());
+        let task = tokio::spawn(run(client, Arc::clone(&behaviours), Arc::clone(&images)));
+        Ok(Self { behaviours, images, task })
     }
 
     /// Sets how images behave in pods of this namespace that are created from now on.
     pub fn behave(&self, namespace: &str, behaviours: Behaviours) {
         let mut all = self.behaviours.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(namespace.to_owned(), behaviours);
+    }
+
+    /// Runs an image in pods of this namespace as a process, from now on.
+    pub fn run_locally(&self, namespace: &str, image: Image) {
+        let mut all = self.images.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(namespace.to_owned(), Arc::new(image));
     }
 }
 
@@ -69,6 +82,13 @@ impl BehavioursByNamespace {
     }
 }
 
+impl ImagesByNamespace {
+    fn of(&self, namespace: &str) -> Option<Arc<Image>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(namespace).cloned()
+    }
+}
+
 /// Pods as JSON: behaviours read the spec as it was written.
 fn pods(client: &Client) -> (Api<DynamicObject>, ApiResource) {
     let resource = ApiResource::erase::<Pod>(&());
@@ -76,7 +96,11 @@ fn pods(client: &Client) -> (Api<DynamicObject>, ApiResource) {
 }
 
 /// One task for each pod, which always sees the newest version of it. They end with this one.
-async fn run(client: Client, behaviours: Arc<BehavioursByNamespace>) {
+async fn run(
+    client: Client,
+    behaviours: Arc<BehavioursByNamespace>,
+    images: Arc<ImagesByNamespace>,
+) {
     let mut tasks = JoinSet::new();
     tasks.spawn(node::keep_alive(client.clone()));
     let mut known: BTreeMap<String, watch::Sender<Value>> = BTreeMap::new();
@@ -96,7 +120,8 @@ async fn run(client: Client, behaviours: Arc<BehavioursByNamespace>) {
                 let (sender, receiver) = watch::channel(seen);
                 known.insert(uid, sender);
                 let behaviours = behaviours.of(&namespace);
-                tasks.spawn(pod::live(client.clone(), receiver, behaviours, address));
+                let image = images.of(&namespace);
+                tasks.spawn(pod::live(client.clone(), receiver, behaviours, image, address));
             }
             Ok(Some(watcher::Event::Delete(pod))) => {
                 known.remove(&pod.uid().unwrap_or_default());

@@ -78,7 +78,7 @@ impl Plane {
     ///
     /// CRDs and RBAC are applied before the controller manager starts: its garbage collector
     /// would learn of later kinds only after a while.
-    pub async fn start(servers: &Servers, manifests: &Path) -> Result<Self, PlaneError> {
+    pub async fn start(servers: &Servers, repository: &Path) -> Result<Self, PlaneError> {
         let folder = Folder::create("real").map_err(|error| file(&std::env::temp_dir(), error))?;
         let mut plane = Self { servers: servers.clone(), processes: Vec::new(), folder };
         let [etcd_port, peer_port, api_port] = ports::free().map_err(PlaneError::Port)?;
@@ -92,7 +92,10 @@ impl Plane {
         plane.run(plane.etcd(etcd_port, peer_port))?;
         plane.run(plane.api_server(etcd_port, api_port))?;
         plane.api_server_is_ready().await?;
-        plane.install(manifests)?;
+        let manifests = repository.join("manifests");
+        plane.install(&manifests.join("crds"), &manifests.join("rbac.yaml"))?;
+        let example = repository.join("examples/database-operator");
+        plane.install(&example.join("crd.yaml"), &example.join("rbac.yaml"))?;
         plane.run(plane.controller_manager())?;
         plane.controller_manager_is_ready().await?;
         Ok(plane)
@@ -113,10 +116,15 @@ impl Plane {
         self.folder().join(user.kubeconfig())
     }
 
-    /// A kubeconfig of the controller that goes through a proxy at `url`.
-    pub fn kubeconfig_through(&self, url: &str, name: &str) -> Result<PathBuf, PlaneError> {
+    /// A kubeconfig of a user that goes through a proxy at `url`.
+    pub fn kubeconfig_through(
+        &self,
+        user: User,
+        url: &str,
+        name: &str,
+    ) -> Result<PathBuf, PlaneError> {
         let file_name = format!("{name}.kubeconfig");
-        let content = credentials::kubeconfig(User::Controller, url, &self.certificate());
+        let content = credentials::kubeconfig(user, url, &self.certificate());
         self.write(&file_name, &content)?;
         Ok(self.folder().join(file_name))
     }
@@ -286,17 +294,11 @@ impl Plane {
         Ok(())
     }
 
-    /// Applies our CRDs and the controller's rights, as a person would.
-    fn install(&self, manifests: &Path) -> Result<(), PlaneError> {
-        let crds = manifests.join("crds");
-        if holds_files(&crds) {
-            self.kubectl_does(&["apply", "-f"], &crds)?;
-            self.kubectl_does(
-                &["wait", "--for=condition=Established", "--timeout=60s", "-f"],
-                &crds,
-            )?;
-        }
-        self.kubectl_does(&["apply", "-f"], &manifests.join("rbac.yaml"))
+    /// Applies the CRDs and the rights of a controller, as a person would.
+    fn install(&self, crds: &Path, rights: &Path) -> Result<(), PlaneError> {
+        self.kubectl_does(&["apply", "-f"], crds)?;
+        self.kubectl_does(&["wait", "--for=condition=Established", "--timeout=60s", "-f"], crds)?;
+        self.kubectl_does(&["apply", "-f"], rights)
     }
 
     /// One command of the person's that must succeed; its last argument apart.
@@ -310,11 +312,6 @@ impl Plane {
         }
         Err(failed(String::from_utf8_lossy(&stderr).trim().to_owned()))
     }
-}
-
-/// True if there is something to apply; kubectl takes an empty folder for a mistake.
-fn holds_files(folder: &Path) -> bool {
-    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn file(path: &Path, source: io::Error) -> PlaneError {

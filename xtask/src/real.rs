@@ -5,6 +5,7 @@ mod deeds;
 mod faults;
 mod ground;
 mod plugin;
+mod postgres;
 mod quiet;
 mod sets;
 mod story;
@@ -15,8 +16,15 @@ use std::time::Instant;
 use thiserror::Error;
 
 use crate::{
-    Failure, audit::Audit, interrupt::or_interrupted, plane::User, proxy::Fault, repository,
-    servers::Servers, stage::Stage, summary::Summary,
+    Failure,
+    audit::Audit,
+    interrupt::or_interrupted,
+    plane::User,
+    proxy::Fault,
+    repository,
+    servers::Servers,
+    stage::{Part, Stage},
+    summary::Summary,
 };
 pub use deeds::{create_namespace, remove_namespace};
 use story::Story;
@@ -24,8 +32,8 @@ use story::Story;
 /// The controller dies at a write.
 const CRASHES: [Fault; 2] = [Fault::KillBefore, Fault::KillAfter];
 
-/// The scenario whose crash points every test run visits; `--faults` visits those of all.
-const CRASHED: &str = "canary_pause_promote";
+/// The scenarios whose crash points every test run visits; `--faults` visits those of all.
+const CRASHED: [&str; 2] = ["canary_pause_promote", "database_create"];
 
 /// Everything that can happen to a write.
 const ALL_FAULTS: [Fault; 6] = [
@@ -52,7 +60,9 @@ struct Wish {
 enum RealError {
     #[error("unknown option {0}: expected --keep or --faults")]
     UnknownOption(String),
-    #[error("no scenario {0}: expected the name of a file in scenarios/, without its ending")]
+    #[error(
+        "no scenario {0}: expected the name of a file in scenarios/ or of the example's, without its ending"
+    )]
     UnknownStory(String),
 }
 
@@ -78,7 +88,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
 /// What every test run does: each scenario once, and the crash points of one.
 pub fn check() -> Result<Summary, Failure> {
     let stories = story::all()?;
-    let crashed = chosen(story::all()?, &[CRASHED.to_owned()])?;
+    let crashed = chosen(story::all()?, &CRASHED.map(str::to_owned))?;
     let servers = Servers::ready(&repository())?;
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
@@ -119,12 +129,16 @@ fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError
 async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
     let audit = Audit::from_now(stage.plane.audit_log())?;
-    let controller = stage.controller().await?;
-    summary += together::play(stage, &controller, stories).await;
+    let mut controllers = Vec::new();
+    for part in [Part::Rollouts, Part::Databases] {
+        controllers.push((part, stage.controller(part).await?));
+    }
+    summary += together::play(stage, &controllers, stories).await;
+    summary += postgres::keeps_a_row(stage).await;
     summary += reported("plugin", plugin::commands_have_their_effects(stage)).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
-    drop(controller);
+    drop(controllers);
     summary += reported("restart", quiet::a_restart_writes_nothing(stage)).await;
     Ok(summary)
 }

@@ -25,6 +25,26 @@ pub struct Stage {
     pub kubelet: Kubelet,
     pub plane: Plane,
     program: PathBuf,
+    operator: PathBuf,
+}
+
+/// Which controller is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Gradus itself.
+    Rollouts,
+    /// The example operator.
+    Databases,
+}
+
+impl Part {
+    /// As whom it talks to the API server.
+    pub fn user(self) -> User {
+        match self {
+            Self::Rollouts => User::Controller,
+            Self::Databases => User::Operator,
+        }
+    }
 }
 
 /// A controller that is started again whenever it is killed. Dropping this ends it for good.
@@ -46,9 +66,10 @@ impl Stage {
     pub async fn set(servers: &Servers) -> Result<Self, Failure> {
         // Unoptimised: its parts are there already after the tests, and it checks itself more.
         let program = build::program(&["--package", "gradus"])?;
-        let plane = Plane::start(servers, &repository().join("manifests")).await?;
+        let operator = build::program(&["--package", "database-operator"])?;
+        let plane = Plane::start(servers, &repository()).await?;
         let kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
-        Ok(Self { kubelet, plane, program })
+        Ok(Self { kubelet, plane, program, operator })
     }
 
     /// The program under the name by which kubectl finds it.
@@ -61,38 +82,46 @@ impl Stage {
     }
 
     /// One controller for the whole cluster; ready when this returns.
-    pub async fn controller(&self) -> Result<Kept, Failure> {
+    pub async fn controller(&self, part: Part) -> Result<Kept, Failure> {
         let settings = Settings {
-            name: "controller".to_owned(),
-            kubeconfig: self.plane.kubeconfig(User::Controller),
+            name: format!("{part:?}").to_lowercase(),
+            kubeconfig: self.plane.kubeconfig(part.user()),
             ..Settings::default()
         };
-        self.controller_with(settings).await
+        self.controller_with(part, settings).await
     }
 
     /// A controller with settings of its own; ready when this returns.
-    pub async fn controller_with(&self, settings: Settings) -> Result<Kept, Failure> {
+    pub async fn controller_with(&self, part: Part, settings: Settings) -> Result<Kept, Failure> {
         let slot = Arc::new(Slot::default());
-        Kept::start(&self.program, settings, self.plane.folder(), slot).await
+        Kept::start(self.program_of(part), settings, self.plane.folder(), slot).await
+    }
+
+    fn program_of(&self, part: Part) -> &Path {
+        match part {
+            Part::Rollouts => &self.program,
+            Part::Databases => &self.operator,
+        }
     }
 
     /// A controller for one namespace whose write number `plan.0` meets a fault.
     pub async fn disturbed(
         &self,
+        part: Part,
         namespace: &str,
         plan: Option<(usize, Fault)>,
     ) -> Result<(Kept, Proxy), Failure> {
         let slot = Arc::new(Slot::default());
         let victim = Arc::clone(&slot);
-        let upstream = self.plane.config(User::Controller).await?;
+        let upstream = self.plane.config(part.user()).await?;
         let proxy = Proxy::start(upstream, plan, move || victim.kill()).await?;
         let settings = Settings {
             name: format!("controller-{namespace}"),
-            kubeconfig: self.plane.kubeconfig_through(&proxy.url(), namespace)?,
+            kubeconfig: self.plane.kubeconfig_through(part.user(), &proxy.url(), namespace)?,
             namespace: Some(namespace.to_owned()),
             ..Settings::default()
         };
-        let kept = Kept::start(&self.program, settings, self.plane.folder(), slot).await?;
+        let kept = Kept::start(self.program_of(part), settings, self.plane.folder(), slot).await?;
         Ok((kept, proxy))
     }
 }

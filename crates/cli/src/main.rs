@@ -9,9 +9,7 @@ mod manifest;
 mod near;
 mod output;
 mod paint;
-mod production;
 mod source;
-mod stop;
 mod table;
 mod tree;
 

@@ -8,12 +8,14 @@ use std::time::Duration;
 use gradus_engine::ask::Class;
 use gradus_engine::decision::{Expect, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta};
+use gradus_engine::rollout::Rollouts;
 use http::{Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
 
 use crate::cluster::{Cluster, PostedEvent, Write, WriteError, Written};
 use crate::telemetry::Metrics;
+use crate::watched::{Reporter, Watched};
 
 #[cfg(test)]
 mod tests;
@@ -26,12 +28,18 @@ pub const REQUEST_LIMIT: Duration = Duration::from_secs(4);
 pub struct KubeCluster {
     client: Client,
     metrics: Metrics,
+    reporter: Reporter,
 }
 
 impl KubeCluster {
     /// The cluster that the client speaks to. The client must not retry by itself.
     pub fn new(client: Client, metrics: Metrics) -> Self {
-        KubeCluster { client, metrics }
+        KubeCluster { client, metrics, reporter: Rollouts::REPORTER }
+    }
+
+    /// The same cluster, to which somebody else writes.
+    pub fn reporting_as(self, reporter: Reporter) -> Self {
+        KubeCluster { reporter, ..self }
     }
 
     /// Sends one request and returns the body of a good answer.
@@ -72,7 +80,7 @@ impl KubeCluster {
 
 impl Cluster for KubeCluster {
     async fn write(&self, write: &Write) -> Result<Written, WriteError> {
-        let (verb, request) = request::write(write);
+        let (verb, request) = request::write(write, self.reporter.manager);
         let body = self.send(verb, &write.target, request).await?;
         let frame = answer::frame(verb, &write.target, &body)?;
         let frame = match write.op {
@@ -93,13 +101,15 @@ impl Cluster for KubeCluster {
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
         let target = request::event_ref(event);
         if event.count > 1 {
-            let raised = self.send("Patch", &target, request::raise(event, &target)).await;
+            let raised = self
+                .send("Patch", &target, request::raise(event, &target, self.reporter.manager))
+                .await;
             // Events live an hour: one that was counted up to now may be gone.
             if !raised.as_ref().is_err_and(|error| error.class == Class::Gone) {
                 return raised.map(drop);
             }
         }
-        self.send("Create", &target, request::event(event, &target)).await.map(drop)
+        self.send("Create", &target, request::event(event, &target, self.reporter)).await.map(drop)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::act::{Acted, Job, act};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
 use crate::health::{Health, WorldRequest};
+use crate::random;
 use crate::shell::{Alarm, InterlockMode, Outgoing, Read, Seen, Shell, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage, Selection, watch};
@@ -79,7 +80,7 @@ pub async fn run<W: Watched, C: Cluster>(
     let mut loop_state = Loop::<W> { shell, settings, clock, metrics, health };
     for wanted in W::watches(&loop_state.settings.instance_id) {
         if loop_state.serves(&wanted.kind) {
-            watches.start(wanted);
+            watches.start::<W>(wanted);
         }
     }
     let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happening<W>>> = FuturesUnordered::new();
@@ -88,7 +89,7 @@ pub async fn run<W: Watched, C: Cluster>(
     loop {
         loop_state.start_work(&cluster, &mut under_way);
         for kind in loop_state.shell.take_demands() {
-            watches.start(Watch { kind, labels: None });
+            watches.start::<W>(Watch { kind, labels: None });
         }
         for outgoing in loop_state.shell.take_events() {
             loop_state.count_event(&outgoing);
@@ -136,11 +137,12 @@ impl Watches {
         Watches { client, namespace, outage: Outage::default(), streams: SelectAll::new() }
     }
 
-    fn start(&mut self, wanted: Watch) {
+    fn start<W: Watched>(&mut self, wanted: Watch) {
         let selection = Selection {
             kind: wanted.kind.clone(),
             namespace: self.namespace.clone(),
             label_selector: wanted.labels,
+            metadata_alone: W::needs_metadata_alone(&wanted.kind),
         };
         let stream = watch(self.client.clone(), selection, &self.outage);
         self.streams.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
@@ -192,6 +194,10 @@ impl<W: Watched> Loop<W> {
                             Err(_) => Happening::Panicked(key),
                         }
                     }));
+                }
+                Work::Draw(draw) => {
+                    let bytes = random::bytes(draw.count);
+                    self.shell.learn_draw(draw, bytes, now);
                 }
                 Work::Read(read) => under_way.push(Box::pin(async move {
                     let reply = cluster.read(&read.target).await;

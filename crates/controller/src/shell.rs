@@ -13,10 +13,13 @@ use std::sync::Arc;
 
 use gradus_api::patch::Difference;
 use gradus_engine::ask::{AskId, Class, FAILED_LIMIT, Failure};
-use gradus_engine::decision::{ChangeId, Decision, Event, Kind, ObjectRef, Urgency, Why};
+use gradus_engine::decision::{
+    Change, ChangeId, Decision, Event, Kind, ObjectRef, Op, Urgency, Why,
+};
 use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::act::{Acted, Job, StatusWrite};
@@ -51,6 +54,7 @@ pub struct Shell<W: Watched> {
     watching: Watching,
     notes: Notes,
     reads: VecDeque<Read>,
+    draws: VecDeque<Draw>,
     parked: Vec<Key>,
     busy: BTreeMap<Arc<str>, usize>,
     outbox: Vec<Outgoing>,
@@ -130,6 +134,19 @@ pub enum Work<W: Watched> {
     Act(Box<Job<W>>),
     /// Read one object.
     Read(Read),
+    /// Draw random bytes.
+    Draw(Draw),
+}
+
+/// Random bytes that an engine asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draw {
+    /// For whom.
+    pub key: Key,
+    /// How many.
+    pub count: usize,
+    id: AskId,
+    asked_at: Timestamp,
 }
 
 /// One object to be read past the index.
@@ -166,6 +183,7 @@ impl<W: Watched> Default for Shell<W> {
             watching: Watching::default(),
             notes: Notes::default(),
             reads: VecDeque::new(),
+            draws: VecDeque::new(),
             parked: Vec::new(),
             busy: BTreeMap::new(),
             outbox: Vec::new(),
@@ -228,7 +246,7 @@ impl<W: Watched> Shell<W> {
         let world = W::gather(&self.index, key, &state.answers, &state.recall)?;
         let decided = catch_unwind(AssertUnwindSafe(|| W::decide(&world, now)));
         let decision = match &decided {
-            Ok(decision) => json!(decision),
+            Ok(decision) => shown(decision),
             Err(panic) => json!({ "panicked": panic_text(panic.as_ref()) }),
         };
         Some(json!({ "now": now, "world": world, "decision": decision }))
@@ -252,8 +270,8 @@ impl<W: Watched> Shell<W> {
 
     /// The next thing to do outside; `None` when nothing is due now.
     pub fn next_work(&mut self, now: Timestamp) -> Option<Work<W>> {
-        if let Some(read) = self.reads.pop_front() {
-            return Some(Work::Read(read));
+        if let Some(asked) = self.next_asked() {
+            return Some(asked);
         }
         if !self.is_synced() {
             return None;
@@ -263,11 +281,17 @@ impl<W: Watched> Shell<W> {
             if let Some(work) = self.work_on(&key, now) {
                 return Some(work);
             }
-            if let Some(read) = self.reads.pop_front() {
-                return Some(Work::Read(read));
+            if let Some(asked) = self.next_asked() {
+                return Some(asked);
             }
         }
         None
+    }
+
+    /// The next thing that is to be read or drawn.
+    fn next_asked(&mut self) -> Option<Work<W>> {
+        let draw = self.draws.pop_front().map(Work::Draw);
+        draw.or_else(|| self.reads.pop_front().map(Work::Read))
     }
 
     fn work_on(&mut self, key: &Key, now: Timestamp) -> Option<Work<W>> {
@@ -406,7 +430,14 @@ impl<W: Watched> Shell<W> {
         let Job { key, head, memo, wake_at, status, .. } = *job;
         self.release(&key, now);
         let has_failed = !failures.is_empty();
-        let due = if has_failed {
+        // A change that failed is part of the next World, which is told at once. Of a status that
+        // failed there is nothing to tell.
+        let status_failed = failures.iter().find(|failed| failed.id.is_none());
+        let fixed = status_failed.and_then(|failed| W::retry_after(failed.error.class));
+        let due = if let Some(delay) = fixed {
+            self.queue.add(key.clone(), now + delay);
+            now + delay
+        } else if has_failed {
             self.queue.failed(key.clone(), now)
         } else {
             self.queue.succeeded(&key);
@@ -496,7 +527,8 @@ impl<W: Watched> Shell<W> {
         });
         let asked = error.retry_after_secs.map(|secs| now + SignedDuration::from_secs(secs.into()));
         let fixed = W::retry_after(error.class).map(|delay| now + delay);
-        let retry_at = fixed.unwrap_or_else(|| asked.map_or(due, |asked| asked.max(due)));
+        let retry_at = fixed.unwrap_or(due);
+        let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
         match error.class {
             // A newer object, or none, comes by the watch; nothing to hold back until then.
             Class::Stale | Class::Gone => {}
@@ -541,6 +573,20 @@ fn status_patch<W: Watched>(
         }
     }
     Some(Map::from_iter([("status".to_owned(), difference)]).into())
+}
+
+/// A decision for people to see. What would be written into a Secret is left out.
+fn shown<S: Serialize + Clone, M: Serialize + Clone>(decision: &Decision<S, M>) -> Value {
+    let mut decision = decision.clone();
+    let is_secret = |change: &&mut Change| change.target.kind.name == "Secret";
+    for change in decision.changes.iter_mut().filter(is_secret) {
+        if let Op::Create(body) | Op::Merge(body) = &mut change.op
+            && let Some(fields) = Arc::make_mut(body).as_object_mut()
+        {
+            fields.retain(|field, _| field != "data" && field != "stringData");
+        }
+    }
+    json!(decision)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -7,6 +7,7 @@ mod problem;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use futures::stream::{self, BoxStream, Stream, StreamExt};
 use gradus_engine::decision::Kind;
 use gradus_engine::frame::Frame;
@@ -34,6 +35,8 @@ pub struct Selection {
     pub namespace: Option<String>,
     /// With these labels, or any.
     pub label_selector: Option<String>,
+    /// Of each nothing but its metadata.
+    pub metadata_alone: bool,
 }
 
 /// Why a watch sees nothing at the moment. It goes on trying.
@@ -91,23 +94,34 @@ struct Source {
 }
 
 impl Source {
-    fn start(&self) -> BoxStream<'static, watcher::Result<Event<Watched>>> {
-        let Selection { kind, namespace, label_selector } = &self.selection;
+    fn start(&self) -> BoxStream<'static, watcher::Result<Seen>> {
+        if self.selection.metadata_alone { self.ask::<true>() } else { self.ask::<false>() }
+    }
+
+    fn ask<const METADATA_ALONE: bool>(&self) -> BoxStream<'static, watcher::Result<Seen>> {
+        let Selection { kind, namespace, label_selector, .. } = &self.selection;
         let client = pace::paced(self.client.clone());
-        let api: Api<Watched> = match namespace {
+        let api: Api<Watched<METADATA_ALONE>> = match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, kind),
             None => Api::all_with(client, kind),
         };
         let mut config = watcher::Config::default().page_size(PAGE);
         config.label_selector.clone_from(label_selector);
-        watcher::watcher(api, config).boxed()
+        let seen = |event: Event<Watched<METADATA_ALONE>>| match event {
+            Event::Init => Seen::Init,
+            Event::InitApply(object) => Seen::InitApply(object.frame),
+            Event::InitDone => Seen::InitDone,
+            Event::Apply(object) => Seen::Apply(object.frame),
+            Event::Delete(object) => Seen::Delete(object.frame),
+        };
+        watcher::watcher(api, config).map_ok(seen).boxed()
     }
 }
 
 /// A running watch.
 struct Watch {
     source: Source,
-    events: Option<BoxStream<'static, watcher::Result<Event<Watched>>>>,
+    events: Option<BoxStream<'static, watcher::Result<Seen>>>,
     /// Between the beginning and the end of a list.
     listing: bool,
     /// How long to wait after the next failure.
@@ -134,7 +148,10 @@ impl Watch {
                 events.next().await
             };
             let problem = match event {
-                Some(Ok(event)) => return Ok(self.seen(event)),
+                Some(Ok(seen)) => {
+                    self.note(&seen);
+                    return Ok(seen);
+                }
                 Some(Err(error)) => problem::explain(&error, &self.source.selection),
                 None => problem::stalled(LIST_LIMIT.as_secs()),
             };
@@ -146,23 +163,15 @@ impl Watch {
         }
     }
 
-    fn seen(&mut self, event: Event<Watched>) -> Seen {
+    fn note(&mut self, seen: &Seen) {
         // A list that begins has shown nothing yet.
-        if self.has_failed && !matches!(event, Event::Init) {
+        if self.has_failed && !matches!(seen, Seen::Init) {
             self.solved();
         }
-        match event {
-            Event::Init => {
-                self.listing = true;
-                Seen::Init
-            }
-            Event::InitApply(object) => Seen::InitApply(object.frame),
-            Event::InitDone => {
-                self.listing = false;
-                Seen::InitDone
-            }
-            Event::Apply(object) => Seen::Apply(object.frame),
-            Event::Delete(object) => Seen::Delete(object.frame),
+        match seen {
+            Seen::Init => self.listing = true,
+            Seen::InitDone => self.listing = false,
+            Seen::InitApply(_) | Seen::Apply(_) | Seen::Delete(_) => {}
         }
     }
 
@@ -203,12 +212,12 @@ impl Watch {
 
 /// The type that kube's watcher decodes. It asks for the version alone.
 #[derive(Clone, Debug)]
-struct Watched {
+struct Watched<const METADATA_ALONE: bool> {
     frame: Frame,
     meta: ObjectMeta,
 }
 
-impl<'de> Deserialize<'de> for Watched {
+impl<'de, const METADATA_ALONE: bool> Deserialize<'de> for Watched<METADATA_ALONE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Tolerant(frame) = Tolerant::deserialize(deserializer)?;
         let meta = ObjectMeta {
@@ -219,7 +228,7 @@ impl<'de> Deserialize<'de> for Watched {
     }
 }
 
-impl Resource for Watched {
+impl<const METADATA_ALONE: bool> Resource for Watched<METADATA_ALONE> {
     type DynamicType = Kind;
     type Scope = DynamicResourceScope;
 
@@ -237,6 +246,10 @@ impl Resource for Watched {
 
     fn plural(kind: &Kind) -> Cow<'_, str> {
         Cow::Borrowed(&kind.plural)
+    }
+
+    fn metadata_api() -> bool {
+        METADATA_ALONE
     }
 
     fn meta(&self) -> &ObjectMeta {

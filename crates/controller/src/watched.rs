@@ -51,10 +51,22 @@ pub enum Reach<'m> {
     Unreadable(&'m str),
 }
 
+/// How a controller is named to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reporter {
+    /// Who reports Events: the name that users and tools filter by.
+    pub component: &'static str,
+    /// Who owns written fields, as `managedFields` shows it.
+    pub manager: &'static str,
+}
+
 /// An engine that the loop can run: what it watches, and how its World comes out of an index.
 pub trait Watched: Engine {
     /// What it remembers of the cluster, as slim views.
     type Index: Default;
+
+    /// Who reports its Events and owns the fields it writes.
+    const REPORTER: Reporter = Reporter { component: "rollouts-controller", manager: "gradus" };
 
     /// The kinds it watches; nothing is decided before all of them are synced once.
     fn watches(instance_id: &str) -> Vec<Watch>;
@@ -79,6 +91,12 @@ pub trait Watched: Engine {
         None
     }
 
+    /// Is nothing of this kind needed but metadata? Then nothing else is ever sent: what a Secret
+    /// holds stays where it is.
+    fn needs_metadata_alone(_kind: &Kind) -> bool {
+        false
+    }
+
     /// Takes in a new or changed object; says which keys it wakes.
     fn apply(index: &mut Self::Index, kind: &Kind, frame: &Frame) -> Vec<Key>;
 
@@ -100,11 +118,15 @@ pub trait Watched: Engine {
     ) -> Option<Self::World>;
 
     /// Must this World be acted on before others? (An abort.)
-    fn is_urgent(world: &Self::World) -> bool;
+    fn is_urgent(_world: &Self::World) -> bool {
+        false
+    }
 
     /// Shows an object of the engine's kind, or its end, in the metrics.
     fn publish(_index: &Self::Index, _key: &Key, _metrics: &Metrics, _now: Timestamp) {}
 
     /// The Event that tells of an object's end.
-    fn farewell(object: &ObjectRef) -> Option<Event>;
+    fn farewell(_object: &ObjectRef) -> Option<Event> {
+        None
+    }
 }

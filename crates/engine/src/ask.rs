@@ -32,6 +32,16 @@ impl Ask {
             after: None,
         }
     }
+
+    /// Draws so many random bytes, once for as long as they are asked for.
+    pub fn random(purpose: &str, count: usize) -> Self {
+        Ask {
+            id: AskId(format!("random {purpose}").into()),
+            question: Question::Random(count),
+            effect: Effect::Reads,
+            after: None,
+        }
+    }
 }
 
 /// Names an ask within its key.
@@ -72,9 +82,23 @@ pub struct Answer {
 pub enum Reply {
     /// The object, or `None` where there is none of that name.
     Object(Option<Arc<Value>>),
-    /// Random bytes. Left out of every printed or saved World.
-    #[serde(skip)]
-    Random(Arc<[u8]>),
+    /// Random bytes. Left out of every printed or saved World, where none are left.
+    Random(#[serde(with = "hidden")] Arc<[u8]>),
+}
+
+/// What is neither printed nor saved.
+mod hidden {
+    use std::sync::Arc;
+
+    use serde::{Deserializer, Serializer, de::IgnoredAny};
+
+    pub fn serialize<S: Serializer>(_: &Arc<[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
+        deserializer.deserialize_any(IgnoredAny).map(|_| Arc::default())
+    }
 }
 
 impl std::fmt::Debug for Reply {
@@ -128,4 +152,19 @@ pub enum Class {
     Unreachable,
     /// No answer: it may have been done. Read before deciding again.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_bytes_are_neither_printed_nor_saved() {
+        let reply = Reply::Random(Arc::from(*b"secret"));
+        assert_eq!(format!("{reply:?}"), "Random(6 bytes, not shown)");
+        let saved = serde_json::to_string(&reply).unwrap();
+        assert_eq!(saved, r#"{"Random":null}"#);
+        let read: Reply = serde_json::from_str(&saved).unwrap();
+        assert_eq!(read, Reply::Random(Arc::default()), "a saved World can be read");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::uid::Uid;
@@ -13,7 +13,7 @@ use crate::uid::Uid;
 pub type Texts = BTreeMap<String, String>;
 
 /// One object of a watch, a list or a read, with `managedFields` never kept.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
     /// Its metadata.
@@ -44,6 +44,7 @@ impl Frame {
                 "uid": self.meta.uid.to_string(),
                 "resourceVersion": self.meta.version.to_string(),
                 "generation": self.meta.generation,
+                "deletionTimestamp": self.meta.deleting,
                 "labels": self.meta.labels,
                 "annotations": self.meta.annotations,
                 "ownerReferences": owners,
@@ -55,7 +56,7 @@ impl Frame {
 }
 
 /// Metadata as every kind has it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Meta {
     /// Namespace, empty for cluster-scoped kinds.
@@ -65,7 +66,8 @@ pub struct Meta {
     /// Identity over the object's life.
     pub uid: Uid,
     /// `resourceVersion` as the number it is; 0 where the server sent none.
-    #[serde(rename = "resourceVersion", deserialize_with = "version")]
+    #[serde(rename = "resourceVersion")]
+    #[serde(serialize_with = "as_text", deserialize_with = "version")]
     pub version: u64,
     /// Rises with the spec.
     pub generation: i64,
@@ -84,10 +86,13 @@ pub struct Meta {
     /// Its owners.
     #[serde(rename = "ownerReferences", deserialize_with = "or_empty")]
     pub owners: Vec<Owner>,
+    /// Who must act before it may go.
+    #[serde(deserialize_with = "or_empty")]
+    pub finalizers: Vec<String>,
 }
 
 /// One owner reference.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Owner {
     /// Kind of the owner.
@@ -105,6 +110,10 @@ impl Meta {
     pub fn controller(&self) -> Option<&Owner> {
         self.owners.iter().find(|owner| owner.controller)
     }
+}
+
+fn as_text<S: Serializer>(version: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(version)
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

@@ -52,7 +52,7 @@ pub type Counts = BTreeMap<String, (u32, u32)>;
 /// Judges every write of ours.
 #[derive(Clone, Debug)]
 pub struct Checker {
-    rollout: KindId,
+    rollout: Option<KindId>,
     sizes: Sizes,
     trials: Trials,
     traffic: Traffic,
@@ -66,8 +66,13 @@ pub struct Checker {
 impl Checker {
     /// A checker for a cluster in which Rollouts are of this kind.
     pub fn new(rollout: KindId) -> Self {
+        Checker { rollout: Some(rollout), ..Checker::counting() }
+    }
+
+    /// A checker that knows nothing of what it counts.
+    pub fn counting() -> Self {
         Checker {
-            rollout,
+            rollout: None,
             sizes: Sizes::default(),
             trials: Trials::default(),
             traffic: Traffic::default(),
@@ -86,7 +91,7 @@ impl Checker {
             self.writes += 1;
             self.count(write);
         }
-        self.trials.take_in(write, is_ours, write.after.kind == self.rollout);
+        self.trials.take_in(write, is_ours, Some(write.after.kind) == self.rollout);
         let found = match write.after.kind {
             KindId::REPLICA_SET => {
                 let mut found = self.sizes.replica_set(write, is_ours, &self.traffic);
@@ -103,7 +108,7 @@ impl Checker {
                 found.into_iter().chain(traffic).chain(moves).collect()
             }
             KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes, &self.trials),
-            kind if kind == self.rollout => {
+            kind if Some(kind) == self.rollout => {
                 self.traffic.rollout(&write.after);
                 if self.sizes.rollout(write) {
                     self.serving = services::of(&write.after.spec);
@@ -119,11 +124,11 @@ impl Checker {
 
     /// The watch has shown this object to the controller.
     pub fn shown(&mut self, object: &Object) {
-        if object.kind == KindId::REPLICA_SET || object.kind == self.rollout {
+        if object.kind == KindId::REPLICA_SET || Some(object.kind) == self.rollout {
             self.sizes.shown(object);
         }
         self.trials.shown(object);
-        if object.kind == self.rollout {
+        if Some(object.kind) == self.rollout {
             self.traffic.shown(object);
         }
     }

@@ -74,6 +74,16 @@ pub(crate) fn projection(cluster: &SimCluster, rollout: &Place) -> Value {
     found.map_or(Value::Null, |found| project(&found.status, &revisions(&sets(cluster))))
 }
 
+/// The object that another one names, as HTTP sends it.
+pub(crate) fn find(cluster: &SimCluster, named: &Value) -> Option<Value> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kinds = cluster.kinds();
+    let kind = kinds.by_name(&text(&named["apiVersion"]), &text(&named["kind"]))?;
+    let namespace = if kinds.get(kind).namespaced { NAMESPACE } else { "" };
+    let found = cluster.get(kind, namespace, &text(&named["metadata"]["name"]))?;
+    Some(found.to_json(kinds))
+}
+
 /// The fields in which two projections differ.
 pub(crate) fn differences(seen: &Value, expected: &Value) -> String {
     let none = serde_json::Map::new();

@@ -21,6 +21,7 @@ use gradus_simkube::{
     ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use crate::checks::{CONTROLLER, Checker};
 use crate::deeds::{self, sight};
@@ -62,6 +63,7 @@ impl Bench {
     pub(crate) fn new(
         cluster: SimCluster,
         place: Place,
+        checker: Checker,
         now: Timestamp,
         faults: &Faults,
         trace: Trace,
@@ -70,7 +72,7 @@ impl Bench {
             judged: cluster.version(),
             cluster,
             now,
-            checker: Checker::new(place.kind),
+            checker,
             trace,
             place,
             requests: 0,
@@ -168,7 +170,14 @@ impl Bench {
         let kind = self.kind(&write.target.kind);
         let mut options = Options { user: Arc::clone(&self.controller), ..Options::default() };
         let (verb, body) = match &write.op {
-            Op::Create(body) => (Verb::Create, Arc::clone(body)),
+            Op::Create(body) if body["metadata"]["name"].is_string() => {
+                (Verb::Create, Arc::clone(body))
+            }
+            Op::Create(body) => {
+                let mut body = Value::clone(body);
+                body["metadata"]["name"] = json!(write.target.name);
+                (Verb::Create, Arc::new(body))
+            }
             Op::Merge(body) => (Verb::Patch(PatchKind::Merge), Arc::clone(body)),
             Op::Delete => {
                 options.propagation = Some(Propagation::Background);
@@ -236,6 +245,11 @@ impl Bench {
         // Below the time after which the controller's client gives a request up.
         let milliseconds = self.chance.below(SLOWEST_MILLISECONDS);
         self.now + SignedDuration::from_millis(milliseconds.cast_signed())
+    }
+
+    /// Random bytes of this run.
+    pub(crate) fn draw(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.chance.below(256).to_le_bytes()[0]).collect()
     }
 
     fn kind(&self, kind: &Kind) -> KindId {
@@ -330,6 +344,7 @@ pub(crate) fn frame(object: &Object) -> Frame {
             labels: meta.labels.clone(),
             annotations: meta.annotations.clone(),
             owners: meta.owners.iter().map(owner).collect(),
+            finalizers: meta.finalizers.clone(),
         },
         spec: Arc::clone(&object.spec),
         status: Arc::clone(&object.status),

@@ -13,10 +13,12 @@ pub mod enumerate;
 pub mod faults;
 pub mod live;
 mod meddler;
+pub mod objects;
 pub mod person;
 pub mod scenario;
 pub mod sight;
 pub mod simulate;
+pub mod subject;
 pub mod trace;
 pub mod tryout;
 

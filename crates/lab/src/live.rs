@@ -10,9 +10,8 @@ use gradus_controller::clock::Clock;
 use gradus_controller::events::post_events;
 use gradus_controller::health::Health;
 use gradus_controller::kube_cluster::KubeCluster;
-use gradus_controller::run::{Outside, Settings, run};
+use gradus_controller::run::Outside;
 use gradus_controller::telemetry::Metrics;
-use gradus_engine::rollout::Rollouts;
 use gradus_simkube::Place;
 use gradus_simkube::server::Server;
 use gradus_simkube::service::{Seen, Verdict};
@@ -22,13 +21,14 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 
-use crate::checks::{Checker, Violation};
+use crate::checks::Violation;
 use crate::deeds::{self, NAMESPACE, differences, sight};
 use crate::ends::Ending;
 use crate::person::Action;
 use crate::scenario::{End, Step};
 use crate::sight::Sight;
 use crate::simulate::Prepared;
+use crate::subject::Erased;
 
 /// How often somebody looks, in virtual time.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -42,6 +42,7 @@ pub struct Lab {
     server: Server,
     clock: Clock,
     rollout: Place,
+    subject: Erased,
     start: Timestamp,
     requests: Arc<Requests>,
     controller: RefCell<Option<AbortHandle>>,
@@ -91,6 +92,7 @@ impl Lab {
             server,
             clock,
             rollout: prepared.rollout().clone(),
+            subject: prepared.subject(),
             start: prepared.start(),
             requests,
             controller: RefCell::new(None),
@@ -176,7 +178,7 @@ impl Lab {
         let clock = self.clock;
         let posting = post_events(cluster.clone(), clock, inbox, metrics.clone());
         let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
-        let looping = run::<Rollouts, _>(outside, Settings::default(), std::future::pending());
+        let looping = (self.subject.control)(outside);
         let controller = spawn_local(async move {
             tokio::join!(looping, posting);
         });
@@ -187,6 +189,9 @@ impl Lab {
         if let Some(at) = step.at {
             tokio::time::sleep_until(self.clock.instant(self.start + at)).await;
         }
+        if step.gone {
+            self.gone().await?;
+        }
         if let Some(when) = &step.when {
             self.until(|sight| when.holds(sight)).await?;
         }
@@ -196,15 +201,41 @@ impl Lab {
         step.r#do.as_ref().map_or(Ok(()), |action| self.act(action))
     }
 
+    /// Waits until the object is gone.
+    async fn gone(&self) -> Result<(), String> {
+        let deadline = self.clock.now() + LONGEST;
+        while self.sees(|_| true) {
+            if deadline < self.clock.now() {
+                return Err("not gone in three hours".to_owned());
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        Ok(())
+    }
+
     /// Waits for the end: delays of a strategy may be long.
     async fn end(&self, end: &End) -> Result<(), String> {
         self.seen(&end.expect, LONGEST).await?;
         let sets = self.ending().sets;
         let sizes = sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
-        if end.sizes == sizes {
-            return Ok(());
+        if end.sizes != sizes {
+            return Err(format!("sizes {sizes:?}, expected {:?}", end.sizes));
         }
-        Err(format!("sizes {sizes:?}, expected {:?}", end.sizes))
+        self.met(end).await
+    }
+
+    /// Waits until the objects around are as the end wants them.
+    async fn met(&self, end: &End) -> Result<(), String> {
+        let deadline = self.clock.now() + PATIENCE;
+        loop {
+            let unmet =
+                self.server.with(|cluster, _| end.unmet(|named| deeds::find(cluster, named)));
+            match unmet {
+                None => return Ok(()),
+                Some(unmet) if deadline < self.clock.now() => return Err(unmet),
+                Some(_) => tokio::time::sleep(MOMENT).await,
+            }
+        }
     }
 
     /// Waits until the projected status is this.
@@ -234,7 +265,7 @@ impl Lab {
     fn ending(&self) -> Ending {
         let Place { kind, key } = &self.rollout;
         self.server.with(|cluster, now| {
-            let mut checker = Checker::new(*kind);
+            let mut checker = (self.subject.checker)(*kind);
             cluster.writes_after(0).for_each(|write| checker.judge(write, now));
             let rollout = cluster.get(*kind, &key.namespace, &key.name);
             Ending::of(cluster, rollout, checker.counts())

@@ -22,6 +22,9 @@ pub struct Scenario {
     pub name: String,
     /// What it tells, in a sentence.
     pub about: String,
+    /// Kind of the object it is about, of which there is one; a Rollout if left out.
+    #[serde(default = "rollout")]
+    pub kind: String,
     /// On a real control plane every pause and time is divided by this.
     #[serde(default = "one")]
     pub time_scale: u32,
@@ -48,6 +51,8 @@ pub struct Step {
     pub at: Option<SignedDuration>,
     /// Not before the rollout stands like this.
     pub when: Option<When>,
+    /// Not before the object it is about is gone.
+    pub gone: bool,
     /// The whole projected status that must be seen then.
     pub expect: Option<Value>,
     /// What is done then.
@@ -55,13 +60,20 @@ pub struct Step {
 }
 
 /// How a story ends.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct End {
-    /// The whole projected status; null for a story whose end nobody knows.
+    /// The whole projected status; null where the object is gone, or where nobody knows the end.
     pub expect: Value,
     /// Wanted pods of each ReplicaSet, by revision.
+    #[serde(default)]
     pub sizes: BTreeMap<i64, i64>,
+    /// Other objects that must be there and contain what stands here.
+    #[serde(default)]
+    pub objects: Vec<Value>,
+    /// Objects that must not be there.
+    #[serde(default)]
+    pub absent: Vec<Value>,
 }
 
 /// Why a scenario cannot be told.
@@ -124,18 +136,18 @@ pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
     }
     scenario.objects = objects;
     if scenario.rollouts().count() != 1 {
-        return Err(malformed("objects: expected exactly one Rollout".to_owned()));
+        return Err(malformed(format!("objects: expected exactly one {}", scenario.kind)));
     }
     Ok(scenario)
 }
 
 impl Scenario {
-    /// The Rollout it is about, as it is first applied.
+    /// The object it is about, as it is first applied.
     pub fn rollout(&self) -> &Value {
         self.rollouts().next().unwrap_or(&Value::Null)
     }
 
-    /// Name of the Rollout it is about.
+    /// Name of the object it is about.
     pub fn rollout_name(&self) -> &str {
         self.rollout()["metadata"]["name"].as_str().unwrap_or_default()
     }
@@ -157,7 +169,7 @@ impl Scenario {
     }
 
     fn rollouts(&self) -> impl Iterator<Item = &Value> {
-        self.objects.iter().filter(|object| object["kind"] == gradus_api::names::kind::ROLLOUT)
+        self.objects.iter().filter(|object| object["kind"] == self.kind.as_str())
     }
 }
 
@@ -200,6 +212,10 @@ fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
 
 fn one() -> u32 {
     1
+}
+
+fn rollout() -> String {
+    gradus_api::names::kind::ROLLOUT.to_owned()
 }
 
 #[cfg(test)]

@@ -90,8 +90,10 @@ impl<'a> Sight<'a> {
 
     /// Does the status speak about the spec as it is?
     pub fn is_observed(&self) -> bool {
-        let observed = self.status["observedGeneration"].as_str();
-        observed.and_then(|text| text.parse().ok()) == Some(self.generation)
+        let observed = &self.status["observedGeneration"];
+        // A Rollout's is text; that of most other kinds is a number.
+        let number = observed.as_str().and_then(|text| text.parse().ok()).or(observed.as_i64());
+        number == Some(self.generation)
     }
 
     /// Is no update under way any more?

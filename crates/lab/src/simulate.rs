@@ -18,6 +18,7 @@ use std::task::{Context, Poll, Waker};
 use gradus_controller::act::{Acted, act};
 use gradus_controller::cluster::{Cluster, WriteError};
 use gradus_controller::shell::{Alarm, Read, Shell, Work};
+use gradus_controller::watched::Watch;
 use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
 use gradus_simkube::kinds::KindId;
@@ -29,11 +30,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::checks::Violation;
 use crate::deeds::{NAMESPACE, PERSON};
 use crate::door::{Bench, SimDoor};
-use crate::ends::{self, Ending};
+use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
 use crate::meddler::Meddler;
 use crate::person::Action;
 use crate::scenario::Scenario;
+use crate::subject::{Erased, Subject};
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use story::Story;
@@ -55,6 +57,7 @@ pub struct Prepared {
     cluster: SimCluster,
     rollout: Place,
     start: Timestamp,
+    subject: Erased,
 }
 
 /// What came of a run.
@@ -86,8 +89,13 @@ pub struct Unprepared {
 }
 
 impl Prepared {
-    /// Installs the CRDs and checks that the story's objects are accepted.
+    /// Prepares a story about a Rollout.
     pub fn new(scenario: Scenario) -> Result<Self, Unprepared> {
+        Prepared::about::<Rollouts>(scenario)
+    }
+
+    /// Installs the CRDs and checks that the story's objects are accepted.
+    pub fn about<S: Subject>(scenario: Scenario) -> Result<Self, Unprepared> {
         let start: Timestamp = BEGINNING.parse().expect("the beginning is a time");
         let mut cluster = SimCluster::new(scenario.images.clone(), start);
         let refused = |object: &str, source: ApiError| Unprepared {
@@ -95,15 +103,15 @@ impl Prepared {
             object: object.to_owned(),
             source,
         };
-        for (name, crd) in gradus_api::crd::crds() {
+        for (name, crd) in S::definitions() {
             let request = Request::create(KindId::CUSTOM_RESOURCE_DEFINITION, "", crd);
             cluster.call(&request, start).map_err(|error| refused(name, error))?;
         }
         cluster.settle(start);
         let rollout = cluster
             .kinds()
-            .by_group(gradus_api::names::GROUP, gradus_api::names::kind::ROLLOUT)
-            .expect("the CRD of Rollouts was just installed");
+            .by_group(&S::KIND.group, &S::KIND.name)
+            .expect("the CRD of the subject was just installed");
         for object in &scenario.objects {
             let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
             let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -115,7 +123,8 @@ impl Prepared {
             cluster.call(&request, start).map_err(|error| refused(&kind, error))?;
         }
         let rollout = Place { kind: rollout, key: Key::new(NAMESPACE, scenario.rollout_name()) };
-        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, start })
+        let subject = Erased::of::<S>();
+        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, start, subject })
     }
 
     /// The story.
@@ -128,9 +137,14 @@ impl Prepared {
         &self.cluster
     }
 
-    /// The Rollout the story is about.
+    /// The object the story is about.
     pub(crate) fn rollout(&self) -> &Place {
         &self.rollout
+    }
+
+    /// The controller the story is about.
+    pub(crate) fn subject(&self) -> Erased {
+        self.subject
     }
 
     /// When the story begins.
@@ -141,12 +155,17 @@ impl Prepared {
 
 /// Runs a story. The same story and faults always give the same outcome.
 pub fn simulate(prepared: &Prepared, faults: &Faults) -> Outcome {
-    Run::new(prepared, faults, Trace::hashed()).finish()
+    (prepared.subject.simulate)(prepared, faults, Trace::hashed())
 }
 
 /// Runs a story and keeps everything that happened for printing.
 pub fn narrate(prepared: &Prepared, faults: &Faults) -> Outcome {
-    Run::new(prepared, faults, Trace::printable()).finish()
+    (prepared.subject.simulate)(prepared, faults, Trace::printable())
+}
+
+/// Runs a story about objects of this kind.
+pub(crate) fn run<S: Subject>(prepared: &Prepared, faults: &Faults, trace: Trace) -> Outcome {
+    Run::<S>::new(prepared, faults, trace).finish()
 }
 
 /// Runs a story while somebody looks at the cluster after every change.
@@ -155,12 +174,12 @@ pub(crate) fn simulate_watched(
     faults: &Faults,
     watcher: Watcher<'_>,
 ) -> Outcome {
-    let run = Run::new(prepared, faults, Trace::hashed());
+    let run = Run::<Rollouts>::new(prepared, faults, Trace::hashed());
     Run { watcher: Some(watcher), ..run }.finish()
 }
 
 /// One run in progress.
-struct Run<'p> {
+struct Run<'p, S: Subject> {
     /// Looks at the cluster after every change.
     watcher: Option<Watcher<'p>>,
     /// The version it has last looked at.
@@ -168,8 +187,8 @@ struct Run<'p> {
     prepared: &'p Prepared,
     bench: Rc<RefCell<Bench>>,
     now: Timestamp,
-    shell: Shell<Rollouts>,
-    flights: Vec<Flight>,
+    shell: Shell<S>,
+    flights: Vec<Flight<S>>,
     feeds: Vec<Feed>,
     story: Story,
     /// Something has happened since the shell last had nothing to do.
@@ -184,14 +203,14 @@ struct Run<'p> {
 }
 
 /// What is on its way.
-enum Flown {
-    Act(Pin<Box<dyn Future<Output = Acted<Rollouts>>>>),
+enum Flown<S: Subject> {
+    Act(Pin<Box<dyn Future<Output = Acted<S>>>>),
     Read(Pin<Box<dyn Future<Output = Reading>>>),
 }
 
 /// Work on its way, and until when its request is.
-struct Flight {
-    work: Flown,
+struct Flight<S: Subject> {
+    work: Flown<S>,
     arrives: Rc<Cell<Timestamp>>,
 }
 
@@ -207,13 +226,14 @@ enum Turn {
     Person,
 }
 
-impl<'p> Run<'p> {
+impl<'p, S: Subject> Run<'p, S> {
     fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
-        let Prepared { scenario, cluster, rollout, start } = prepared;
+        let Prepared { scenario, cluster, rollout, start, subject } = prepared;
         let is_as_told = *faults == Faults::default();
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
-        let bench = Bench::new(cluster.clone(), rollout.clone(), *start, &faults, trace);
+        let checker = (subject.checker)(rollout.kind);
+        let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
         Run {
             watcher: None,
             watched: 0,
@@ -222,7 +242,7 @@ impl<'p> Run<'p> {
             now: *start,
             shell: Shell::default(),
             flights: Vec::new(),
-            feeds: watches::feeds(&prepared.cluster),
+            feeds: watches::feeds::<S>(&prepared.cluster),
             story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
             is_stirred: true,
             chance: faults.seed.map(Chance::new),
@@ -297,7 +317,11 @@ impl<'p> Run<'p> {
         {
             let bench = self.bench.borrow();
             let rollout = bench.rollout();
-            self.violations.extend(ends::judge(&bench.cluster, rollout, bench.checker.counts()));
+            let counts = bench.checker.counts();
+            self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
+            if self.faults.interruption.is_none() {
+                self.violations.extend(self.story.judge_around(&bench));
+            }
             let traffic = bench.checker.judge_end();
             let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
             self.violations.extend(traffic);
@@ -398,7 +422,8 @@ impl<'p> Run<'p> {
     fn decide(&mut self) {
         let work = self.shell.next_work(self.now);
         for kind in self.shell.take_demands() {
-            self.feeds.push(Feed::new(kind, &self.prepared.cluster));
+            let watch = Watch { kind, labels: None };
+            self.feeds.push(Feed::new::<S>(watch, &self.prepared.cluster));
         }
         self.tell();
         let arrives = Rc::new(Cell::new(self.now));
@@ -414,6 +439,11 @@ impl<'p> Run<'p> {
                 let record = Record::Decided(job.changes.len(), job.status.is_some());
                 bench.trace.note(self.now, record);
                 Flown::Act(Box::pin(async move { act(&door, job).await }))
+            }
+            Some(Work::Draw(draw)) => {
+                let bytes = self.bench.borrow_mut().draw(draw.count);
+                self.shell.learn_draw(draw, Ok(bytes), self.now);
+                return;
             }
             Some(Work::Read(read)) => Flown::Read(Box::pin(async move {
                 let reply = door.read(&read.target).await;
@@ -478,7 +508,7 @@ impl<'p> Run<'p> {
     fn restart(&mut self) {
         self.flights.clear();
         self.shell = Shell::default();
-        self.feeds = watches::feeds(&self.prepared.cluster);
+        self.feeds = watches::feeds::<S>(&self.prepared.cluster);
         self.is_stirred = true;
         let mut bench = self.bench.borrow_mut();
         bench.has_crashed = false;
@@ -516,6 +546,7 @@ impl<'p> Run<'p> {
 fn worker_name(actor: Actor) -> &'static str {
     match actor {
         Actor::ReplicaSets => "ReplicaSet controller",
+        Actor::StatefulSets => "StatefulSet controller",
         Actor::Pods => "kubelet",
         Actor::Garbage => "garbage collector",
         Actor::Namespaces => "namespace controller",

@@ -139,6 +139,7 @@ impl Tryout {
         let over = When { over: Some(true), ..When::default() };
         let end = is_awaited.then(|| Step { when: Some(over), ..Step::default() });
         Scenario {
+            kind: names::kind::ROLLOUT.to_owned(),
             name: "tryout".to_owned(),
             about: "A user's own manifests.".to_owned(),
             time_scale: 1,
@@ -146,7 +147,7 @@ impl Tryout {
             images: Behaviours::new(self.behaviours.clone()),
             steps: std::iter::once(begin).chain(deeds).chain(end).collect(),
             faults: Vec::new(),
-            end: End { expect: Value::Null, sizes: BTreeMap::new() },
+            end: End::default(),
         }
     }
 

@@ -122,6 +122,8 @@ pub(crate) fn first_status(object: &Object) -> Arc<Value> {
             "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0,
         })),
         KindId::DEPLOYMENT | KindId::JOB | KindId::RESOURCE_QUOTA => Arc::new(json!({})),
+        // There is room for every claim at once.
+        KindId::PERSISTENT_VOLUME_CLAIM => Arc::new(json!({ "phase": "Bound" })),
         // A node reports itself.
         KindId::NODE => object.status.clone(),
         _ => Arc::default(),

@@ -239,6 +239,7 @@ mod tests {
             (KindId::POD_DISRUPTION_BUDGET, "PodDisruptionBudget"),
             (KindId::CUSTOM_RESOURCE_DEFINITION, "CustomResourceDefinition"),
             (KindId::ENDPOINT_SLICE, "EndpointSlice"),
+            (KindId::PERSISTENT_VOLUME_CLAIM, "PersistentVolumeClaim"),
         ];
         for (id, name) in cases {
             assert_eq!(&*kinds.get(id).kind, name);

@@ -6,6 +6,7 @@ mod namespace;
 mod pod;
 mod queue;
 mod replica_set;
+mod stateful_set;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,8 @@ const MOST_STEPS: usize = 1_000_000;
 pub enum Actor {
     /// Makes as many pods as each ReplicaSet wants, and counts them.
     ReplicaSets,
+    /// Makes the pods of each StatefulSet in order, with names and claims of their own.
+    StatefulSets,
     /// The kubelet: starts and stops pods as their images behave.
     Pods,
     /// Deletes what has lost its owners.
@@ -42,13 +45,15 @@ pub enum Actor {
 
 impl Actor {
     /// All of them, in the order in which an undisturbed cluster lets them work.
-    pub const ALL: [Self; 4] = [Self::ReplicaSets, Self::Pods, Self::Garbage, Self::Namespaces];
+    pub const ALL: [Self; 5] =
+        [Self::ReplicaSets, Self::StatefulSets, Self::Pods, Self::Garbage, Self::Namespaces];
 }
 
 /// What the workers have still to look at.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     pub(crate) replica_sets: Queue,
+    pub(crate) stateful_sets: Queue,
     pub(crate) pods: Queue,
     pub(crate) garbage: BTreeSet<Place>,
     pub(crate) namespaces: Queue,
@@ -61,6 +66,7 @@ pub(crate) struct Work {
 #[derive(Clone, Debug)]
 pub(crate) struct Users {
     pub(crate) replica_sets: Arc<str>,
+    pub(crate) stateful_sets: Arc<str>,
     pub(crate) pods: Arc<str>,
     pub(crate) garbage: Arc<str>,
     pub(crate) namespaces: Arc<str>,
@@ -70,6 +76,7 @@ impl Default for Work {
     fn default() -> Self {
         Self {
             replica_sets: Queue::default(),
+            stateful_sets: Queue::default(),
             pods: Queue::default(),
             garbage: BTreeSet::new(),
             namespaces: Queue::default(),
@@ -77,6 +84,7 @@ impl Default for Work {
             replicas: Replicas::default(),
             users: Users {
                 replica_sets: "replicaset-controller".into(),
+                stateful_sets: "statefulset-controller".into(),
                 pods: "kubelet".into(),
                 garbage: "garbage-collector".into(),
                 namespaces: "namespace-controller".into(),
@@ -90,6 +98,7 @@ impl SimCluster {
     pub fn runnable(&self, now: Timestamp) -> impl Iterator<Item = Actor> {
         Actor::ALL.into_iter().filter(move |actor| match actor {
             Actor::ReplicaSets => self.work.replica_sets.has_work(now),
+            Actor::StatefulSets => self.work.stateful_sets.has_work(now),
             Actor::Pods => self.work.pods.has_work(now),
             Actor::Garbage => !self.work.garbage.is_empty(),
             Actor::Namespaces => self.work.namespaces.has_work(now),
@@ -101,6 +110,10 @@ impl SimCluster {
         match actor {
             Actor::ReplicaSets => match self.work.replica_sets.take(now) {
                 Some(key) => self.sync_replica_set(&key, now),
+                None => return false,
+            },
+            Actor::StatefulSets => match self.work.stateful_sets.take(now) {
+                Some(key) => self.sync_stateful_set(&key, now),
                 None => return false,
             },
             Actor::Pods => match self.work.pods.take(now) {
@@ -138,7 +151,8 @@ impl SimCluster {
 
     /// The next moment at which something changes by itself.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let due = [self.work.replica_sets.next_due(), self.work.pods.next_due()];
+        let Work { replica_sets, stateful_sets, pods, .. } = &self.work;
+        let due = [replica_sets.next_due(), stateful_sets.next_due(), pods.next_due()];
         due.into_iter().flatten().min()
     }
 
@@ -154,6 +168,10 @@ impl SimCluster {
                     self.work.replicas.forget(&object.meta.uid);
                 }
             }
+            KindId::STATEFUL_SET if after.is_some() => {
+                self.work.stateful_sets.mark(object.key());
+            }
+            KindId::STATEFUL_SET => self.work.stateful_sets.forget(&object.key()),
             KindId::POD => self.notice_pod(before, after),
             KindId::NAMESPACE if after.is_some_and(|after| after.meta.deleting.is_some()) => {
                 self.work.namespaces.mark(object.key());
@@ -182,6 +200,11 @@ impl SimCluster {
             {
                 self.work.replica_sets.mark(place.key.clone());
             }
+        }
+        if let Some(set) = stateful_set::set_of(&pod.key())
+            && self.store.get(KindId::STATEFUL_SET, &set).is_some()
+        {
+            self.work.stateful_sets.mark(set);
         }
         let is_orphan = owners[1].is_none() && after.is_some();
         self.work.replicas.note_orphan(pod.key(), is_orphan);

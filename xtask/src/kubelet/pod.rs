@@ -1,5 +1,7 @@
 //! The life of one pod, from binding to removal.
 
+pub mod local;
+
 use std::{sync::Arc, time::Duration};
 
 use gradus_simkube::{
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{AFTER_AN_ERROR, node::NODE};
+use local::Image;
 
 /// What a container that is killed ends with: 128 + SIGKILL.
 const KILLED: i32 = 137;
@@ -25,12 +28,16 @@ pub async fn live(
     client: Client,
     mut seen: watch::Receiver<Value>,
     behaviours: Behaviours,
+    image: Option<Arc<Image>>,
     address: u32,
 ) {
     let pod = seen.borrow_and_update().clone();
     let life = Life::begin(&client, &pod, &behaviours, address);
     if pod["spec"]["nodeName"].is_null() {
         life.bind().await;
+    }
+    if let Some(image) = image.filter(|image| image.fits(&pod["spec"])) {
+        return local::live(&client, &life, &mut seen, &image).await;
     }
     let mut told = None;
     loop {
@@ -158,7 +165,11 @@ impl Life {
 
     /// Writes the status; false if the pod is no longer there.
     async fn tell(&self, status: &PodStatus) -> bool {
-        let patch = status_patch(&self.uid, status.to_json(&self.spec));
+        self.write_status(status.to_json(&self.spec)).await
+    }
+
+    async fn write_status(&self, status: Value) -> bool {
+        let patch = status_patch(&self.uid, status);
         let (patch, parameters) = (Patch::Strategic(patch), PatchParams::default());
         self.insist("status", || self.pods.patch_status(&self.name, &parameters, &patch)).await
     }

@@ -11,6 +11,8 @@ pub enum User {
     Person,
     /// Gradus, with nothing but the rights of `manifests/rbac.yaml`.
     Controller,
+    /// The example operator, with the rights that lie beside it.
+    Operator,
     /// Our kubelet without containers.
     Kubelet,
     /// The built-in controllers.
@@ -18,8 +20,8 @@ pub enum User {
 }
 
 impl User {
-    pub const ALL: [Self; 4] =
-        [Self::Person, Self::Controller, Self::Kubelet, Self::ControllerManager];
+    pub const ALL: [Self; 5] =
+        [Self::Person, Self::Controller, Self::Operator, Self::Kubelet, Self::ControllerManager];
 
     /// As the API server and its audit log call this user. The controller has the name of the
     /// service account it has when installed, so the very binding that is shipped applies.
@@ -27,6 +29,7 @@ impl User {
         match self {
             Self::Person => "person",
             Self::Controller => "system:serviceaccount:argo-rollouts:argo-rollouts",
+            Self::Operator => "system:serviceaccount:database-operator:database-operator",
             Self::Kubelet => "kubelet",
             Self::ControllerManager => "controller-manager",
         }
@@ -37,6 +40,7 @@ impl User {
         match self {
             Self::Person => "person-token",
             Self::Controller => "controller-token",
+            Self::Operator => "operator-token",
             Self::Kubelet => "kubelet-token",
             Self::ControllerManager => "controller-manager-token",
         }
@@ -47,6 +51,7 @@ impl User {
         match self {
             Self::Person => "kubeconfig",
             Self::Controller => "controller.kubeconfig",
+            Self::Operator => "operator.kubeconfig",
             Self::Kubelet => "kubelet.kubeconfig",
             Self::ControllerManager => "controller-manager.kubeconfig",
         }
@@ -54,7 +59,7 @@ impl User {
 
     fn group(self) -> &'static str {
         match self {
-            Self::Controller => "system:serviceaccounts",
+            Self::Controller | Self::Operator => "system:serviceaccounts",
             Self::Person | Self::Kubelet | Self::ControllerManager => "system:masters",
         }
     }

@@ -18,12 +18,6 @@ use crate::{
     plane::User,
 };
 
-/// Rollouts, for a client.
-pub fn rollouts() -> ApiResource {
-    use gradus_api::names;
-    resource(names::API_VERSION, names::kind::ROLLOUT)
-}
-
 /// Creates a namespace.
 pub async fn create_namespace(client: &Client, name: &str) -> Result<(), kube::Error> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -91,15 +85,16 @@ pub async fn perform(
     Ok(written.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0))
 }
 
-/// How often the controller created or deleted what, in one namespace. Events are not counted: a
+/// How often a controller created or deleted what, in one namespace. Events are not counted: a
 /// crash may lose them.
 pub fn of_controller(
     audit: &Audit,
+    user: User,
     namespace: &str,
 ) -> Result<BTreeMap<String, usize>, AuditError> {
     let mut counts = BTreeMap::new();
     for request in audit.requests_in(namespace)? {
-        let counts_here = request.is_by(User::Controller)
+        let counts_here = request.is_by(user)
             && ["create", "delete"].contains(&request.verb.as_str())
             && request.resource != "events"
             && request.code < 300;
@@ -108,6 +103,14 @@ pub fn of_controller(
         }
     }
     Ok(counts)
+}
+
+/// The object that another one names; a null where there is none.
+pub async fn find(client: &Client, namespace: &str, named: &Value) -> Result<Value, Failure> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let resource = resource(&text(&named["apiVersion"]), &text(&named["kind"]));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    Ok(serde_json::to_value(api.get_opt(&text(&named["metadata"]["name"])).await?)?)
 }
 
 /// A kind, for a client.

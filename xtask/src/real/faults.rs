@@ -52,7 +52,7 @@ pub async fn everywhere(
 /// The end, and how many writes led to it.
 async fn undisturbed(stage: &Stage, story: &Story) -> Result<(Value, usize), Failure> {
     let namespace = story.namespace("undisturbed");
-    let (controller, proxy) = stage.disturbed(&namespace, None).await?;
+    let (controller, proxy) = stage.disturbed(story.part(), &namespace, None).await?;
     let end = story.play(stage, &controller, &namespace, Telling::Strict).await?;
     let writes = proxy.writes().len();
     if writes >= MOST_WRITES {
@@ -69,7 +69,8 @@ async fn disturbed(
     expected: &Value,
 ) -> Result<(), Failure> {
     let namespace = story.namespace(&label(number, fault));
-    let (controller, proxy) = stage.disturbed(&namespace, Some((number, fault))).await?;
+    let (controller, proxy) =
+        stage.disturbed(story.part(), &namespace, Some((number, fault))).await?;
     let found = story.play(stage, &controller, &namespace, Telling::Free).await?;
     if !proxy.has_struck() {
         return Err(Differs::NeverCame { number }.into());

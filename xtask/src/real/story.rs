@@ -19,7 +19,7 @@ use crate::{
     audit::Audit,
     plane::User,
     repository,
-    stage::{Kept, Stage},
+    stage::{Kept, Part, Stage},
 };
 
 /// What has not happened by then does not happen. Generous: many stories share two processors.
@@ -52,18 +52,30 @@ pub enum Telling {
 /// One scenario, with its times divided for a cluster that lives in real time.
 pub struct Story {
     scenario: Scenario,
+    part: Part,
 }
 
-/// Every scenario of the repository.
+/// Every scenario of the repository, the example's included.
 pub fn all() -> Result<Vec<Story>, Failure> {
-    let scenarios = gradus_lab::load_all(&repository().join("scenarios"))?;
-    let hastened = |scenario: Scenario| Story { scenario: scenario.hastened(scenario.time_scale) };
-    Ok(scenarios.into_iter().map(hastened).collect())
+    let mut stories = Vec::new();
+    let folders =
+        [("scenarios", Part::Rollouts), ("examples/database-operator/scenarios", Part::Databases)];
+    for (folder, part) in folders {
+        for scenario in gradus_lab::load_all(&repository().join(folder))? {
+            stories.push(Story { scenario: scenario.hastened(scenario.time_scale), part });
+        }
+    }
+    Ok(stories)
 }
 
 impl Story {
     pub fn name(&self) -> &str {
         &self.scenario.name
+    }
+
+    /// Whose story it is.
+    pub fn part(&self) -> Part {
+        self.part
     }
 
     /// A namespace of its own; `run` tells several runs of one story apart.
@@ -88,11 +100,15 @@ impl Story {
         for object in &self.scenario.objects {
             deeds::apply(&client, namespace, object).await?;
         }
-        let mut sightings = Sightings::of(client.clone(), namespace, self.scenario.rollout_name());
+        let mut sightings = Sightings::of(client.clone(), namespace, self.scenario.rollout());
         let began = Instant::now();
         for (index, step) in self.scenario.steps.iter().enumerate() {
             sleep_until(began, step).await;
-            let rollout = sightings.reach(index + 1, step, telling).await?;
+            let rollout = if step.gone {
+                sightings.gone(index + 1).await?
+            } else {
+                sightings.reach(index + 1, step, telling).await?
+            };
             let Some(action) = &step.r#do else { continue };
             match action {
                 Action::Behave(behaviours) => stage.kubelet.behave(namespace, behaviours.clone()),
@@ -104,7 +120,7 @@ impl Story {
             }
         }
         let status = self.end(&mut sightings).await?;
-        let deeds = deeds::of_controller(&audit, namespace)?;
+        let deeds = deeds::of_controller(&audit, self.part.user(), namespace)?;
         Ok(json!({ "status": status, "sizes": self.scenario.end.sizes, "created": deeds }))
     }
 
@@ -118,11 +134,19 @@ impl Story {
         let deadline = Instant::now() + STEP_WITHIN;
         loop {
             let sizes = sets::sizes(&sets::list(client, namespace).await?);
-            if sizes == end.sizes {
+            let mut found = Vec::new();
+            for named in end.named() {
+                found.push((named, deeds::find(client, namespace, named).await?));
+            }
+            let unmet = end.unmet(|wanted| {
+                let one = found.iter().find(|(named, _)| *named == wanted)?;
+                Some(one.1.clone()).filter(|object| !object.is_null())
+            });
+            if sizes == end.sizes && unmet.is_none() {
                 return Ok(end.expect.clone());
             }
             if deadline < Instant::now() {
-                let (expected, seen) = (json!(end.sizes), json!(sizes));
+                let (expected, seen) = (json!(end.sizes), json!({ "sizes": sizes, "?": unmet }));
                 return Err(Untold::NotSeen { step, expected, seen }.into());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -140,15 +164,28 @@ struct Sightings {
     rollout: Value,
     /// Versions before this one are older than what was done last.
     not_before: u64,
+    /// It was there once.
+    was_seen: bool,
 }
 
 impl Sightings {
-    fn of(client: Client, namespace: &str, name: &str) -> Self {
-        let rollouts: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), namespace, &deeds::rollouts());
-        let versions = watcher::watch_object(rollouts, name).boxed();
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        Self { client, namespace, name, versions, rollout: Value::Null, not_before: 0 }
+    fn of(client: Client, namespace: &str, object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = text(&object["metadata"]["name"]);
+        let resource = deeds::resource(&text(&object["apiVersion"]), &text(&object["kind"]));
+        let objects: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), namespace, &resource);
+        let versions = watcher::watch_object(objects, &name).boxed();
+        let namespace = namespace.to_owned();
+        Self {
+            client,
+            namespace,
+            name,
+            versions,
+            rollout: Value::Null,
+            not_before: 0,
+            was_seen: false,
+        }
     }
 
     /// What is older than this version no longer counts.
@@ -191,7 +228,24 @@ impl Sightings {
         }
     }
 
+    /// Waits until the object is gone.
+    async fn gone(&mut self, number: usize) -> Result<Value, Failure> {
+        let began = Instant::now();
+        while !self.rollout.is_null() {
+            if began.elapsed() > STEP_WITHIN {
+                let seen = self.rollout["metadata"].clone();
+                return Err(Untold::NotReached { step: number, seen }.into());
+            }
+            self.look().await?;
+        }
+        self.not_before = 0;
+        Ok(Value::Null)
+    }
+
     fn holds(&self, step: &Step) -> bool {
+        if self.rollout.is_null() {
+            return step.when.is_none() && self.was_seen;
+        }
         let version = self.rollout["metadata"]["resourceVersion"].as_str();
         let is_new = version.and_then(|text| text.parse().ok()) >= Some(self.not_before);
         let sight = Sight::of(&self.rollout);
@@ -203,7 +257,10 @@ impl Sightings {
         let moment = Duration::from_millis(500);
         match tokio::time::timeout(moment, self.versions.try_next()).await {
             Err(_) => {}
-            Ok(Ok(Some(version))) => self.rollout = serde_json::to_value(version)?,
+            Ok(Ok(Some(version))) => {
+                self.rollout = serde_json::to_value(version)?;
+                self.was_seen |= !self.rollout.is_null();
+            }
             Ok(Ok(None)) => return Err(Untold::WatchEnded(self.name.clone()).into()),
             // The watch tries again by itself.
             Ok(Err(error)) => eprintln!("  {}: {error}", self.namespace),
@@ -212,6 +269,9 @@ impl Sightings {
     }
 
     async fn projection(&self) -> Result<Value, Failure> {
+        if self.rollout.is_null() {
+            return Ok(Value::Null);
+        }
         let sets = sets::list(&self.client, &self.namespace).await?;
         Ok(project(&self.rollout["status"], &sets::revisions(&sets)))
     }

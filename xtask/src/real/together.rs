@@ -1,4 +1,4 @@
-//! Do all scenarios hold when one controller has them all at once?
+//! Do all scenarios hold when one controller of each kind has them all at once?
 
 use futures::{StreamExt, stream};
 
@@ -7,14 +7,18 @@ use super::{
     story::{Story, Telling},
 };
 use crate::{
-    stage::{Kept, Stage},
+    stage::{Kept, Part, Stage},
     summary::Summary,
 };
 
 /// Each scenario in a namespace of its own.
-pub async fn play(stage: &Stage, controller: &Kept, stories: &[Story]) -> Summary {
+pub async fn play(stage: &Stage, controllers: &[(Part, Kept)], stories: &[Story]) -> Summary {
     let runs = stories.iter().map(|story| async {
         let namespace = story.namespace("");
+        let (_, controller) = controllers
+            .iter()
+            .find(|(part, _)| *part == story.part())
+            .expect("every part has its controller");
         let run = story.play(stage, controller, &namespace, Telling::Strict);
         reported(story.name(), async { run.await.map(drop) }).await
     });

@@ -12,7 +12,7 @@ const ORDER: [&str; 5] =
 
 /// The cluster in memory: it knows none of ours, and these alone know it.
 const CLUSTER: &str = "gradus-simkube";
-const KNOW_THE_CLUSTER: [&str; 3] = ["gradus-lab", "gradus", "xtask"];
+const KNOW_THE_CLUSTER: [&str; 4] = ["gradus-lab", "gradus", "database-operator", "xtask"];
 
 /// The registry everybody can reach.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";

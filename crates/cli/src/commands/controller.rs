@@ -10,14 +10,14 @@ use clap::{ArgAction, Args, ValueEnum};
 use gradus_controller::clock::Clock;
 use gradus_controller::connect::{Connection, connect, reach};
 use gradus_controller::health::{Health, serve_health, serve_metrics};
+use gradus_controller::production::{Parts, control};
 use gradus_controller::rate::Rate;
 use gradus_controller::run::Settings;
 use gradus_controller::shell::InterlockMode;
+use gradus_controller::stop::Stop;
 use gradus_controller::telemetry::{Metrics, start_logging};
+use gradus_engine::rollout::Rollouts;
 use tokio::net::TcpListener;
-
-use crate::production::{Parts, control};
-use crate::stop::Stop;
 
 /// Run the controller against a cluster
 #[derive(Debug, Args)]
@@ -176,7 +176,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let settings = settings(arguments, &connection);
     let client = connection.client;
     let parts = Parts { client, rate, clock, metrics, health, worlds, settings };
-    control(parts, async {
+    control::<Rollouts>(parts, async {
         stop.asked().await;
         tracing::info!("asked to stop: finishing the work under way");
     })

@@ -16,14 +16,15 @@ use clap::Args;
 use gradus_controller::clock::Clock;
 use gradus_controller::connect;
 use gradus_controller::health::Health;
+use gradus_controller::production::{Parts, control};
 use gradus_controller::rate::Rate;
 use gradus_controller::run::Settings;
+use gradus_controller::stop::Stop;
 use gradus_controller::telemetry::{LogFormat, Metrics, start_logging};
+use gradus_engine::rollout::Rollouts;
 use gradus_lab::sight::Sight;
 use tokio::sync::oneshot;
 
-use crate::production::{Parts, control};
-use crate::stop::Stop;
 use cluster::{Embedded, NAMESPACE};
 use screen::Screen;
 use story::{Story, stories, told};
@@ -75,7 +76,7 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
         drop(done);
         outcome
     };
-    let controlling = control(parts(&embedded, clock)?, async {
+    let controlling = control::<Rollouts>(parts(&embedded, clock)?, async {
         // The sender sends nothing: its end is the message.
         drop(is_done.await);
     });

@@ -18,8 +18,8 @@ use crate::near;
 use crate::output::{self, Output};
 use crate::paint::{Paint, width};
 use crate::source::{Source, SourceArguments};
-use crate::stop::Stop;
 use crate::tree::{self, Look};
+use gradus_controller::stop::Stop;
 
 /// Moves the cursor home and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J\x1b[0;0H";

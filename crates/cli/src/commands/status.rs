@@ -16,7 +16,7 @@ use super::get::until;
 use crate::cluster::{Cluster, Refusal, Scope, Seen};
 use crate::near;
 use crate::output;
-use crate::stop::Stop;
+use gradus_controller::stop::Stop;
 
 /// Show how a rollout stands, until it is healthy or degraded
 ///

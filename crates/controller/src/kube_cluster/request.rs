@@ -6,12 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Part, PostedEvent, Write};
-
-/// Who owns the fields we write, as `managedFields` shows it.
-const FIELD_MANAGER: &str = "gradus";
-
-/// Who reports our Events: the name that users and tools already filter by.
-const COMPONENT: &str = "rollouts-controller";
+use crate::watched::Reporter;
 
 const EVENT: Kind = Kind::new("", "v1", "Event", "events");
 
@@ -19,10 +14,10 @@ const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// The request of a write and its verb.
-pub(super) fn write(write: &Write) -> (&'static str, Request<Vec<u8>>) {
+pub(super) fn write(write: &Write, manager: &str) -> (&'static str, Request<Vec<u8>>) {
     match &write.op {
         Op::Create(body) => {
-            let path = format!("{}?fieldManager={FIELD_MANAGER}", collection(&write.target));
+            let path = format!("{}?fieldManager={manager}", collection(&write.target));
             ("Create", build(Method::POST, &path, JSON, &named(body, &write.target)))
         }
         Op::Merge(patch) => {
@@ -30,7 +25,7 @@ pub(super) fn write(write: &Write) -> (&'static str, Request<Vec<u8>>) {
                 Part::Main => "",
                 Part::Status => "/status",
             };
-            let path = format!("{}{part}?fieldManager={FIELD_MANAGER}", item(&write.target));
+            let path = format!("{}{part}?fieldManager={manager}", item(&write.target));
             ("Patch", build(Method::PATCH, &path, MERGE_PATCH, &guarded(patch, &write.expect)))
         }
         Op::Delete => {
@@ -56,7 +51,11 @@ pub(super) fn event_ref(event: &PostedEvent) -> ObjectRef {
 }
 
 /// The request that creates an Event.
-pub(super) fn event(event: &PostedEvent, target: &ObjectRef) -> Request<Vec<u8>> {
+pub(super) fn event(
+    event: &PostedEvent,
+    target: &ObjectRef,
+    reporter: Reporter,
+) -> Request<Vec<u8>> {
     let mut involved = json!({
         "apiVersion": event.about.kind.api_version(),
         "kind": event.about.kind.name,
@@ -75,20 +74,20 @@ pub(super) fn event(event: &PostedEvent, target: &ObjectRef) -> Request<Vec<u8>>
         "type": event.kind,
         "reason": event.reason,
         "message": event.message,
-        "source": { "component": COMPONENT },
-        "reportingComponent": COMPONENT,
+        "source": { "component": reporter.component },
+        "reportingComponent": reporter.component,
         "firstTimestamp": seconds(event.first),
         "lastTimestamp": seconds(event.last),
         "count": event.count,
     });
-    let path = format!("{}?fieldManager={FIELD_MANAGER}", collection(target));
+    let path = format!("{}?fieldManager={}", collection(target), reporter.manager);
     build(Method::POST, &path, JSON, &body)
 }
 
 /// The request that raises the count of an Event.
-pub(super) fn raise(event: &PostedEvent, target: &ObjectRef) -> Request<Vec<u8>> {
+pub(super) fn raise(event: &PostedEvent, target: &ObjectRef, manager: &str) -> Request<Vec<u8>> {
     let patch = json!({ "count": event.count, "lastTimestamp": seconds(event.last) });
-    let path = format!("{}?fieldManager={FIELD_MANAGER}", item(target));
+    let path = format!("{}?fieldManager={manager}", item(target));
     build(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 

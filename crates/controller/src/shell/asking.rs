@@ -1,4 +1,4 @@
-//! What is read past the index, and what becomes of the reply?
+//! What is read past the index or drawn by chance, and what becomes of the reply?
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Alarm, Purpose, Read, Shell};
+use super::{Alarm, Draw, Purpose, Read, Shell};
 use crate::cluster::WriteError;
 use crate::watched::{Key, Watched};
 
@@ -27,9 +27,17 @@ impl<W: Watched> Shell<W> {
             if is_fresh || state.asking.contains(&ask.id) {
                 continue;
             }
-            if let Question::Read(target) = &ask.question {
-                state.asking.insert(ask.id.clone());
-                started.push((target.clone(), Purpose::Answer(ask.id.clone())));
+            state.asking.insert(ask.id.clone());
+            match &ask.question {
+                Question::Read(target) => {
+                    started.push((target.clone(), Purpose::Answer(ask.id.clone())));
+                }
+                Question::Random(count) => self.draws.push_back(Draw {
+                    key: key.clone(),
+                    count: *count,
+                    id: ask.id.clone(),
+                    asked_at: now,
+                }),
             }
         }
         for (target, purpose) in started {
@@ -63,6 +71,13 @@ impl<W: Watched> Shell<W> {
                 self.answer(&read, id, reply, now);
             }
         }
+    }
+
+    /// Takes in random bytes. Unlike what was read, they do not grow old.
+    pub fn learn_draw(&mut self, draw: Draw, drawn: Result<Vec<u8>, WriteError>, now: Timestamp) {
+        let Draw { key, id, asked_at, .. } = draw;
+        let reply = drawn.map(|bytes| Reply::Random(bytes.into()));
+        self.take_answer(&key, id, asked_at, reply, now);
     }
 
     fn settle(&mut self, read: &Read, reply: Result<Option<Frame>, WriteError>, now: Timestamp) {
@@ -99,18 +114,36 @@ impl<W: Watched> Shell<W> {
         now: Timestamp,
     ) {
         let Some(state) = self.keys.get_mut(&read.key) else { return };
-        let is_wanted = state.asking.remove(&id);
         // An answer older than our own last change says nothing of the world after it.
-        if !is_wanted || state.acknowledged != read.number {
-            state.settled = None; // It may have come to rest on this answer: it must ask again.
+        if state.acknowledged != read.number {
+            state.asking.remove(&id);
+            state.settled = None; // It is to be asked again, also by a key that came to rest.
             self.queue.add(read.key.clone(), now);
+            return;
+        }
+        let reply = reply.map(|found| Reply::Object(found.map(|frame| Arc::new(frame.object()))));
+        self.take_answer(&read.key, id, read.asked_at, reply, now);
+    }
+
+    /// Keeps an answer that is still wanted, and wakes its key.
+    fn take_answer(
+        &mut self,
+        key: &Key,
+        id: AskId,
+        asked_at: Timestamp,
+        reply: Result<Reply, WriteError>,
+        now: Timestamp,
+    ) {
+        let Some(state) = self.keys.get_mut(key) else { return };
+        if !state.asking.remove(&id) {
+            state.settled = None; // It may have come to rest on this answer: it must ask again.
+            self.queue.add(key.clone(), now);
             return;
         }
         let times = match state.answers.get(&id).map(|answer| &answer.reply) {
             Some(Err(failed)) => failed.times + 1,
             _ => 1,
         };
-        let reply = reply.map(|found| Reply::Object(found.map(|frame| Arc::new(frame.object()))));
         let reply = reply.map_err(|error| Failure {
             class: error.class,
             message: error.message,
@@ -118,10 +151,10 @@ impl<W: Watched> Shell<W> {
             retry_at: now + SignedDuration::from_millis(1 << times.min(13)),
         });
         if let Err(failed) = &reply {
-            self.queue.add(read.key.clone(), failed.retry_at);
+            self.queue.add(key.clone(), failed.retry_at);
         }
         state.settled = None;
-        state.answers.insert(id, Answer { asked_at: read.asked_at, answered_at: now, reply });
-        self.queue.add(read.key.clone(), now);
+        state.answers.insert(id, Answer { asked_at, answered_at: now, reply });
+        self.queue.add(key.clone(), now);
     }
 }

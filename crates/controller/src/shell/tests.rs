@@ -31,6 +31,7 @@ fn job(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Box<Job<Lamps>>> {
     match shell.next_work(now)? {
         Work::Act(job) => Some(job),
         Work::Read(read) => panic!("unexpected read of {}", read.target),
+        Work::Draw(draw) => panic!("unexpected draw for {}", draw.key),
     }
 }
 
@@ -38,6 +39,7 @@ fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Read> {
     match shell.next_work(now)? {
         Work::Act(job) => panic!("unexpected job of {}", job.key),
         Work::Read(read) => Some(read),
+        Work::Draw(draw) => panic!("unexpected draw for {}", draw.key),
     }
 }
 

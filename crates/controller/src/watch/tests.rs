@@ -83,7 +83,7 @@ fn refusal(code: u16, reason: &str, message: &str) -> Reply {
 }
 
 fn selection() -> Selection {
-    Selection { kind: ROLLOUT, namespace: None, label_selector: None }
+    Selection { kind: ROLLOUT, namespace: None, label_selector: None, metadata_alone: false }
 }
 
 /// What was seen, as one word and a name each.

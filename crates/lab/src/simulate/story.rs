@@ -60,6 +60,9 @@ impl Story {
         let Some(rollout) = bench.rollout() else {
             return step.when.is_none() && step.expect.is_none();
         };
+        if step.gone {
+            return false;
+        }
         let is_known = self.refused == rollout.version;
         if is_known && self.held_since.is_none() {
             return false;
@@ -111,6 +114,12 @@ impl Story {
             ending.sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
         (sizes != end.sizes)
             .then(|| self.unexpected("end", format!("sizes {sizes:?}, expected {:?}", end.sizes)))
+    }
+
+    /// What is wrong with the objects around, at the end of any run.
+    pub(super) fn judge_around(&self, bench: &Bench) -> Option<Violation> {
+        let unmet = self.scenario.end.unmet(|named| deeds::find(&bench.cluster, named))?;
+        Some(self.unexpected("end", unmet))
     }
 
     /// Where the story stands, for somebody who wants to know why it does not go on.

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use gradus_controller::shell::Seen;
-use gradus_controller::watched::Watched;
-use gradus_engine::decision::Kind;
-use gradus_engine::rollout::Rollouts;
+use gradus_controller::watched::Watch;
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::frame::Frame;
 use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use gradus_simkube::selector::LabelSelector;
 use gradus_simkube::{Change, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Run;
 use crate::door::frame;
+use crate::subject::Subject;
 use crate::trace::Record;
 
 /// The watch of one kind.
@@ -19,6 +22,10 @@ use crate::trace::Record;
 pub(super) struct Feed {
     kind: Kind,
     id: KindId,
+    /// It shows objects with these labels alone,
+    labels: Option<LabelSelector>,
+    /// and perhaps of each only the metadata.
+    metadata_alone: bool,
     /// The version it has come to.
     version: u64,
     /// A list is due at this moment.
@@ -30,25 +37,48 @@ pub(super) struct Feed {
 }
 
 /// The watches of a controller that has just started.
-pub(super) fn feeds(cluster: &SimCluster) -> Vec<Feed> {
-    Rollouts::watches("").into_iter().map(|watch| Feed::new(watch.kind, cluster)).collect()
+pub(super) fn feeds<S: Subject>(cluster: &SimCluster) -> Vec<Feed> {
+    S::watches("").into_iter().map(|watch| Feed::new::<S>(watch, cluster)).collect()
 }
 
 impl Feed {
     /// A watch that has just begun.
-    pub(super) fn new(kind: Kind, cluster: &SimCluster) -> Self {
+    pub(super) fn new<S: Subject>(watch: Watch, cluster: &SimCluster) -> Self {
+        let Watch { kind, labels } = watch;
         let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
         let id = id.expect("the controller watches only kinds that every cluster of a story has");
-        Feed { kind, id, version: 0, list_at: None, silent_until: None, is_new: true }
+        let labels = labels.map(|text| {
+            LabelSelector::parse(&text).expect("the selectors of a controller are constants")
+        });
+        Feed {
+            metadata_alone: S::needs_metadata_alone(&kind),
+            kind,
+            id,
+            labels,
+            version: 0,
+            list_at: None,
+            silent_until: None,
+            is_new: true,
+        }
     }
 
     /// When it can speak again although nothing happens.
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         [self.list_at, self.silent_until].into_iter().flatten().filter(|due| now < *due).min()
     }
+
+    fn accepts(&self, object: &Object) -> bool {
+        self.labels.as_ref().is_none_or(|labels| labels.matches(&object.meta.labels))
+    }
+
+    /// An object as this watch shows it.
+    fn frame(&self, object: &Object) -> Frame {
+        let whole = frame(object);
+        if self.metadata_alone { Frame { meta: whole.meta, ..Frame::default() } } else { whole }
+    }
 }
 
-impl Run<'_> {
+impl<S: Subject> Run<'_, S> {
     /// Has this watch something to show now?
     pub(super) fn is_ready(&self, feed: &Feed) -> bool {
         if feed.is_new || feed.list_at.is_some_and(|at| at <= self.now) {
@@ -103,13 +133,20 @@ impl Run<'_> {
         bench.trace.note(self.now, Record::Shown(name, version));
         bench.checker.shown(&event.object);
         drop(bench);
+        let feed = &self.feeds[at];
+        let stays = event.change != Change::Deleted && feed.accepts(&event.object);
+        let object = ObjectRef::new(
+            feed.kind.clone(),
+            &event.object.meta.namespace,
+            &event.object.meta.name,
+        );
+        if !stays && S::version(self.shell.index(), &object).is_none() {
+            return; // What was never shown does not go.
+        }
         for _ in 0..times {
-            let frame = frame(&event.object);
-            let seen = match event.change {
-                Change::Added | Change::Modified => Seen::Apply(frame),
-                Change::Deleted => Seen::Delete(frame),
-            };
-            self.shell.observe(&self.feeds[at].kind, seen, self.now);
+            let frame = feed.frame(&event.object);
+            let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
+            self.shell.observe(&feed.kind, seen, self.now);
         }
         self.is_stirred = true;
     }
@@ -117,14 +154,15 @@ impl Run<'_> {
     fn list(&mut self, at: usize) {
         let mut bench = self.bench.borrow_mut();
         let feed = &mut self.feeds[at];
-        let objects: Vec<_> = bench.cluster.list(feed.id, "").cloned().collect();
+        let all = bench.cluster.list(feed.id, "");
+        let objects: Vec<_> = all.filter(|object| feed.accepts(object)).cloned().collect();
         feed.version = bench.cluster.version();
         (feed.list_at, feed.is_new) = (None, false);
         bench.trace.note(self.now, Record::Listed(feed.kind.plural.clone()));
         self.shell.observe(&feed.kind, Seen::Init, self.now);
         for object in objects {
             bench.checker.shown(&object);
-            self.shell.observe(&feed.kind, Seen::InitApply(frame(&object)), self.now);
+            self.shell.observe(&feed.kind, Seen::InitApply(feed.frame(&object)), self.now);
         }
         self.shell.observe(&feed.kind, Seen::InitDone, self.now);
         self.is_stirred = true;

@@ -43,6 +43,7 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
             check_template(&object.spec["template"], &["Never", "OnFailure"], &mut causes)
         }
         KindId::SERVICE => check_service(&object.spec, old, &mut causes),
+        KindId::PERSISTENT_VOLUME_CLAIM => check_claim(&object.spec, old, &mut causes),
         _ => {}
     }
     causes
@@ -100,7 +101,9 @@ fn check_workload(kind: KindId, spec: &Value, old: Option<&Value>, causes: &mut 
     if old["selector"] != *selector {
         causes.push(Cause::invalid("spec.selector", selector, IMMUTABLE));
     }
-    if kind == KindId::STATEFUL_SET && old["serviceName"] != spec["serviceName"] {
+    let is_fixed = |field: &str| old[field] == spec[field];
+    let fixed = ["serviceName", "podManagementPolicy", "volumeClaimTemplates"];
+    if kind == KindId::STATEFUL_SET && !fixed.into_iter().all(is_fixed) {
         let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
                    'template', 'updateStrategy', 'revisionHistoryLimit', \
                    'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -174,6 +177,21 @@ fn without_what_may_change(spec: &Value) -> Value {
         }
     }
     spec
+}
+
+/// Of a claim that is there, the size alone may change.
+fn check_claim(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let Some(old) = old else { return };
+    let without_size = |spec: &Value| {
+        let mut spec = spec.clone();
+        spec["resources"].take();
+        spec
+    };
+    if without_size(spec) != without_size(old) {
+        let why = "spec is immutable after creation except resources.requests and \
+                   volumeAttributesClassName for bound claims";
+        causes.push(Cause::forbidden("spec", why));
+    }
 }
 
 fn check_service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {

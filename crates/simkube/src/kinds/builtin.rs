@@ -41,6 +41,8 @@ impl KindId {
     pub const CUSTOM_RESOURCE_DEFINITION: Self = Self(16);
     /// discovery.k8s.io/v1 EndpointSlice.
     pub const ENDPOINT_SLICE: Self = Self(17);
+    /// core/v1 PersistentVolumeClaim.
+    pub const PERSISTENT_VOLUME_CLAIM: Self = Self(22);
 }
 
 /// What a row says beyond its names.
@@ -55,7 +57,7 @@ const ALL: u8 = 64;
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u8);
 
 /// group, version, kind, plural, short names, what else.
-const ROWS: [Row; 22] = [
+const ROWS: [Row; 23] = [
     ("", "v1", "Namespace", "namespaces", "ns", STATUS | CLUSTER),
     ("", "v1", "Node", "nodes", "no", STATUS | CLUSTER),
     ("", "v1", "Pod", "pods", "po", STATUS | COUNTS | RETURNS | ALL),
@@ -92,6 +94,7 @@ const ROWS: [Row; 22] = [
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", 0),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", CLUSTER),
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", CLUSTER),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", STATUS | RETURNS),
 ];
 
 pub(super) fn kinds() -> Vec<Arc<Kind>> {

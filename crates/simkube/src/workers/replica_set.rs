@@ -267,7 +267,7 @@ fn is_namespace_terminating(error: &ApiError) -> bool {
 }
 
 /// A pod that counts: neither ended nor on its way out.
-fn is_active(pod: &Object) -> bool {
+pub(super) fn is_active(pod: &Object) -> bool {
     pod.meta.deleting.is_none() && !phase(pod).has_ended()
 }
 
@@ -289,7 +289,7 @@ fn phase(pod: &Object) -> Phase {
 }
 
 /// Since when a pod is ready, if it is.
-fn ready_since(pod: &Object) -> Option<Timestamp> {
+pub(super) fn ready_since(pod: &Object) -> Option<Timestamp> {
     if let Some(status) = &pod.pod {
         return status.ready.then_some(status.ready_since);
     }

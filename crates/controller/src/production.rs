@@ -1,16 +1,17 @@
-//! How are the parts of a controller put together? The same for a real cluster and the demo.
+//! How are the parts of a controller put together? The same for every engine, on a real cluster or
+//! an embedded one.
 
 use std::time::Duration;
 
+use crate::clock::Clock;
+use crate::events::post_events;
+use crate::health::{Health, WorldRequest};
+use crate::kube_cluster::KubeCluster;
+use crate::rate::{Limited, Rate};
+use crate::run::{Outside, Settings, run};
+use crate::telemetry::Metrics;
+use crate::watched::Watched;
 use futures::future::{Either, select};
-use gradus_controller::clock::Clock;
-use gradus_controller::events::post_events;
-use gradus_controller::health::{Health, WorldRequest};
-use gradus_controller::kube_cluster::KubeCluster;
-use gradus_controller::rate::{Limited, Rate};
-use gradus_controller::run::{Outside, Settings, run};
-use gradus_controller::telemetry::Metrics;
-use gradus_engine::rollout::Rollouts;
 use kube::Client;
 use tokio::sync::mpsc;
 
@@ -37,13 +38,14 @@ pub struct Parts {
 
 /// Runs the controller until `stop` is ready; then finishes the work under way and posts the
 /// Events that still wait, as long as that is quick.
-pub async fn control(parts: Parts, stop: impl Future<Output = ()>) {
+pub async fn control<W: Watched>(parts: Parts, stop: impl Future<Output = ()>) {
     let Parts { client, rate, clock, metrics, health, worlds, settings } = parts;
-    let cluster = Limited::new(KubeCluster::new(client.clone(), metrics.clone()), rate);
+    let cluster = KubeCluster::new(client.clone(), metrics.clone()).reporting_as(W::REPORTER);
+    let cluster = Limited::new(cluster, rate);
     let (events, inbox) = mpsc::unbounded_channel();
     let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
     let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
-    let looping = Box::pin(run::<Rollouts, _>(outside, settings, stop));
+    let looping = Box::pin(run::<W, _>(outside, settings, stop));
     match select(looping, posting).await {
         Either::Left(((), posting)) => {
             if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {

@@ -1,0 +1,112 @@
+//! Do Databases live as the stories in `scenarios/` tell, whatever goes wrong on the way?
+
+use std::path::Path;
+use std::time::Duration;
+
+use gradus_lab::enumerate::{self, Tally};
+use gradus_lab::faults::{Fault, Faults};
+use gradus_lab::live::live;
+use gradus_lab::person::Action;
+use gradus_lab::simulate::{Prepared, narrate, simulate};
+use gradus_lab::subject::Subject;
+use serde_json::Value;
+
+use crate::engine::Databases;
+
+/// All the lab must know of this controller.
+impl Subject for Databases {
+    fn definitions() -> Vec<(&'static str, Value)> {
+        let definition = serde_saphyr::from_str(include_str!("../crd.yaml"));
+        vec![("crd.yaml", definition.expect("the CRD is YAML"))]
+    }
+}
+
+fn stories() -> Vec<Prepared> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
+    assert_eq!(scenarios.len(), 9, "every story is told");
+    let prepared =
+        |scenario| Prepared::about::<Databases>(scenario).expect("its objects are accepted");
+    scenarios.into_iter().map(prepared).collect()
+}
+
+/// Fails with everything that is needed to see why: the first run that failed, told again.
+fn assert_all_good(prepared: &Prepared, tally: &Tally) {
+    let name = &prepared.scenario().name;
+    assert!(tally.runs > 0, "{name}: nothing was run");
+    if let Some(first) = tally.failed.first() {
+        let told = narrate(prepared, &first.faults);
+        let count = tally.failed.len();
+        panic!("{name}: {count} of {} runs failed; the first: {first}\n{}", tally.runs, told.trace);
+    }
+}
+
+/// An unoptimised build, forty times slower, tries every fifth pair of faults.
+const STRIDE: usize = if cfg!(debug_assertions) { 5 } else { 1 };
+
+#[test]
+fn every_story_happens_as_it_is_told() {
+    for prepared in stories() {
+        let outcome = simulate(&prepared, &Faults::default());
+        if !outcome.violations.is_empty() {
+            let told = narrate(&prepared, &Faults::default());
+            let found: Vec<_> = outcome.violations.iter().map(ToString::to_string).collect();
+            panic!("{}:\n{}\n{}", prepared.scenario().name, told.trace, found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn a_crash_or_a_conflict_at_any_write_changes_the_path_but_not_the_end() {
+    for prepared in stories() {
+        assert_all_good(&prepared, &enumerate::every_fault(&prepared, 1));
+    }
+}
+
+#[test]
+fn two_faults_in_a_row_do_not_change_the_end() {
+    for prepared in stories() {
+        for second in [Fault::CrashAfter, Fault::LostAnswer] {
+            assert_all_good(&prepared, &enumerate::every_pair(&prepared, second, STRIDE));
+        }
+    }
+}
+
+#[test]
+fn any_order_of_steps_and_any_mix_of_faults_leads_to_the_same_end() {
+    for prepared in stories() {
+        for faults in [Faults::order, Faults::mixed] {
+            assert_all_good(&prepared, &enumerate::seeds(&prepared, (0..20).map(faults)));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_story_ends_live_as_it_ends_simulated() {
+    for prepared in stories() {
+        let name = &prepared.scenario().name;
+        let ending = live(&prepared, async |lab| lab.tell(&prepared).await).await;
+        let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+        let simulated = simulate(&prepared, &Faults::default());
+        ending.same_as(&simulated.ending).unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_database_makes_no_requests_and_a_restart_makes_no_writes() {
+    for prepared in stories() {
+        let name = &prepared.scenario().name;
+        live(&prepared, async |lab| {
+            lab.tell(&prepared).await.unwrap();
+            lab.pass(Duration::from_secs(5)).await;
+            let before = lab.asked();
+            lab.pass(Duration::from_secs(600)).await;
+            assert_eq!(lab.asked(), before, "{name}: nothing but watches in ten minutes");
+
+            lab.act(&Action::RestartController).unwrap();
+            lab.pass(Duration::from_secs(60)).await;
+            assert_eq!(lab.asked().writes, before.writes, "{name}: nothing to do after a restart");
+        })
+        .await;
+    }
+}
