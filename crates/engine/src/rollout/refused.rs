@@ -124,7 +124,7 @@ fn denied(draft: &Draft<'_>, change: &Change, failure: &Failure) -> Option<Rollo
         r#type: condition::HELD,
         status: condition_status::TRUE,
         reason: reason::REFUSED,
-        message: &message,
+        message: format_args!("{message}"),
     };
     conditions::refresh(&mut next.conditions, draft.now, statement);
     Some(next)
