@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use gradus_api::names;
 use gradus_lab::{
     Scenario,
     person::Action,
@@ -116,7 +117,11 @@ impl Story {
                 _ => {}
             }
             for write in action.writes(self.scenario.rollout_name(), &Sight::of(&rollout)) {
-                sightings.skip_to(deeds::perform(&client, namespace, &write).await?);
+                let version = deeds::perform(&client, namespace, &write).await?;
+                // What is done to another object need not change the Rollout.
+                if write.kind == names::kind::ROLLOUT {
+                    sightings.skip_to(version);
+                }
             }
         }
         let status = self.end(&mut sightings).await?;
