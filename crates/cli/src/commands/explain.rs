@@ -63,7 +63,8 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
     match arguments.source.open(connection).await? {
         Source::World(saved) => {
             let decision = Rollouts::decide(&saved.world, saved.now);
-            let mut said = account(&saved.world, saved.now, &decision);
+            let allowed = allowed(&saved.world, &decision, saved.now);
+            let mut said = account(&saved.world, saved.now, &allowed);
             line(&mut said, &compared(saved.decision.as_ref(), &decision));
             output::print(&said)?;
             let is_equal = saved.decision.is_none_or(|before| before == json!(decision));
@@ -73,6 +74,7 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
             let now = source.now();
             let gathered = gather::world(&source, name, now).await?;
             let decision = Rollouts::decide(&gathered.world, now);
+            let decision = allowed(&gathered.world, &decision, now);
             let evidence = Evidence {
                 pods: &gathered.pods,
                 events: &gathered.events,
@@ -92,6 +94,16 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// What the controller would act on: a decision without what the interlock holds.
+fn allowed(
+    world: &World,
+    decision: &Decision<RolloutStatus, Memo>,
+    now: Timestamp,
+) -> Decision<RolloutStatus, Memo> {
+    let harm = Rollouts::check(world, decision, now);
+    harm.map_or_else(|| decision.clone(), |harm| harm.cut)
 }
 
 fn line(said: &mut String, line: &str) {

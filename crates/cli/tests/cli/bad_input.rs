@@ -70,15 +70,15 @@ fn a_missing_crd_is_said_once_and_waited_for() {
     let folder = folder("no-crd");
     let cluster = Cluster::bare(0, &folder);
     let (mut controller, health, _) = start(&cluster.kubeconfig, &[]);
-    let line = controller.until("install the CRD");
-    assert!(line.contains("rollouts.argoproj.io"), "{line}");
+    let said = "the cluster has no rollouts.argoproj.io: install the CRD";
+    controller.until(said);
     cluster.install_crds();
     cluster.create(sample("rolling-update.yaml"));
     ask_until(health, "/readyz", |status, _| status == 200);
     until(&cluster, "cart", is_healthy);
     controller.signal("TERM");
     assert!(controller.end().success());
-    assert_eq!(controller.count("install the CRD"), 1, "{:?}", controller.seen);
+    assert_eq!(controller.count(said), 1, "{:?}", controller.seen);
 }
 
 #[test]
