@@ -63,7 +63,7 @@ pub struct Acknowledged {
     pub id: Option<ChangeId>,
     /// The object.
     pub object: ObjectRef,
-    /// Its version afterwards; `None` for a delete.
+    /// Its version afterwards; `None` for a delete or an eviction.
     pub version: Option<u64>,
 }
 
@@ -94,7 +94,11 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
             }
             Err(error) => {
                 let (id, object) = (Some(change.id.clone()), change.target.clone());
-                acted.failures.push(Refusal { id, object, error });
+                let again_after = match change.on_refusal {
+                    OnRefusal::SkipFor(delay) => Some(delay),
+                    OnRefusal::Stop | OnRefusal::Skip => None,
+                };
+                acted.failures.push(Refusal { id, object, error, again_after });
                 if change.on_refusal == OnRefusal::Stop {
                     has_stopped = true;
                     break;
@@ -111,7 +115,8 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
                 acted.written.push(Acknowledged { id: None, object: object.clone(), version });
             }
             Err(error) => {
-                acted.failures.push(Refusal { id: None, object: object.clone(), error });
+                let object = object.clone();
+                acted.failures.push(Refusal { id: None, object, error, again_after: None });
             }
         }
     }
@@ -133,7 +138,8 @@ fn status_write(object: &ObjectRef, status: &StatusWrite, version: u64) -> Write
 }
 
 fn acknowledged(id: Option<&ChangeId>, change: &Change, written: &Written) -> Acknowledged {
-    let version = (change.op != Op::Delete).then_some(written.frame.meta.version);
+    let is_end = matches!(change.op, Op::Delete | Op::Evict);
+    let version = (!is_end).then_some(written.frame.meta.version);
     Acknowledged { id: id.cloned(), object: change.target.clone(), version }
 }
 

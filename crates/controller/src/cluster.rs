@@ -1,9 +1,10 @@
-//! What does the controller need of a cluster? One write at a time, one read, one Event.
+//! What does the controller need of a cluster? One write at a time, one read or list, one Event.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use gradus_engine::ask::Class;
-use gradus_engine::decision::{Expect, ObjectRef, Op};
+use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::Frame;
 use gradus_engine::uid::Uid;
 
@@ -15,8 +16,22 @@ pub trait Cluster {
     /// Reads one object; `None` where there is none of that name.
     fn read(&self, target: &ObjectRef) -> impl Future<Output = Result<Option<Frame>, WriteError>>;
 
+    /// Reads all objects of a kind with certain labels in a namespace, by name.
+    fn list(&self, listing: &Listing) -> impl Future<Output = Result<Vec<Frame>, WriteError>>;
+
     /// Creates an Event, or raises the count of an earlier one.
     fn post(&self, event: &PostedEvent) -> impl Future<Output = Result<(), WriteError>>;
+}
+
+/// Which objects are listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Of this kind.
+    pub kind: Kind,
+    /// In this namespace.
+    pub namespace: Arc<str>,
+    /// With labels that this selector matches.
+    pub labels: String,
 }
 
 /// One write.

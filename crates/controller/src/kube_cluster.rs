@@ -13,7 +13,7 @@ use http::{Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
 
-use crate::cluster::{Cluster, PostedEvent, Write, WriteError, Written};
+use crate::cluster::{Cluster, Listing, PostedEvent, Write, WriteError, Written};
 use crate::telemetry::Metrics;
 use crate::watched::{Reporter, Watched};
 
@@ -71,7 +71,7 @@ impl KubeCluster {
     }
 
     fn count(&self, verb: &'static str, target: &ObjectRef, status: Option<StatusCode>) {
-        let many = matches!(&*target.kind.plural, "events" | "replicasets");
+        let many = matches!(&*target.kind.plural, "events" | "replicasets" | "pods");
         let name = if many { "N/A" } else { &*target.name };
         let code = status.map_or_else(|| "<error>".to_owned(), |status| status.as_str().to_owned());
         self.metrics.request(&target.kind.plural, &target.namespace, name, verb, &code);
@@ -84,7 +84,7 @@ impl Cluster for KubeCluster {
         let body = self.send(verb, &write.target, request).await?;
         let frame = answer::frame(verb, &write.target, &body)?;
         let frame = match write.op {
-            Op::Delete if frame.meta.name.is_empty() => deleted(write),
+            Op::Delete | Op::Evict if frame.meta.name.is_empty() => deleted(write),
             _ => frame,
         };
         Ok(Written { frame })
@@ -96,6 +96,16 @@ impl Cluster for KubeCluster {
             Err(error) if error.class == Class::Gone => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
+        let all = ObjectRef {
+            kind: listing.kind.clone(),
+            namespace: listing.namespace.clone(),
+            name: listing.labels.as_str().into(),
+        };
+        let body = self.send("List", &all, request::list(listing)).await?;
+        answer::frames(listing, &body)
     }
 
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
@@ -113,7 +123,7 @@ impl Cluster for KubeCluster {
     }
 }
 
-/// What is known of an object whose delete was answered with a plain success.
+/// What is known of an object whose delete or eviction was answered with a plain success.
 fn deleted(write: &Write) -> Frame {
     let uid = match write.expect {
         Expect::Uid(uid) => uid,

@@ -9,6 +9,7 @@ pub mod families;
 pub mod health;
 pub mod kube_cluster;
 pub mod one_line;
+pub mod plugins;
 pub mod production;
 pub mod queue;
 pub mod random;

@@ -7,7 +7,7 @@ use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use tokio::time::Instant;
 
-use crate::cluster::{Cluster, PostedEvent, Write, WriteError, Written};
+use crate::cluster::{Cluster, Listing, PostedEvent, Write, WriteError, Written};
 
 /// So many requests per second in the long run, and so many at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +90,11 @@ impl<C: Cluster> Cluster for Limited<C> {
         self.cluster.read(target).await
     }
 
+    async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
+        self.turn(group(&listing.kind)).await;
+        self.cluster.list(listing).await
+    }
+
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
         self.turn(Group::Events).await;
         self.cluster.post(event).await
@@ -154,6 +159,10 @@ mod tests {
 
         async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
             Ok(None)
+        }
+
+        async fn list(&self, _: &Listing) -> Result<Vec<Frame>, WriteError> {
+            Ok(Vec::new())
         }
 
         async fn post(&self, _: &PostedEvent) -> Result<(), WriteError> {

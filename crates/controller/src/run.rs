@@ -60,7 +60,7 @@ pub struct Outside<C> {
 enum Happening<W: Watched> {
     Watched(Kind, Result<Seen, Failed>),
     Acted(Box<Acted<W>>),
-    Read(Read, Result<Option<Frame>, WriteError>),
+    Read(Read, Result<Vec<Frame>, WriteError>),
     Panicked(Key),
     Asked(WorldRequest),
     Due,
@@ -200,7 +200,7 @@ impl<W: Watched> Loop<W> {
                     self.shell.learn_draw(draw, bytes, now);
                 }
                 Work::Read(read) => under_way.push(Box::pin(async move {
-                    let reply = cluster.read(&read.target).await;
+                    let reply = read.carry_out(cluster).await;
                     Happening::Read(read, reply)
                 })),
             }

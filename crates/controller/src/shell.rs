@@ -26,6 +26,7 @@ use crate::act::{Acted, Job, StatusWrite};
 use crate::cluster::WriteError;
 use crate::queue::Queue;
 use crate::watched::{Key, Watched};
+pub use asking::{Purpose, Read, Target};
 pub use memory::Held;
 use memory::{KeyState, Settled};
 use notes::Notes;
@@ -132,7 +133,7 @@ pub enum Alarm {
 pub enum Work<W: Watched> {
     /// Carry a decision out.
     Act(Box<Job<W>>),
-    /// Read one object.
+    /// Read something past the index.
     Read(Read),
     /// Draw random bytes.
     Draw(Draw),
@@ -147,29 +148,6 @@ pub struct Draw {
     pub count: usize,
     id: AskId,
     asked_at: Timestamp,
-}
-
-/// One object to be read past the index.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Read {
-    /// For whom.
-    pub key: Key,
-    /// What.
-    pub target: ObjectRef,
-    /// Why.
-    pub purpose: Purpose,
-    asked_at: Timestamp,
-    /// Acknowledged changes of the key when it was asked.
-    number: u64,
-}
-
-/// Why an object is read.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Purpose {
-    /// To see a write of ours, or whether it was done.
-    Settle,
-    /// To answer an ask.
-    Answer(AskId),
 }
 
 impl<W: Watched> Default for Shell<W> {
@@ -302,10 +280,10 @@ impl<W: Watched> Shell<W> {
                 self.queue.add(key.clone(), due);
                 return None;
             }
-            return Some(Work::Read(self.read(key, target, Purpose::Settle, now)));
+            return Some(Work::Read(self.read(key, Target::Object(target), Purpose::Settle, now)));
         }
         if let Some(target) = W::unseen(&self.index, key) {
-            return Some(Work::Read(self.read(key, target, Purpose::Settle, now)));
+            return Some(Work::Read(self.read(key, Target::Object(target), Purpose::Settle, now)));
         }
         let state = self.keys.entry(key.clone()).or_default();
         let Some(world) = W::gather(&self.index, key, &state.answers, &state.recall) else {
@@ -427,7 +405,7 @@ impl<W: Watched> Shell<W> {
     /// Takes in what carrying a decision out has shown.
     pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
         let Acted { job, written, failures, events, pruned } = acted;
-        let Job { key, head, memo, wake_at, status, .. } = *job;
+        let Job { key, head, changes, memo, wake_at, status, .. } = *job;
         self.release(&key, now);
         let has_failed = !failures.is_empty();
         // A change that failed is part of the next World, which is told at once. Of a status that
@@ -444,7 +422,7 @@ impl<W: Watched> Shell<W> {
             now
         };
         let state = self.keys.entry(key.clone()).or_default();
-        state.acknowledged += written.len() as u64;
+        state.tried(changes.len());
         for id in written.iter().filter_map(|write| write.id.as_ref()) {
             state.recall.failed.remove(id);
         }
@@ -514,7 +492,7 @@ impl<W: Watched> Shell<W> {
     }
 
     fn remember_failure(&mut self, key: &Key, failed: Refusal, due: Timestamp, now: Timestamp) {
-        let Refusal { id, object, error } = failed;
+        let Refusal { id, object, error, again_after } = failed;
         let state = self.keys.entry(key.clone()).or_default();
         let times =
             id.as_ref().and_then(|id| state.recall.failed.get(id)).map_or(0, |f| f.times) + 1;
@@ -526,14 +504,17 @@ impl<W: Watched> Shell<W> {
             times,
         });
         let asked = error.retry_after_secs.map(|secs| now + SignedDuration::from_secs(secs.into()));
-        let fixed = W::retry_after(error.class).map(|delay| now + delay);
+        let fixed = again_after.or_else(|| W::retry_after(error.class)).map(|delay| now + delay);
         let retry_at = fixed.unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
         match error.class {
             // A newer object, or none, comes by the watch; nothing to hold back until then.
             Class::Stale | Class::Gone => {}
-            Class::Unknown => self.notes.read_first(key, object, now),
-            Class::Exists | Class::Denied | Class::Throttled | Class::Unreachable => {
+            // What is not watched is read by whoever asks for it, not into the index.
+            Class::Unknown if self.watching.knows(&object.kind) => {
+                self.notes.read_first(key, object, now);
+            }
+            _ => {
                 let Some(id) = id else { return };
                 if state.recall.failed.len() < FAILED_LIMIT || state.recall.failed.contains_key(&id)
                 {
@@ -556,6 +537,8 @@ pub struct Refusal {
     pub object: ObjectRef,
     /// Why.
     pub error: WriteError,
+    /// Not again before so long; `None` for the back-off.
+    pub again_after: Option<SignedDuration>,
 }
 
 /// The patch from the stored to the wanted status, without fields the server drops.

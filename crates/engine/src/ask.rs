@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::decision::{ChangeId, ObjectRef};
+use crate::uid::Uid;
+use crate::world::PodView;
 
 /// A question a decision wants answered. Listed in every pass that wants or uses the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,16 @@ impl Ask {
             after: None,
         }
     }
+
+    /// Lists the pods of a ReplicaSet. `state` names what another list may answer otherwise.
+    pub fn pods(pods: PodsOf, state: &str) -> Self {
+        Ask {
+            id: AskId(format!("pods of {} {} {state}", pods.set, pods.uid).into()),
+            question: Question::Pods(pods),
+            effect: Effect::Reads,
+            after: None,
+        }
+    }
 }
 
 /// Names an ask within its key.
@@ -53,8 +65,64 @@ pub struct AskId(pub Arc<str>);
 pub enum Question {
     /// One object, live.
     Read(ObjectRef),
+    /// The pods of one ReplicaSet, live.
+    Pods(PodsOf),
+    /// One call of a step plugin.
+    Plugin(PluginCall),
     /// So many random bytes.
     Random(usize),
+}
+
+/// Whose pods are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodsOf {
+    /// The ReplicaSet.
+    pub set: ObjectRef,
+    /// Its identity: pods of another controller do not count.
+    pub uid: Uid,
+    /// The value of the hash label that all its pods carry.
+    pub hash: Arc<str>,
+}
+
+/// What a step plugin is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PluginCall {
+    /// The plugin.
+    pub name: String,
+    /// Run, Terminate or Abort.
+    pub operation: String,
+    /// The step, from 0.
+    pub index: i32,
+    /// What the step configures.
+    pub config: Option<Arc<Value>>,
+    /// What the plugin last wanted remembered.
+    pub status: Option<Arc<Value>>,
+}
+
+/// What came of a call of a step plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PluginReply {
+    /// It answered.
+    Said(PluginSaid),
+    /// It was called, but the call failed.
+    Broken(String),
+    /// It is switched off in the configuration.
+    Disabled,
+    /// It could not be called: it is not configured, or does not start.
+    Unusable(String),
+}
+
+/// A step plugin's own words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PluginSaid {
+    /// Running, Successful, Failed, Error, or nothing for no change.
+    pub phase: String,
+    /// For people.
+    pub message: String,
+    /// When it wants to be called again.
+    pub requeue_after: SignedDuration,
+    /// What it wants remembered.
+    pub status: Option<Arc<Value>>,
 }
 
 /// Does asking change anything outside?
@@ -82,6 +150,10 @@ pub struct Answer {
 pub enum Reply {
     /// The object, or `None` where there is none of that name.
     Object(Option<Arc<Value>>),
+    /// The pods, by name.
+    Pods(Arc<[PodView]>),
+    /// What came of a call of a step plugin.
+    Plugin(PluginReply),
     /// Random bytes. Left out of every printed or saved World, where none are left.
     Random(#[serde(with = "hidden")] Arc<[u8]>),
 }
@@ -105,6 +177,8 @@ impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Reply::Object(object) => f.debug_tuple("Object").field(object).finish(),
+            Reply::Pods(pods) => f.debug_tuple("Pods").field(pods).finish(),
+            Reply::Plugin(reply) => f.debug_tuple("Plugin").field(reply).finish(),
             Reply::Random(bytes) => write!(f, "Random({} bytes, not shown)", bytes.len()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -182,9 +182,26 @@ impl Change {
         }
     }
 
+    /// Asks a pod to leave, unless a disruption budget says no.
+    pub fn evict(target: ObjectRef, uid: Uid) -> Self {
+        Change {
+            id: ChangeId::of("evict", &target),
+            target,
+            op: Op::Evict,
+            expect: Expect::Uid(uid),
+            on_refusal: OnRefusal::Stop,
+        }
+    }
+
     /// The same change, but its refusal does not end the pass.
     pub fn or_skip(self) -> Self {
         Change { on_refusal: OnRefusal::Skip, ..self }
+    }
+
+    /// The same change, but its refusal does not end the pass, and it is tried again after this
+    /// delay.
+    pub fn or_skip_for(self, delay: SignedDuration) -> Self {
+        Change { on_refusal: OnRefusal::SkipFor(delay), ..self }
     }
 }
 
@@ -197,6 +214,8 @@ pub enum Op {
     Merge(Arc<Value>),
     /// Removed, dependents in the background.
     Delete,
+    /// Removed as an eviction: of pods alone, within their disruption budgets.
+    Evict,
 }
 
 /// What must still be so for a change to apply.
@@ -217,6 +236,8 @@ pub enum OnRefusal {
     Stop,
     /// The pass goes on.
     Skip,
+    /// The pass goes on, and this change is not tried again before so long.
+    SkipFor(SignedDuration),
 }
 
 /// A Kubernetes Event about an object, posted after the write it reports.
@@ -314,6 +335,20 @@ pub enum Guard {
     },
     /// A run or an Experiment ended without a verdict.
     Undecided,
+    /// A step waits for its plugin.
+    PluginStep {
+        /// The step, from 0.
+        index: usize,
+        /// Of how many.
+        count: usize,
+        /// What was last heard of it.
+        message: String,
+    },
+    /// A restart is not done.
+    Restart {
+        /// Pods from before it; `None` while its time has not come.
+        older: Option<usize>,
+    },
     /// The spec is refused.
     InvalidSpec {
         /// What is wrong with it.

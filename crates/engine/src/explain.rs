@@ -29,6 +29,17 @@ pub fn sentence(why: &Why) -> String {
             format!("the verdict of {object} is awaited ({field}: {phase})")
         }
         Guard::Undecided => format!("{object} ended without a verdict ({field})"),
+        Guard::PluginStep { index, count, message } => {
+            let heard = if message.is_empty() { "nothing yet" } else { message };
+            format!(
+                "step {}/{count} of {object} waits for its plugin: {heard} ({field})",
+                index + 1
+            )
+        }
+        Guard::Restart { older: None } => format!("{object} is to be restarted later ({field})"),
+        Guard::Restart { older: Some(older) } => {
+            format!("{object} is being restarted, {older} older pods are left ({field})")
+        }
         Guard::InvalidSpec { message } => message.clone(),
         Guard::Refused { message, times } => {
             format!("the API server refused a write of {object} {times} times: {message}")

@@ -1,6 +1,7 @@
 //! What may one decision about a Rollout look at? A snapshot: immutable, serializable, small.
 
 mod digest;
+mod pod;
 mod replica_set;
 mod rollout;
 mod service;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use digest::Pair;
+pub use pod::PodView;
 pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{RolloutView, Spec};
 pub use service::ServiceView;

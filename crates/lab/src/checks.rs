@@ -2,6 +2,7 @@
 //! by write from running sums; the ends of runs are judged in `ends.rs`.
 
 mod commands;
+mod evictions;
 mod services;
 mod sizes;
 mod steps;
@@ -19,6 +20,7 @@ use gradus_simkube::object::{Key, Object};
 use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
 
+use evictions::Pods;
 use sizes::Sizes;
 use traffic::Traffic;
 use trials::Trials;
@@ -56,6 +58,7 @@ pub struct Checker {
     sizes: Sizes,
     trials: Trials,
     traffic: Traffic,
+    pods: Pods,
     /// Services that users reach.
     serving: Vec<String>,
     writes: usize,
@@ -76,6 +79,7 @@ impl Checker {
             sizes: Sizes::default(),
             trials: Trials::default(),
             traffic: Traffic::default(),
+            pods: Pods::default(),
             serving: Vec::new(),
             writes: 0,
             counts: Counts::new(),
@@ -99,6 +103,10 @@ impl Checker {
                 found.extend(grows.map(|numbers| ("I-8", numbers)));
                 found
             }
+            KindId::POD => {
+                let found = self.pods.judge(write, is_ours, self.sizes.wanted(), now);
+                found.map(|numbers| ("I-1", numbers)).into_iter().collect()
+            }
             KindId::SERVICE => {
                 let empty = services::judge(write, &self.serving, &self.sizes);
                 let found = empty.filter(|_| is_ours).map(|numbers| ("I-3", numbers));
@@ -112,6 +120,7 @@ impl Checker {
                 self.traffic.rollout(&write.after);
                 if self.sizes.rollout(write) {
                     self.serving = services::of(&write.after.spec);
+                    self.pods.rollout(&write.after.spec);
                 }
                 if is_ours { self.rollout_write(write, now) } else { Vec::new() }
             }
@@ -183,6 +192,9 @@ impl Checker {
     }
 
     fn count(&mut self, write: &Write) {
+        if write.after.kind == KindId::POD {
+            return self.count_eviction(write);
+        }
         let made = match write.change {
             Change::Added => (1, 0),
             Change::Deleted => (0, 1),
@@ -190,6 +202,14 @@ impl Checker {
         };
         let count = self.counts.entry(name_of(&write.after)).or_default();
         *count = (count.0 + made.0, count.1 + made.1);
+    }
+
+    /// Names of pods are drawn anew in every run: their evictions are counted by owner.
+    fn count_eviction(&mut self, write: &Write) {
+        let owner = write.after.controller().filter(|_| evictions::is_eviction(write));
+        if let Some(owner) = owner {
+            self.counts.entry(format!("a pod of {}", owner.name)).or_default().1 += 1;
+        }
     }
 
     fn blame(&mut self, invariant: &'static str, write: &Write, numbers: String) {

@@ -34,7 +34,7 @@ pub(crate) fn perform(
         Some(object) => sight(object),
         None => Sight { generation: 0, revision: None, spec: &none, status: &none },
     };
-    action.writes(name, &sight).iter().try_for_each(|write| make(cluster, write, now))
+    action.writes(name, &sight, now).iter().try_for_each(|write| make(cluster, write, now))
 }
 
 fn make(cluster: &mut SimCluster, write: &PersonalWrite, now: Timestamp) -> Result<(), ApiError> {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gradus_controller::cluster::{Cluster, Part, PostedEvent, Write, WriteError, Written};
+use gradus_controller::cluster::{Cluster, Listing, Part, PostedEvent, Write, WriteError, Written};
 use gradus_engine::ask::Class;
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
@@ -183,6 +183,7 @@ impl Bench {
                 options.propagation = Some(Propagation::Background);
                 (Verb::Delete, Arc::default())
             }
+            Op::Evict => (Verb::Create, Arc::default()),
         };
         match &write.expect {
             Expect::Nothing => {}
@@ -195,6 +196,7 @@ impl Bench {
             namespace: Arc::clone(&write.target.namespace),
             name: Arc::clone(&write.target.name),
             subresource: match write.part {
+                Part::Main if write.op == Op::Evict => Subresource::Eviction,
                 Part::Main => Subresource::None,
                 Part::Status => Subresource::Status,
             },
@@ -210,6 +212,17 @@ impl Bench {
         let found = self.cluster.get(kind, &target.namespace, &target.name).cloned()?;
         self.checker.shown(&found);
         Some(frame(&found))
+    }
+
+    fn list(&mut self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
+        self.interrupt();
+        self.trace.note(self.now, Record::Read(listing.labels.as_str().into()));
+        let kind = self.kind(&listing.kind);
+        let mut request = Request::new(Verb::List, kind, &listing.namespace, "");
+        request.options.label_selector = Some(listing.labels.as_str().into());
+        let reply = self.cluster.call(&request, self.now).map_err(|error| refusal(&error))?;
+        let items = reply.as_list().map_or(&[][..], |list| &list.items);
+        Ok(items.iter().map(|object| frame(object)).collect())
     }
 
     /// Counts a request, and lets somebody act before it if it is time.
@@ -296,6 +309,13 @@ impl Cluster for SimDoor {
         Ok(found)
     }
 
+    async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
+        self.pass().await;
+        let found = self.bench.borrow_mut().list(listing);
+        self.pass().await;
+        found
+    }
+
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
         Turn::default().await;
         let mut bench = self.bench.borrow_mut();
@@ -347,7 +367,10 @@ pub(crate) fn frame(object: &Object) -> Frame {
             finalizers: meta.finalizers.clone(),
         },
         spec: Arc::clone(&object.spec),
-        status: Arc::clone(&object.status),
+        status: match &object.pod {
+            None => Arc::clone(&object.status),
+            Some(status) => Arc::new(status.to_json(&object.spec)),
+        },
     }
 }
 
@@ -369,6 +392,7 @@ fn verb_name(write: &Write) -> &'static str {
         (Op::Merge(_), Part::Main) => "patches",
         (Op::Merge(_), Part::Status) => "patches the status of",
         (Op::Delete, _) => "deletes",
+        (Op::Evict, _) => "evicts",
     }
 }
 

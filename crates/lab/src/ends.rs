@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_api::names::{self, phase};
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::checks::{Counts, Violation};
 use crate::deeds::{NAMESPACE, sight};
+use crate::scenario::End;
 use crate::sight::{Revisions, project};
 
 /// How a run ended: what two runs of one story must agree on.
@@ -36,6 +37,15 @@ pub struct SetEnding {
     pub replicas: i64,
     /// Available pods.
     pub available: i64,
+    /// Labels and annotations of its pods, each text once.
+    pub marks: BTreeSet<String>,
+}
+
+/// Labels and annotations as one text, without the hash: it is another in every story.
+pub fn marks(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> String {
+    let labels = labels.iter().filter(|(key, _)| *key != names::label::POD_TEMPLATE_HASH);
+    let all = labels.chain(annotations).map(|(key, value)| format!("{key}={value}"));
+    all.collect::<Vec<_>>().join(",")
 }
 
 impl Ending {
@@ -50,10 +60,30 @@ impl Ending {
                 size: count(&set.spec, "replicas"),
                 replicas: count(&set.status, "replicas"),
                 available: count(&set.status, "availableReplicas"),
+                marks: cluster
+                    .list(KindId::POD, NAMESPACE)
+                    .filter(|pod| pod.controller().is_some_and(|o| o.uid == set.meta.uid))
+                    .map(|pod| marks(&pod.meta.labels, &pod.meta.annotations))
+                    .collect(),
             };
             (revision(set).unwrap_or(0), ending)
         };
         Ending { status, sets: sets.iter().map(ending).collect(), counts: counts.clone() }
+    }
+
+    /// What differs from the end that a story names, in its own words.
+    pub(crate) fn unlike(&self, end: &End) -> Option<String> {
+        let sizes: BTreeMap<i64, i64> =
+            self.sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
+        if sizes != end.sizes {
+            return Some(format!("sizes {sizes:?}, expected {:?}", end.sizes));
+        }
+        let differs = |(revision, expected): (&i64, &String)| {
+            let seen = self.sets.get(revision).map(|set| &set.marks);
+            let is_so = seen.is_some_and(|seen| seen.iter().all(|marks| marks == expected));
+            (!is_so).then(|| format!("pods of {revision}: {seen:?}, expected {expected:?}"))
+        };
+        end.pods.iter().find_map(differs)
     }
 
     /// I-14: does this end like the undisturbed run?

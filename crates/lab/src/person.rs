@@ -4,6 +4,7 @@ use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_engine::command::{Command, Patch, patches};
 use gradus_simkube::behave::Behaviours;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ pub enum Action {
     Pause,
     /// Clears `spec.paused`.
     Resume,
+    /// Restarts every pod there is.
+    Restart,
     /// Gives every container this image.
     SetImage(String),
     /// Sets `spec.replicas`.
@@ -96,9 +99,9 @@ pub enum Deed {
 }
 
 impl Action {
-    /// The writes that are this action, on the Rollout as it stands. What is no write of the
+    /// The writes that are this action, on the Rollout as it stands now. What is no write of the
     /// cluster (`Behave`, `RestartController`) has none.
-    pub fn writes(&self, rollout: &str, sight: &Sight<'_>) -> Vec<PersonalWrite> {
+    pub fn writes(&self, rollout: &str, sight: &Sight<'_>, now: Timestamp) -> Vec<PersonalWrite> {
         let on_rollout = |deed: Deed| PersonalWrite {
             api_version: names::API_VERSION.to_owned(),
             kind: names::kind::ROLLOUT.to_owned(),
@@ -120,6 +123,7 @@ impl Action {
             Action::Abort => commanded(Command::Abort),
             Action::Retry => commanded(Command::Retry),
             Action::Pause => commanded(Command::Pause),
+            Action::Restart => commanded(Command::Restart(now)),
             Action::Resume => vec![spec(json!({"paused": false}))],
             Action::SetImage(image) => vec![spec(with_image(sight.spec, image))],
             Action::Scale(replicas) => vec![spec(json!({ "replicas": replicas }))],
@@ -179,7 +183,7 @@ mod tests {
     fn a_promote_of_a_paused_spec_clears_that_too() {
         let (spec, status) = (json!({"paused": true}), json!({}));
         let sight = Sight { generation: 1, revision: None, spec: &spec, status: &status };
-        let writes = Action::Promote.writes("web", &sight);
+        let writes = Action::Promote.writes("web", &sight, Timestamp::UNIX_EPOCH);
         assert_eq!(writes.len(), 1);
         assert_eq!(writes[0].deed, Deed::Merge(json!({"spec": {"paused": false}})));
     }

@@ -74,6 +74,9 @@ pub struct End {
     /// Objects that must not be there.
     #[serde(default)]
     pub absent: Vec<Value>,
+    /// Labels and annotations of every pod of a revision, where the story is about them.
+    #[serde(default)]
+    pub pods: BTreeMap<i64, String>,
 }
 
 /// Why a scenario cannot be told.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use gradus_controller::act::{Acted, act};
-use gradus_controller::cluster::{Cluster, WriteError};
+use gradus_controller::cluster::WriteError;
 use gradus_controller::shell::{Alarm, Read, Shell, Work};
 use gradus_controller::watched::Watch;
 use gradus_engine::frame::Frame;
@@ -214,7 +214,7 @@ struct Flight<S: Subject> {
     arrives: Rc<Cell<Timestamp>>,
 }
 
-type Reading = (Read, Result<Option<Frame>, WriteError>);
+type Reading = (Read, Result<Vec<Frame>, WriteError>);
 
 /// Who may take the next step.
 #[derive(Clone, Copy, Debug)]
@@ -446,7 +446,7 @@ impl<'p, S: Subject> Run<'p, S> {
                 return;
             }
             Some(Work::Read(read)) => Flown::Read(Box::pin(async move {
-                let reply = door.read(&read.target).await;
+                let reply = read.carry_out(&door).await;
                 (read, reply)
             })),
         };

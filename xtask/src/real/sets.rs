@@ -1,10 +1,11 @@
 //! The ReplicaSets of a namespace, by revision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gradus_api::names;
 use gradus_lab::sight::Revisions;
 use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
 /// All of them.
@@ -26,6 +27,25 @@ pub fn revisions(sets: &[ReplicaSet]) -> Revisions {
 pub fn sizes(sets: &[ReplicaSet]) -> BTreeMap<i64, i64> {
     let size = |set: &ReplicaSet| i64::from(set.spec.replicas.unwrap_or(1));
     sets.iter().map(|set| (revision(set).unwrap_or(0), size(set))).collect()
+}
+
+/// Labels and annotations of the pods of each revision, each text once.
+pub async fn marks(
+    client: &Client,
+    namespace: &str,
+    sets: &[ReplicaSet],
+) -> Result<BTreeMap<i64, BTreeSet<String>>, kube::Error> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let revisions = revisions(sets);
+    let mut found = BTreeMap::<i64, BTreeSet<String>>::new();
+    for pod in pods.list(&ListParams::default()).await?.items {
+        let hash = pod.labels().get(names::label::POD_TEMPLATE_HASH);
+        if let Some(revision) = hash.and_then(|hash| revisions.get(hash)) {
+            let marks = gradus_lab::ends::marks(pod.labels(), pod.annotations());
+            found.entry(*revision).or_default().insert(marks);
+        }
+    }
+    Ok(found)
 }
 
 fn revision(set: &ReplicaSet) -> Option<i64> {

@@ -10,6 +10,7 @@ use gradus_lab::{
     scenario::Step,
     sight::{Sight, project},
 };
+use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject, runtime::watcher};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -116,7 +117,8 @@ impl Story {
                 Action::RestartController => controller.restart(),
                 _ => {}
             }
-            for write in action.writes(self.scenario.rollout_name(), &Sight::of(&rollout)) {
+            let name = self.scenario.rollout_name();
+            for write in action.writes(name, &Sight::of(&rollout), Timestamp::now()) {
                 let version = deeds::perform(&client, namespace, &write).await?;
                 // What is done to another object need not change the Rollout.
                 if write.kind == names::kind::ROLLOUT {
@@ -138,7 +140,13 @@ impl Story {
         let (client, namespace) = (&sightings.client, sightings.namespace.as_str());
         let deadline = Instant::now() + STEP_WITHIN;
         loop {
-            let sizes = sets::sizes(&sets::list(client, namespace).await?);
+            let listed = sets::list(client, namespace).await?;
+            let sizes = sets::sizes(&listed);
+            let marks = sets::marks(client, namespace, &listed).await?;
+            let differs = |(revision, expected): (&i64, &String)| {
+                marks.get(revision).is_none_or(|seen| seen.iter().any(|one| one != expected))
+            };
+            let is_marked = !end.pods.iter().any(differs);
             let mut found = Vec::new();
             for named in end.named() {
                 found.push((named, deeds::find(client, namespace, named).await?));
@@ -147,11 +155,12 @@ impl Story {
                 let one = found.iter().find(|(named, _)| *named == wanted)?;
                 Some(one.1.clone()).filter(|object| !object.is_null())
             });
-            if sizes == end.sizes && unmet.is_none() {
+            if sizes == end.sizes && is_marked && unmet.is_none() {
                 return Ok(end.expect.clone());
             }
             if deadline < Instant::now() {
-                let (expected, seen) = (json!(end.sizes), json!({ "sizes": sizes, "?": unmet }));
+                let expected = json!({ "sizes": end.sizes, "pods": end.pods });
+                let seen = json!({ "sizes": sizes, "pods": marks, "?": unmet });
                 return Err(Untold::NotSeen { step, expected, seen }.into());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::clock::Clock;
-use crate::cluster::{Cluster, Write, Written};
+use crate::cluster::{Cluster, Listing, Write, Written};
 use crate::telemetry::Metrics;
 
 fn at(second: i64) -> Timestamp {
@@ -296,6 +296,10 @@ impl Cluster for Moody {
 
     async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
         Ok(None)
+    }
+
+    async fn list(&self, _: &Listing) -> Result<Vec<Frame>, WriteError> {
+        Ok(Vec::new())
     }
 
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {

@@ -9,7 +9,7 @@ use gradus_engine::frame::Frame;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use crate::cluster::WriteError;
+use crate::cluster::{Listing, WriteError};
 use crate::connect::TokenError;
 use crate::one_line::{flat, one_line};
 use crate::tolerant::Tolerant;
@@ -27,6 +27,23 @@ pub(super) fn frame(verb: &str, target: &ObjectRef, body: &[u8]) -> Result<Frame
     // Done, but unreadable: as if there were no answer.
     let unreadable = |error| failure(Class::Unknown, format!("{verb} {target}: answer: {error}"));
     serde_json::from_slice::<Tolerant>(body).map(|object| object.0).map_err(unreadable)
+}
+
+/// The objects in the body of a good answer to a list.
+pub(super) fn frames(listing: &Listing, body: &[u8]) -> Result<Vec<Frame>, WriteError> {
+    let Listing { kind, namespace, .. } = listing;
+    let unreadable = |error| {
+        let message = format!("list {} of {namespace}: answer: {error}", kind.plural);
+        failure(Class::Unknown, message)
+    };
+    let listed = serde_json::from_slice::<Listed>(body).map_err(unreadable)?;
+    Ok(listed.items.into_iter().map(|item| item.0).collect())
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(default)]
+    items: Vec<Tolerant>,
 }
 
 /// The server's refusal.

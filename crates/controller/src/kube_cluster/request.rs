@@ -5,7 +5,7 @@ use http::{Method, Request, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Part, PostedEvent, Write};
+use crate::cluster::{Listing, Part, PostedEvent, Write};
 use crate::watched::Reporter;
 
 const EVENT: Kind = Kind::new("", "v1", "Event", "events");
@@ -32,12 +32,23 @@ pub(super) fn write(write: &Write, manager: &str) -> (&'static str, Request<Vec<
             let options = delete_options(&write.expect);
             ("Delete", build(Method::DELETE, &item(&write.target), JSON, &options))
         }
+        Op::Evict => {
+            let path = format!("{}/eviction", item(&write.target));
+            ("Create", build(Method::POST, &path, JSON, &eviction(write)))
+        }
     }
 }
 
 /// The request that reads one object, not from a cache of the server.
 pub(super) fn read(target: &ObjectRef) -> Request<Vec<u8>> {
     finish(Request::builder().method(Method::GET).uri(item(target)), Vec::new())
+}
+
+/// The request that lists objects, not from a cache of the server.
+pub(super) fn list(listing: &Listing) -> Request<Vec<u8>> {
+    let all = all_of(&listing.kind, &listing.namespace);
+    let path = format!("{all}?labelSelector={}", segment(&listing.labels));
+    finish(Request::builder().method(Method::GET).uri(path), Vec::new())
 }
 
 /// The Event object itself, as a target.
@@ -93,9 +104,13 @@ pub(super) fn raise(event: &PostedEvent, target: &ObjectRef, manager: &str) -> R
 
 /// The path of all objects of the target's kind in its namespace.
 fn collection(target: &ObjectRef) -> String {
-    let Kind { group, version, plural, .. } = &target.kind;
+    all_of(&target.kind, &target.namespace)
+}
+
+fn all_of(kind: &Kind, namespace: &str) -> String {
+    let Kind { group, version, plural, .. } = kind;
     let root = if group.is_empty() { "/api" } else { "/apis/" };
-    let namespace = match &*target.namespace {
+    let namespace = match namespace {
         "" => String::new(),
         namespace => format!("namespaces/{}/", segment(namespace)),
     };
@@ -143,7 +158,25 @@ fn guarded(patch: &Value, expect: &Expect) -> Value {
     patch
 }
 
+fn eviction(write: &Write) -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": { "name": write.target.name, "namespace": write.target.namespace },
+        "deleteOptions": { "preconditions": preconditions(&write.expect) },
+    })
+}
+
 fn delete_options(expect: &Expect) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": preconditions(expect),
+        "propagationPolicy": "Background",
+    })
+}
+
+fn preconditions(expect: &Expect) -> Map<String, Value> {
     let mut preconditions = Map::new();
     match expect {
         Expect::Nothing => {}
@@ -154,12 +187,7 @@ fn delete_options(expect: &Expect) -> Value {
             preconditions.insert("uid".into(), uid.to_string().into());
         }
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "preconditions": preconditions,
-        "propagationPolicy": "Background",
-    })
+    preconditions
 }
 
 fn build(method: Method, path: &str, content_type: &str, body: &Value) -> Request<Vec<u8>> {

@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{KubeCluster, answer};
-use crate::cluster::{Cluster, Part, PostedEvent, Write, WriteError};
+use crate::cluster::{Cluster, Listing, Part, PostedEvent, Write, WriteError};
 use crate::telemetry::Metrics;
 
 const ROLLOUT: Kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
@@ -118,6 +118,42 @@ async fn a_delete_is_of_one_uid_and_in_the_background() {
     assert_eq!(asked.line, "DELETE /apis/apps/v1/namespaces/shop/replicasets/web");
     assert_eq!(asked.body["preconditions"], json!({ "uid": UID }));
     assert_eq!(asked.body["propagationPolicy"], "Background");
+}
+
+#[tokio::test]
+async fn an_eviction_is_of_one_uid_and_a_budget_that_refuses_it_is_told() {
+    let pod = Kind::new("", "v1", "Pod", "pods");
+    let (part, op, expect) = (Part::Main, Op::Evict, Expect::Uid(Uid::parse(UID)));
+    let write = Write { target: target(pod), part, op, expect };
+    let refusal = json!({ "kind": "Status", "reason": "TooManyRequests", "message": "budget" });
+    let (cluster, asked) =
+        scripted(vec![(201, json!({ "kind": "Status", "status": "Success" })), (429, refusal)]);
+    let frame = cluster.write(&write).await.unwrap().frame;
+    assert_eq!((&*frame.meta.name, frame.meta.uid), ("web", Uid::parse(UID)));
+    let refused = cluster.write(&write).await.unwrap_err();
+    assert_eq!((refused.class, refused.message.as_str()), (Class::Throttled, "budget"));
+    let asked = asked.lock().unwrap().remove(0);
+    assert_eq!(asked.line, "POST /api/v1/namespaces/shop/pods/web/eviction");
+    assert_eq!(
+        asked.body,
+        json!({ "apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": { "namespace": "shop", "name": "web" },
+            "deleteOptions": { "preconditions": { "uid": UID } } })
+    );
+}
+
+#[tokio::test]
+async fn a_list_is_of_the_labels_asked_for() {
+    let kind = Kind::new("", "v1", "Pod", "pods");
+    let listing = Listing { kind, namespace: "shop".into(), labels: "hash=a1".to_owned() };
+    let list = json!({ "items": [object("7"), object("8")] });
+    let (cluster, asked) = scripted(vec![(200, list), (403, json!({ "message": "no" }))]);
+    let versions: Vec<u64> =
+        cluster.list(&listing).await.unwrap().iter().map(|frame| frame.meta.version).collect();
+    assert_eq!(versions, [7, 8]);
+    let line = asked.lock().unwrap()[0].line.clone();
+    assert_eq!(line, "GET /api/v1/namespaces/shop/pods?labelSelector=hash%3Da1");
+    assert_eq!(cluster.list(&listing).await.unwrap_err().class, Class::Denied);
 }
 
 #[tokio::test]

@@ -76,9 +76,9 @@ fn an_object_that_has_passed_by_unkept_is_read_when_it_is_named() {
     while shell.next_work(at(1)).is_some() {}
     shell.observe(&kinds::ROLLOUT, Seen::Apply(rollout("shop", "late")), at(2));
     let Some(Work::Read(read)) = shell.next_work(at(2)) else { panic!("it is read") };
-    assert_eq!((&*read.target.name, &read.target.kind), ("late", &kinds::INGRESS));
+    assert_eq!(read.target.to_string(), "Ingress default/late");
     let late = frame(&kinds::INGRESS, "late", 6, json!({}));
-    shell.learn_read(read, Ok(Some(late.clone())), at(2));
+    shell.learn_read(read, Ok(vec![late.clone()]), at(2));
     assert_eq!(route(&shell, "shop"), Known::Present(Arc::new(late.object())));
 }
 

@@ -2,14 +2,90 @@
 
 use std::sync::Arc;
 
-use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, Question, Reply};
+use gradus_api::names::label::POD_TEMPLATE_HASH;
+use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, PodsOf, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use gradus_engine::world::PodView;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Alarm, Draw, Purpose, Read, Shell};
-use crate::cluster::WriteError;
+use super::{Alarm, Draw, Shell};
+use crate::cluster::{Cluster, Listing, WriteError};
+use crate::plugins;
 use crate::watched::{Key, Watched};
+
+/// Something to be read past the index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    /// For whom.
+    pub key: Key,
+    /// What.
+    pub target: Target,
+    /// Why.
+    pub purpose: Purpose,
+    asked_at: Timestamp,
+    /// Changes of the key that were tried when it was asked.
+    number: u64,
+}
+
+/// What is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// One object.
+    Object(ObjectRef),
+    /// The pods of a ReplicaSet.
+    Pods(Box<PodsOf>),
+}
+
+/// Why it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Purpose {
+    /// To see a write of ours, or whether it was done.
+    Settle,
+    /// To answer an ask.
+    Answer(AskId),
+}
+
+impl Read {
+    /// Reads it; an object that is not there is none.
+    pub async fn carry_out<C: Cluster>(&self, cluster: &C) -> Result<Vec<Frame>, WriteError> {
+        match &self.target {
+            Target::Object(object) => Ok(cluster.read(object).await?.into_iter().collect()),
+            Target::Pods(pods) => {
+                let listing = Listing {
+                    kind: kinds::POD,
+                    namespace: Arc::clone(&pods.set.namespace),
+                    labels: format!("{POD_TEMPLATE_HASH}={}", pods.hash),
+                };
+                cluster.list(&listing).await
+            }
+        }
+    }
+}
+
+impl Target {
+    /// The reply to the question for it.
+    fn reply(&self, found: &[Frame]) -> Reply {
+        match self {
+            Target::Object(_) => Reply::Object(found.first().map(Frame::object).map(Arc::new)),
+            Target::Pods(pods) => {
+                let is_theirs =
+                    |pod: &&Frame| pod.meta.controller().is_some_and(|owner| owner.uid == pods.uid);
+                Reply::Pods(found.iter().filter(is_theirs).map(PodView::read).collect())
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Object(object) => object.fmt(f),
+            Target::Pods(pods) => write!(f, "pods of {}", pods.set),
+        }
+    }
+}
 
 impl<W: Watched> Shell<W> {
     /// Starts what is asked and not known; drops answers nobody wants any more.
@@ -27,33 +103,49 @@ impl<W: Watched> Shell<W> {
             if is_fresh || state.asking.contains(&ask.id) {
                 continue;
             }
-            state.asking.insert(ask.id.clone());
-            match &ask.question {
-                Question::Read(target) => {
-                    started.push((target.clone(), Purpose::Answer(ask.id.clone())));
+            let target = match &ask.question {
+                Question::Read(target) => Target::Object(target.clone()),
+                Question::Pods(pods) => Target::Pods(Box::new(pods.clone())),
+                Question::Random(count) => {
+                    state.asking.insert(ask.id.clone());
+                    self.draws.push_back(Draw {
+                        key: key.clone(),
+                        count: *count,
+                        id: ask.id.clone(),
+                        asked_at: now,
+                    });
+                    continue;
                 }
-                Question::Random(count) => self.draws.push_back(Draw {
-                    key: key.clone(),
-                    count: *count,
-                    id: ask.id.clone(),
-                    asked_at: now,
-                }),
-            }
+                Question::Plugin(_) => continue,
+            };
+            state.asking.insert(ask.id.clone());
+            started.push((target, Purpose::Answer(ask.id.clone())));
         }
         for (target, purpose) in started {
             let read = self.read(key, target, purpose, now);
             self.reads.push_back(read);
         }
+        self.make_calls(key, asks, now);
     }
 
-    pub(super) fn read(
-        &self,
-        key: &Key,
-        target: ObjectRef,
-        purpose: Purpose,
-        now: Timestamp,
-    ) -> Read {
-        let number = self.keys.get(key).map_or(0, |state| state.acknowledged);
+    /// Calls that act outside. Today every plugin answers at once that it is not there.
+    fn make_calls(&mut self, key: &Key, asks: &[Ask], now: Timestamp) {
+        let state = self.keys.entry(key.clone()).or_default();
+        for ask in asks {
+            let Question::Plugin(call) = &ask.question else { continue };
+            let known = state.answers.get(&ask.id).map(|answer| answer.asked_at);
+            if known.is_some_and(|known| ask.after.is_none_or(|after| after <= known)) {
+                continue;
+            }
+            let reply = Ok(Reply::Plugin(plugins::call(call)));
+            let answer = Answer { asked_at: now, answered_at: now, reply };
+            state.answers.insert(ask.id.clone(), answer);
+            self.queue.add(key.clone(), now);
+        }
+    }
+
+    pub(super) fn read(&self, key: &Key, target: Target, purpose: Purpose, now: Timestamp) -> Read {
+        let number = self.keys.get(key).map_or(0, |state| state.tried);
         Read { key: key.clone(), target, purpose, asked_at: now, number }
     }
 
@@ -61,7 +153,7 @@ impl<W: Watched> Shell<W> {
     pub fn learn_read(
         &mut self,
         read: Read,
-        reply: Result<Option<Frame>, WriteError>,
+        reply: Result<Vec<Frame>, WriteError>,
         now: Timestamp,
     ) {
         match &read.purpose {
@@ -80,15 +172,16 @@ impl<W: Watched> Shell<W> {
         self.take_answer(&key, id, asked_at, reply, now);
     }
 
-    fn settle(&mut self, read: &Read, reply: Result<Option<Frame>, WriteError>, now: Timestamp) {
+    fn settle(&mut self, read: &Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp) {
         let key = &read.key;
+        let Target::Object(target) = &read.target else { return };
         match reply {
             Ok(found) => {
-                match found {
-                    Some(frame) => self.take_in(&read.target.kind, &frame, now),
-                    None => self.forget(&read.target, now),
+                match found.first() {
+                    Some(frame) => self.take_in(&target.kind, frame, now),
+                    None => self.forget(target, now),
                 }
-                self.notes.settle(key, &read.target);
+                self.notes.settle(key, target);
                 self.queue.finish(key);
                 self.queue.add(key.clone(), now);
             }
@@ -110,18 +203,18 @@ impl<W: Watched> Shell<W> {
         &mut self,
         read: &Read,
         id: AskId,
-        reply: Result<Option<Frame>, WriteError>,
+        reply: Result<Vec<Frame>, WriteError>,
         now: Timestamp,
     ) {
         let Some(state) = self.keys.get_mut(&read.key) else { return };
         // An answer older than our own last change says nothing of the world after it.
-        if state.acknowledged != read.number {
+        if state.tried != read.number {
             state.asking.remove(&id);
             state.settled = None; // It is to be asked again, also by a key that came to rest.
             self.queue.add(read.key.clone(), now);
             return;
         }
-        let reply = reply.map(|found| Reply::Object(found.map(|frame| Arc::new(frame.object()))));
+        let reply = reply.map(|found| read.target.reply(&found));
         self.take_answer(&read.key, id, read.asked_at, reply, now);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gradus_engine::ask::{Answer, AskId, Recall};
+use gradus_engine::ask::{Answer, Ask, AskId, Question, Recall, Reply};
 use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,8 +18,8 @@ pub(super) struct KeyState<W: Watched> {
     pub answers: BTreeMap<AskId, Answer>,
     /// Asks under way.
     pub asking: BTreeSet<AskId>,
-    /// Changes the server has acknowledged, for telling old answers from new ones.
-    pub acknowledged: u64,
+    /// Changes that were tried, for telling old answers from new ones.
+    pub tried: u64,
     /// The World it last rested on.
     pub settled: Option<Settled>,
     /// Since when a status of counts alone waits to be written.
@@ -71,7 +71,7 @@ impl<W: Watched> Default for KeyState<W> {
             recall: Recall::default(),
             answers: BTreeMap::new(),
             asking: BTreeSet::new(),
-            acknowledged: 0,
+            tried: 0,
             settled: None,
             deferred: None,
             pruned: BTreeSet::new(),
@@ -110,10 +110,21 @@ impl<W: Watched> KeyState<W> {
         })
     }
 
+    /// Changes were tried: what was read before says nothing of the world after them. What a
+    /// plugin has said, and what was drawn, stays.
+    pub fn tried(&mut self, changes: usize) {
+        if changes > 0 {
+            self.tried += changes as u64;
+            let is_read = |reply: &Reply| matches!(reply, Reply::Object(_) | Reply::Pods(_));
+            self.answers.retain(|_, answer| !answer.reply.as_ref().is_ok_and(is_read));
+        }
+    }
+
     /// Forgets failed changes that a decision made at or after their time no longer plans.
     pub fn forget_failed(&mut self, decision: &Decision<W::Status, W::Memo>, now: Timestamp) {
         let is_planned = |id: &ChangeId| decision.changes.iter().any(|change| change.id == *id);
-        let is_asked = !decision.asks.is_empty();
+        let is_read = |ask: &Ask| matches!(ask.question, Question::Read(_));
+        let is_asked = decision.asks.iter().any(is_read);
         self.recall
             .failed
             .retain(|id, failure| is_asked || now < failure.retry_at || is_planned(id));

@@ -1,6 +1,7 @@
 //! What the shell promises, shown with the smallest engine: a lamp that is switched as asked.
 
 mod lamp;
+mod pods;
 
 use gradus_engine::ask::Class;
 use jiff::{SignedDuration, Timestamp};
@@ -52,7 +53,7 @@ fn done(job: Box<Job<Lamps>>, version: u64) -> Acted<Lamps> {
 fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
     let object = job.head.object.clone();
     let error = WriteError { class, message: "no".into(), retry_after_secs: None };
-    let failures = vec![Refusal { id: None, object, error }];
+    let failures = vec![Refusal { id: None, object, error, again_after: None }];
     Acted { job, written: Vec::new(), failures, events: Vec::new(), pruned: Vec::new() }
 }
 
@@ -108,7 +109,7 @@ fn a_write_the_watch_does_not_show_within_a_second_is_read() {
     assert_eq!(shell.next_due(), Some(at(1_000)));
     let read = read(&mut shell, at(1_000)).expect("it is read");
     let own = frame("desk", 9, json!({ "on": true }), json!({ "on": true }));
-    shell.learn_read(read, Ok(Some(own)), at(1_001));
+    shell.learn_read(read, Ok(vec![own]), at(1_001));
     assert!(shell.next_work(at(1_001)).is_none());
     assert_eq!(shell.next_due(), None);
 }
@@ -121,7 +122,7 @@ fn a_write_that_may_have_been_done_is_read_before_anything_else() {
     let seen = read(&mut shell, at(10)).expect("it is read first");
     shell.learn_read(
         seen,
-        Ok(Some(frame("desk", 9, json!({ "on": true }), json!({ "on": true })))),
+        Ok(vec![frame("desk", 9, json!({ "on": true }), json!({ "on": true }))]),
         at(11),
     );
     assert!(shell.next_work(at(11)).is_none(), "it had been done");

@@ -135,6 +135,7 @@ pub(super) fn size_after(change: &Change) -> Option<i32> {
             body["spec"]["replicas"].as_i64().and_then(|size| i32::try_from(size).ok())
         }
         Op::Delete => Some(0),
+        Op::Evict => None,
     }
 }
 

@@ -58,7 +58,7 @@ impl<'w> Traffic<'w> {
                 let patched = seen.get(&change.target)?.patched(body);
                 seen.insert(change.target.clone(), patched);
             }
-            Op::Delete => drop(seen.remove(&change.target)),
+            Op::Delete | Op::Evict => drop(seen.remove(&change.target)),
         }
         Some(seen)
     }

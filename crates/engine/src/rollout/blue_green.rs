@@ -10,7 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::delay::{self, OldSets};
 use super::draft::{Creation, Draft};
 use super::history;
+use super::metadata;
 use super::replica_sets::Roles;
+use super::restart;
 use super::rollback::{self, Rollback};
 use super::runs::{self, Switch};
 use super::status::{self, Pauses, Verdict};
@@ -29,9 +31,11 @@ pub(super) fn update<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     if is_changed(&draft, roles) {
         return reset(draft, roles);
     }
+    let draft = restart::apply(draft, roles);
     let draft = history::clean_up(resize(recall_fast_track(draft, roles), roles), roles);
     let pauses = pause_change(&draft, roles);
     let draft = run_analyses(switch_active(draft, roles, pauses), roles);
+    let draft = metadata::apply(draft, roles);
     let pauses = draft.found.pause.map_or(pauses, Pauses::Add);
     conclude(draft, roles, pauses)
 }

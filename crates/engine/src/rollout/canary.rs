@@ -10,7 +10,10 @@ use jiff::SignedDuration;
 
 use super::delay::{self, without_deadline};
 use super::draft::{Creation, Draft};
+use super::metadata;
+use super::plugin;
 use super::replica_sets::Roles;
+use super::restart;
 use super::rollback::{self, Rollback};
 use super::scale::{self, Side};
 use super::status::{self, Pauses, Verdict};
@@ -77,6 +80,7 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
             Some(count)
         }
     };
+    draft = plugin::forget(draft);
     let verdict = Verdict {
         index,
         pauses: Pauses::Clear,
@@ -88,11 +92,18 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     status::persist(draft, roles, verdict)
 }
 
-/// The ordinary pass: Services, traffic, trials, sizes, then the pause, then the steps.
+/// The ordinary pass: restart, metadata, Services, traffic, trials, sizes, then the pause, then the
+/// steps.
 pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if is_changed(&draft, roles) {
         return reset(draft, roles);
     }
+    let planned = draft.changes.len();
+    let draft = restart::apply(draft, roles);
+    if draft.changes.len() != planned {
+        return draft; // Pods are on their way out: no size changes beside that.
+    }
+    let draft = metadata::apply(draft, roles);
     let draft = switch_services(history::clean_up(draft, roles), roles);
     let draft = match weights::steer(draft, roles) {
         ControlFlow::Continue(draft) => draft,
@@ -116,6 +127,7 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         Some(end) if draft.now < end => draft.wake(end),
         _ => draft,
     };
+    let draft = if has_scaled { draft } else { plugin::apply(draft) };
     conclude(draft, roles, pauses)
 }
 

@@ -174,12 +174,20 @@ impl<'w> Draft<'w> {
         let planned = self.changes.iter_mut().find(|change| change.target == target);
         match planned.map(|change| &mut change.op) {
             Some(Op::Create(planned) | Op::Merge(planned)) => merge(Arc::make_mut(planned), body),
-            Some(Op::Delete) => {} // What is being deleted needs no patch.
+            Some(Op::Delete | Op::Evict) => {} // What is being deleted needs no patch.
             None => {
                 let change = Change::patch(target, body, version);
                 let at = self.place_of(&change);
                 self.changes.insert(at, change);
             }
+        }
+        self
+    }
+
+    /// Plans a change of an object that nothing else is planned for.
+    pub fn plan(mut self, change: Change) -> Self {
+        if !self.changes.iter().any(|planned| planned.target == change.target) {
+            self.changes.push(change);
         }
         self
     }

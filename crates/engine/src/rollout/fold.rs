@@ -9,6 +9,7 @@ use super::draft::{Creation, Draft};
 use super::pass::pass;
 use super::runs::Findings;
 use super::urgency::has_same_gates;
+use crate::ask::{Ask, Question};
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
@@ -19,7 +20,8 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     for _ in 0..PASSES_LIMIT {
         let is_closed = is_closed(&draft);
         let found = Findings::default();
-        let next = pass(Draft { wake_at: None, found, is_closed, ..draft.clone() });
+        let asks = lasting(&draft);
+        let next = pass(Draft { wake_at: None, asks, found, is_closed, ..draft.clone() });
         let plans_more = next.is_overfull || next.changes != draft.changes;
         if !plans_more && next.status == draft.status {
             // Settled: only what it recalls, and when it wakes, may differ.
@@ -31,6 +33,13 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
         draft = next;
     }
     draft
+}
+
+/// What stays asked from pass to pass: all but lists of pods, which are asked for anew as the pass
+/// leaves their ReplicaSets.
+fn lasting(draft: &Draft<'_>) -> Vec<Ask> {
+    let lasts = |ask: &&Ask| !matches!(ask.question, Question::Pods(_));
+    draft.asks.iter().filter(lasts).cloned().collect()
 }
 
 /// May no further change be planned in this decision?

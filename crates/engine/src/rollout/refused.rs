@@ -16,9 +16,45 @@ use crate::decision::{
 use crate::template::{Side, normalized_digest};
 use crate::uid::Uid;
 
-/// The decision of a draft, cut before the first change that is refused and not due again.
+/// The decision of a draft without changes that are put off, cut before the first change that is
+/// refused and not due again.
 pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
-    let draft = without_skipped(draft);
+    let (draft, put_off) = put_off(draft);
+    let mut decision = cut_or_whole(draft);
+    decision.why.extend(put_off);
+    decision
+}
+
+/// Takes out what may be skipped, was refused and is not due again; says why.
+fn put_off(draft: Draft<'_>) -> (Draft<'_>, Vec<Why>) {
+    let failed = &draft.world.recall.failed;
+    let mut draft = draft;
+    let mut held = Vec::new();
+    for change in std::mem::take(&mut draft.changes) {
+        let may_skip = change.on_refusal != OnRefusal::Stop;
+        let failure = failed.get(&change.id).filter(|failure| draft.now < failure.retry_at);
+        match failure.filter(|_| may_skip) {
+            None => draft.changes.push(change),
+            Some(failure) => {
+                draft = draft.wake(failure.retry_at);
+                held.push(refusal(&change, failure));
+            }
+        }
+    }
+    (draft, held)
+}
+
+fn refusal(change: &Change, failure: &Failure) -> Why {
+    Why {
+        guard: Guard::Refused { message: failure.message.clone(), times: failure.times },
+        object: change.target.clone(),
+        field: "".into(),
+        since: None,
+        frees: Frees::At(failure.retry_at),
+    }
+}
+
+fn cut_or_whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     let failed = &draft.world.recall.failed;
     let refused = draft.changes.iter().enumerate().find_map(|(at, change)| {
         let failure = failed.get(&change.id)?;
@@ -32,19 +68,6 @@ pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
         }
         Some((at, change, failure)) => cut(draft, at, &change, &failure),
     }
-}
-
-/// Changes that nothing depends on wait for their time, and nothing waits for them.
-fn without_skipped(draft: Draft<'_>) -> Draft<'_> {
-    let failed = &draft.world.recall.failed;
-    let retry_at = |change: &Change| {
-        let failure = failed.get(&change.id).filter(|_| change.on_refusal == OnRefusal::Skip)?;
-        (draft.now < failure.retry_at).then_some(failure.retry_at)
-    };
-    let Some(due) = draft.changes.iter().filter_map(retry_at).min() else { return draft };
-    let changes: Vec<Change> =
-        draft.changes.iter().filter(|change| retry_at(change).is_none()).cloned().collect();
-    Draft { changes, ..draft }.wake(due)
 }
 
 /// Has somebody else the name that the new ReplicaSet should have? (Of every other kind the index
@@ -92,20 +115,13 @@ fn cut(
         After::Status => false,
     };
     let events = draft.events.iter().filter(|event| is_kept(event)).cloned().chain(told).collect();
-    let held = Why {
-        guard: Guard::Refused { message: failure.message.clone(), times: failure.times },
-        object: change.target.clone(),
-        field: "".into(),
-        since: None,
-        frees: Frees::At(failure.retry_at),
-    };
     Decision {
         status,
         urgency: Urgency::Now,
         events,
         memo: draft.world.recall.memo.clone(),
         wake_at: Some(failure.retry_at.max(draft.now)),
-        why: vec![held],
+        why: vec![refusal(change, failure)],
         asks: draft.asks,
         changes,
     }
@@ -190,7 +206,11 @@ fn exists(draft: Draft<'_>, at: usize, change: &Change) -> Decision<RolloutStatu
             Decision { status: Some(next), urgency: Urgency::Now, asks: Vec::new(), ..idle }
         }
         Ok(_) => whole(draft),
-        Err(unread) => Decision { asks: idle.asks, ..cut(draft, at, change, unread) },
+        Err(unread) => {
+            let mut decision = cut(draft, at, change, unread);
+            decision.asks.extend(idle.asks);
+            decision
+        }
     }
 }
 

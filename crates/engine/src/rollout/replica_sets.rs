@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::affinity;
 use super::conditions::{self, Statement};
 use super::draft::{Creation, Draft};
+use super::metadata;
 use crate::decision::{After, Change, EventKind, ObjectRef};
 use crate::world::{Deadline, ReplicaSetView, RolloutView};
 
@@ -211,6 +212,9 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
         copied(rollout).map(|(key, value)| (key.to_owned(), json!(value))).collect();
     notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
     notes.insert(annotation::DESIRED_REPLICAS.to_owned(), json!(draft.replicas().to_string()));
+    if let Some(metadata) = metadata::of_created(draft) {
+        metadata::inject(metadata, &mut template, &mut notes);
+    }
     let mut spec = json!({ "replicas": 0, "selector": selector, "template": template });
     if draft.spec().min_ready_seconds != 0 {
         spec["minReadySeconds"] = json!(draft.spec().min_ready_seconds);
@@ -266,9 +270,13 @@ fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i32) -> ReplicaSetView 
         deadline: Deadline::None,
         template: rollout.spec.template_digest,
         digests: Box::default(),
+        template_digests: Box::default(),
         rare: None,
     };
     view.with_annotations(copied(rollout));
+    if let Some(metadata) = metadata::of_created(draft) {
+        metadata::note(&mut view, metadata);
+    }
     view
 }
 

@@ -11,6 +11,7 @@ use gradus_api::values::Time;
 
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
+use super::plugin;
 use super::replica_sets::{Roles, find_stable};
 use super::routed;
 use super::selector;
@@ -130,7 +131,7 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
             current_experiment: draft.found.experiment.clone(),
             stable_ping_pong: stored.canary.stable_ping_pong.clone(),
             weights: stored.canary.weights.clone().filter(|_| routed::is_routed(draft.spec())),
-            ..CanaryStatus::default()
+            step_plugin_statuses: plugin::kept(draft),
         },
         ..RolloutStatus::default()
     }

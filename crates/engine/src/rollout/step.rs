@@ -6,6 +6,7 @@ use gradus_api::rollout::canary::ReplicaProgressThreshold;
 
 use super::canary::{next_sizes, pause_end};
 use super::draft::Draft;
+use super::plugin;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
 use super::{routed, weights};
@@ -27,7 +28,7 @@ pub(super) enum Missing {
 
 /// May the current step be left? Never while somebody has halted the rollout.
 pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
-    let Some((_, step)) = draft.current_step() else { return false };
+    let Some((index, step)) = draft.current_step() else { return false };
     let status = &draft.status;
     if draft.spec().paused || is_undecided(draft) {
         return false;
@@ -51,6 +52,7 @@ pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
             draft.found.step.as_ref().is_some_and(|run| run.status == analysis_phase::SUCCESSFUL)
         }
         StepKind::Experiment(_) => draft.found.experiment_succeeded,
+        StepKind::Plugin(_) => plugin::is_complete(draft, index),
         // Refused by `supported` before a pass begins.
         _ => false,
     }

@@ -6,28 +6,7 @@ use gradus_api::traffic::TrafficRouting;
 /// The first field that asks for something this version cannot do, as a field error.
 pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     let canary = spec.strategy.canary.as_ref();
-    let green = spec.strategy.blue_green.as_ref();
-    let checks = [
-        ("spec.workloadRef", spec.workload_ref.is_some()),
-        ("spec.restartAt", spec.restart_at.is_some()),
-        (
-            "spec.strategy.blueGreen.previewMetadata",
-            green.is_some_and(|b| b.preview_metadata.is_some()),
-        ),
-        (
-            "spec.strategy.blueGreen.activeMetadata",
-            green.is_some_and(|b| b.active_metadata.is_some()),
-        ),
-        (
-            "spec.strategy.canary.canaryMetadata",
-            canary.is_some_and(|c| c.canary_metadata.is_some()),
-        ),
-        (
-            "spec.strategy.canary.stableMetadata",
-            canary.is_some_and(|c| c.stable_metadata.is_some()),
-        ),
-    ];
-    let fields = checks.into_iter().find(|(_, is_used)| *is_used).map(|(path, _)| path.to_owned());
+    let fields = spec.workload_ref.is_some().then(|| "spec.workloadRef".to_owned());
     let routing = || unsupported_router(canary?.traffic_routing.as_deref()?);
     let found = fields.or_else(routing).or_else(|| {
         let steps = canary.map_or(&[][..], |c| &c.steps);
@@ -60,7 +39,8 @@ fn is_supported(step: &CanaryStep) -> bool {
         | StepKind::SetHeaderRoute(_)
         | StepKind::SetMirrorRoute(_)
         | StepKind::Analysis(_)
-        | StepKind::Experiment(_) => true,
-        StepKind::Plugin(_) | StepKind::Empty => false,
+        | StepKind::Experiment(_)
+        | StepKind::Plugin(_) => true,
+        StepKind::Empty => false,
     }
 }

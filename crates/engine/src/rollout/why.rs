@@ -10,7 +10,10 @@ use jiff::Timestamp;
 use super::blue_green;
 use super::canary::pause_end;
 use super::draft::Draft;
+use super::metadata;
+use super::plugin;
 use super::replica_sets::{self, Roles};
+use super::restart;
 use super::step::{self, Missing};
 use super::weights;
 use crate::decision::{Frees, Guard, ObjectRef, Why};
@@ -19,6 +22,18 @@ use crate::world::{TrialPhase, TrialView};
 
 /// What holds the rollout as the draft leaves it; empty when nothing does.
 pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
+    let mut found = update(draft);
+    if let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) {
+        let stable = replica_sets::find_stable(&draft.status.stable_rs, &draft.sets);
+        let roles = Roles { new, stable };
+        found.extend(restart::explain(draft, roles));
+        found.extend(metadata::explain(draft, roles));
+    }
+    found
+}
+
+/// What holds the update itself.
+fn update(draft: &Draft<'_>) -> Vec<Why> {
     let rollout = draft.rollout().reference();
     let status = &draft.status;
     let mut found = Vec::new();
@@ -184,6 +199,7 @@ fn step_or_promotion(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
             }]
         }
         StepKind::Analysis(_) | StepKind::Experiment(_) => verdict(draft).into_iter().collect(),
+        StepKind::Plugin(_) => plugin::explain(draft),
         _ => missing(draft, step::missing_counts(draft, roles)),
     }
 }

@@ -1,21 +1,36 @@
 //! How are labels and annotations kept in eight bytes each?
 
+use serde_json::Value;
+
 use crate::frame::Texts;
 
 /// What a pair of key and value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pair {
+pub enum Pair {
+    /// A label.
     Label,
+    /// An annotation.
     Annotation,
 }
 
+/// Whose pair it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bearer {
+    /// The object's own.
+    Object,
+    /// Of the pods a ReplicaSet makes.
+    Template,
+}
+
 /// One u64 for a key and its value: equal pairs give equal digests.
-pub(super) fn digest(pair: Pair, key: &str, value: &str) -> u64 {
+pub(super) fn digest(bearer: Bearer, pair: Pair, key: &str, value: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let kind = match pair {
-        Pair::Label => b'l',
-        Pair::Annotation => b'a',
+    let kind = match (bearer, pair) {
+        (Bearer::Object, Pair::Label) => b'l',
+        (Bearer::Object, Pair::Annotation) => b'a',
+        (Bearer::Template, Pair::Label) => b'L',
+        (Bearer::Template, Pair::Annotation) => b'A',
     };
     // 0xff is in no UTF-8 text, so ("a", "bc") and ("ab", "c") differ.
     std::iter::once(kind)
@@ -25,13 +40,29 @@ pub(super) fn digest(pair: Pair, key: &str, value: &str) -> u64 {
         .fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }
 
-/// The digests of all labels and annotations, sorted.
+/// The digests of all labels and annotations of an object, sorted.
 pub(super) fn digests(labels: &Texts, annotations: &Texts) -> Box<[u64]> {
-    let labels = labels.iter().map(|(key, value)| digest(Pair::Label, key, value));
-    let annotations = annotations.iter().map(|(key, value)| digest(Pair::Annotation, key, value));
-    let mut all: Vec<u64> = labels.chain(annotations).collect();
-    all.sort_unstable();
-    all.into_boxed_slice()
+    let own = Bearer::Object;
+    let labels = labels.iter().map(|(key, value)| digest(own, Pair::Label, key, value));
+    let annotations =
+        annotations.iter().map(|(key, value)| digest(own, Pair::Annotation, key, value));
+    sorted(labels.chain(annotations).collect())
+}
+
+/// The digests of all labels and annotations of a pod template, sorted.
+pub(super) fn template_digests(metadata: &Value) -> Box<[u64]> {
+    let of = |pair: Pair, field: &str| {
+        let pairs = metadata[field].as_object().into_iter().flatten();
+        let texts = pairs.filter_map(|(key, value)| Some((key, value.as_str()?)));
+        let all = texts.map(move |(key, value)| digest(Bearer::Template, pair, key, value));
+        all.collect::<Vec<u64>>()
+    };
+    sorted([of(Pair::Label, "labels"), of(Pair::Annotation, "annotations")].concat())
+}
+
+fn sorted(mut digests: Vec<u64>) -> Box<[u64]> {
+    digests.sort_unstable();
+    digests.into_boxed_slice()
 }
 
 /// A digest as JSON: text, because JSON has no numbers of 128 bits.
@@ -68,8 +99,10 @@ mod tests {
     fn pairs_are_found_and_not_confused() {
         let texts = Texts::from([("a".to_owned(), "bc".to_owned())]);
         let all = digests(&texts, &Texts::new());
-        assert!(all.contains(&digest(Pair::Label, "a", "bc")));
-        assert!(!all.contains(&digest(Pair::Annotation, "a", "bc")));
-        assert!(!all.contains(&digest(Pair::Label, "ab", "c")));
+        let has = |bearer, pair, key, value| all.contains(&digest(bearer, pair, key, value));
+        assert!(has(Bearer::Object, Pair::Label, "a", "bc"));
+        assert!(!has(Bearer::Template, Pair::Label, "a", "bc"));
+        assert!(!has(Bearer::Object, Pair::Annotation, "a", "bc"));
+        assert!(!has(Bearer::Object, Pair::Label, "ab", "c"));
     }
 }

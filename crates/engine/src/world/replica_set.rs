@@ -1,13 +1,14 @@
-//! What does a decision need of a ReplicaSet? A view of some 250 bytes; the template is a digest.
+//! What does a decision need of a ReplicaSet? A view of some 270 bytes; the template is a digest.
 
 use std::sync::Arc;
 
 use gradus_api::names;
+use gradus_api::rollout::Metadata;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::digest::{Pair, digest, digests};
+use super::digest::{Bearer, Pair, digest, digests, template_digests};
 use crate::frame::Frame;
 use crate::template::{self, Side};
 use crate::uid::Uid;
@@ -52,6 +53,9 @@ pub struct ReplicaSetView {
     pub template: u128,
     /// One digest per label and per annotation; see `has_label` and `has_annotation`.
     pub digests: Box<[u64]>,
+    /// The same of its pod template; see `template_has`.
+    #[serde(default)]
+    pub template_digests: Box<[u64]>,
     /// What few ReplicaSets have.
     pub rare: Option<Box<Rare>>,
 }
@@ -66,6 +70,9 @@ pub struct Rare {
     /// The stable revision its pods keep away from, where a term was injected.
     #[serde(default)]
     pub keeps_away_from: Option<String>,
+    /// The metadata its annotation records as injected into its pods.
+    #[serde(default)]
+    pub injected: Option<Metadata>,
 }
 
 /// The scale-down deadline annotation of a ReplicaSet.
@@ -103,6 +110,10 @@ impl ReplicaSetView {
             || template::normalized_digest(&spec["template"], ephemeral, Side::Live),
             |view| view.template,
         );
+        let template_digests = same.map_or_else(
+            || template_digests(&spec["template"]["metadata"]),
+            |view| view.template_digests.clone(),
+        );
         ReplicaSetView {
             name: Arc::clone(&meta.name),
             hash: meta.labels.get(names::label::POD_TEMPLATE_HASH).map_or("", |text| text).into(),
@@ -123,10 +134,13 @@ impl ReplicaSetView {
             deadline: deadline(note(names::annotation::SCALE_DOWN_DEADLINE)),
             template,
             digests,
+            template_digests,
             rare: rare(Rare {
                 revision_history: note(names::annotation::REVISION_HISTORY).map(str::to_owned),
                 failure: failure(status),
                 keeps_away_from: template::injected_stable_hash(&spec["template"]),
+                // What cannot be read is as if nothing were recorded.
+                injected: ephemeral.and_then(|text| serde_json::from_str(text).ok()),
             }),
         }
     }
@@ -146,20 +160,60 @@ impl ReplicaSetView {
         self.rare.as_ref()?.keeps_away_from.as_deref()
     }
 
+    /// The metadata its annotation records as injected into its pods.
+    pub fn injected(&self) -> Option<&Metadata> {
+        self.rare.as_ref()?.injected.as_ref()
+    }
+
     /// Has it this annotation with this value?
     pub fn has_annotation(&self, key: &str, value: &str) -> bool {
-        self.digests.binary_search(&digest(Pair::Annotation, key, value)).is_ok()
+        self.has(Pair::Annotation, key, value)
     }
 
     /// Has it this label with this value?
     pub fn has_label(&self, key: &str, value: &str) -> bool {
-        self.digests.binary_search(&digest(Pair::Label, key, value)).is_ok()
+        self.has(Pair::Label, key, value)
+    }
+
+    fn has(&self, pair: Pair, key: &str, value: &str) -> bool {
+        self.digests.binary_search(&digest(Bearer::Object, pair, key, value)).is_ok()
+    }
+
+    /// Does it give its pods this label or annotation with this value?
+    pub fn template_has(&self, pair: Pair, key: &str, value: &str) -> bool {
+        let digest = digest(Bearer::Template, pair, key, value);
+        self.template_digests.binary_search(&digest).is_ok()
+    }
+
+    /// Notes what its pod template will carry, or not carry, once a planned change is made.
+    pub fn note_template<'a>(
+        &mut self,
+        added: impl Iterator<Item = (Pair, &'a str, &'a str)>,
+        removed: impl Iterator<Item = (Pair, &'a str, &'a str)>,
+    ) {
+        let of =
+            |(pair, key, value): (Pair, &str, &str)| digest(Bearer::Template, pair, key, value);
+        let removed: Vec<u64> = removed.map(of).collect();
+        let mut digests = self.template_digests.to_vec();
+        digests.retain(|known| !removed.contains(known));
+        digests.extend(added.map(of));
+        digests.sort_unstable();
+        digests.dedup();
+        self.template_digests = digests.into_boxed_slice();
+    }
+
+    /// Notes what its annotation will record as injected.
+    pub fn note_injected(&mut self, metadata: Option<Metadata>) {
+        let mut known = self.rare.take().map_or_else(Rare::default, |rare| *rare);
+        known.injected = metadata;
+        self.rare = rare(known);
     }
 
     /// Notes annotations that it will have once a planned change is made.
     pub fn with_annotations<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut digests = self.digests.to_vec();
-        digests.extend(pairs.map(|(key, value)| digest(Pair::Annotation, key, value)));
+        let own = |(key, value)| digest(Bearer::Object, Pair::Annotation, key, value);
+        digests.extend(pairs.map(own));
         digests.sort_unstable();
         digests.dedup();
         self.digests = digests.into_boxed_slice();
@@ -208,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_takes_at_most_300_bytes_plus_8_per_label_and_annotation() {
+    fn a_view_takes_at_most_320_bytes_plus_8_per_label_and_annotation() {
         let frame: Frame = serde_json::from_value(json!({
             "metadata": {
                 "name": "a-rollout-with-a-long-name-65774b4f85", "namespace": "default",
@@ -222,7 +276,7 @@ mod tests {
         let heap = heap_of(&view.name) + heap_of(&view.hash);
         assert_eq!(size_of_val(&*view.digests), 8 * 3);
         let bytes = size_of::<ReplicaSetView>() + 2 * size_of::<usize>() + heap;
-        assert!(bytes <= 300, "{bytes} bytes");
+        assert!(bytes <= 320, "{bytes} bytes");
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Limits {
 }
 
 /// A number or a percentage (25 % if left out) of the replicas; `up` is 99 to round up, 0 down.
-fn resolve(limit: Option<&Value>, replicas: i64, up: i64) -> i64 {
+pub(super) fn resolve(limit: Option<&Value>, replicas: i64, up: i64) -> i64 {
     let percent = match limit {
         None | Some(Value::Null) => 25,
         Some(Value::Number(number)) => return number.as_i64().unwrap_or(0),
@@ -214,6 +214,11 @@ impl Sizes {
         let others: i64 = others.map(|(_, set)| set.size).sum();
         let text = || format!("{size} → {next} makes {} pods, ceiling {ceiling}", others + next);
         (others + next > (others + size).max(ceiling)).then(|| ("I-2", text()))
+    }
+
+    /// How many pods all ReplicaSets together are to have.
+    pub(super) fn wanted(&self) -> i64 {
+        self.sets.values().map(|set| set.size).sum()
     }
 
     /// Available pods of the ReplicaSet with this hash, and of all.

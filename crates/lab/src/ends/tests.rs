@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 
 fn set(size: i64, available: i64) -> SetEnding {
-    SetEnding { size, replicas: size, available }
+    SetEnding { size, replicas: size, available, marks: BTreeSet::new() }
 }
 
 #[test]

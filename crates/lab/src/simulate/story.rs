@@ -1,7 +1,6 @@
 //! How far has the story been told, and what must be seen on the way?
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -110,10 +109,7 @@ impl Story {
         }
         let ending =
             crate::ends::Ending::of(&bench.cluster, bench.rollout(), bench.checker.counts());
-        let sizes: BTreeMap<i64, i64> =
-            ending.sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
-        (sizes != end.sizes)
-            .then(|| self.unexpected("end", format!("sizes {sizes:?}, expected {:?}", end.sizes)))
+        ending.unlike(end).map(|numbers| self.unexpected("end", numbers))
     }
 
     /// What is wrong with the objects around, at the end of any run.

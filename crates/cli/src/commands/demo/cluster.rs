@@ -93,7 +93,7 @@ impl Embedded {
             let kind = scene::rollouts(cluster);
             let Some(object) = cluster.get(kind, NAMESPACE, rollout) else { return Ok(()) };
             let document = scene::document(object);
-            for write in action.writes(rollout, &Sight::of(&document)) {
+            for write in action.writes(rollout, &Sight::of(&document), now) {
                 let (patch, side) = match write.deed {
                     Deed::Merge(patch) => (patch, Subresource::None),
                     Deed::MergeStatus(patch) => (patch, Subresource::Status),

@@ -1,15 +1,18 @@
 //! A rollout told step by step: decisions are applied to plain JSON objects, pods follow on request.
 
+mod pods;
 mod trials;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, AskId, Class, Failure, Recall};
-use crate::decision::{Change, ChangeId, ObjectRef, Op};
+use self::pods::marks;
+use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply};
+use crate::decision::{Change, ChangeId, Decision, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::rollout::{Memo, decide, references};
 use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, World};
@@ -23,9 +26,17 @@ pub struct Story {
     trials: trials::Trials,
     answers: BTreeMap<AskId, Answer>,
     ingresses: Vec<Value>,
+    pods: Vec<Value>,
+    /// Why evictions are refused, if they are.
+    budget: Option<String>,
+    lists: usize,
+    /// What step plugins will answer, in this order.
+    replies: Vec<PluginReply>,
+    calls: Vec<String>,
     recall: Recall<Memo>,
     events: Vec<String>,
     version: u64,
+    now: Timestamp,
 }
 
 impl Story {
@@ -55,9 +66,15 @@ impl Story {
             trials: trials::Trials::default(),
             answers: BTreeMap::new(),
             ingresses: Vec::new(),
+            pods: Vec::new(),
+            budget: None,
+            lists: 0,
+            replies: Vec::new(),
+            calls: Vec::new(),
             recall: Recall::default(),
             events: Vec::new(),
             version: 1,
+            now: Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -197,8 +214,11 @@ impl Story {
     /// Decides once and applies what is decided; says what was written. A status that may wait is
     /// written too when nothing else is.
     pub fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
-        let world = self.world();
-        let decision = decide(&world, now);
+        self.now = now;
+        let decision = self.decide();
+        if !decision.changes.is_empty() {
+            self.answers.retain(|_, answer| matches!(answer.reply, Ok(Reply::Plugin(_))));
+        }
         let mut writes: Vec<String> =
             decision.changes.iter().map(|change| self.apply(change, now)).collect();
         self.answer(&decision.asks, now);
@@ -214,6 +234,17 @@ impl Story {
         writes
     }
 
+    /// The decision once everything it asks for is answered.
+    pub fn decide(&mut self) -> Decision<RolloutStatus, Memo> {
+        for _ in 0..8 {
+            let decision = decide(&self.world(), self.now);
+            if !self.answer_live(&decision.asks) {
+                return decision;
+            }
+        }
+        panic!("it never stops asking");
+    }
+
     /// Reconciles and lets pods come and go until nothing happens any more.
     pub fn settle(&mut self, now: Timestamp) {
         self.run(now, Story::pods_follow);
@@ -222,10 +253,7 @@ impl Story {
     /// The same, but the newest ReplicaSet's pods never become ready.
     pub fn settle_without_new_pods(&mut self, now: Timestamp) {
         self.run(now, |story| {
-            story.pods_follow();
-            let newest = story.sets.last_mut().unwrap();
-            newest["status"]["readyReplicas"] = json!(0);
-            newest["status"]["availableReplicas"] = json!(0);
+            story.pods_follow_but(story.sets.len().checked_sub(1));
         });
     }
 
@@ -294,17 +322,24 @@ impl Story {
                 service["metadata"]["resourceVersion"] = json!(self.version.to_string());
                 format!("switch {} to {}", change.target.name, self.selects(&change.target.name))
             }
+            Op::Merge(patch) if *change.target.kind.name == *"Pod" => {
+                self.patch_pod(&change.target.name, patch)
+            }
+            Op::Evict => self.evict(&change.target.name, &change.id),
             Op::Merge(patch) => {
                 let named = |set: &Value| set["metadata"]["name"] == *change.target.name;
                 let at = self.sets.iter().position(named).unwrap();
                 let set = &mut self.sets[at];
                 merge(set, patch);
                 set["metadata"]["resourceVersion"] = json!(self.version.to_string());
-                if let Some(size) = patch["spec"]["replicas"].as_i64() {
+                if patch["spec"].is_object() {
                     bump(set);
-                    return format!("resize {} to {size}", at + 1);
                 }
-                format!("annotate {}", at + 1)
+                match (&patch["spec"]["replicas"], &patch["spec"]["template"]) {
+                    (Value::Null, Value::Null) => format!("annotate {}", at + 1),
+                    (Value::Null, template) => format!("mark {} {}", at + 1, marks(template)),
+                    (size, _) => format!("resize {} to {size}", at + 1),
+                }
             }
             Op::Delete => {
                 let named = |set: &Value| set["metadata"]["name"] == *change.target.name;
@@ -312,17 +347,6 @@ impl Story {
                 self.sets.remove(at);
                 format!("delete {}", at + 1)
             }
-        }
-    }
-
-    /// Every ReplicaSet has exactly the pods it should have, all available.
-    pub fn pods_follow(&mut self) {
-        for set in &mut self.sets {
-            let (size, generation) = (&set["spec"]["replicas"], &set["metadata"]["generation"]);
-            set["status"] = json!({
-                "replicas": size, "readyReplicas": size, "availableReplicas": size,
-                "observedGeneration": generation,
-            });
         }
     }
 

@@ -86,6 +86,7 @@ impl Trials {
                 list.remove(at.unwrap());
                 "delete"
             }
+            Op::Evict => panic!("only pods are evicted"),
         };
         Some(format!("{done} {what} {}", short(name)))
     }

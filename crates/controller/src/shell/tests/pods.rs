@@ -1,0 +1,116 @@
+//! Pods are listed when they matter, and a refused eviction waits: shown with a Rollout's restart.
+
+use gradus_engine::decision::Op;
+use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use gradus_engine::rollout::Rollouts;
+use gradus_engine::template::{pod_template_hash, step_hash};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::super::*;
+use super::at;
+use crate::watched::Watched;
+
+fn object(value: Value) -> Frame {
+    serde_json::from_value(value).unwrap()
+}
+
+/// A shell that has listed a Rollout with one pod, due to be restarted.
+fn restarting() -> Shell<Rollouts> {
+    let template = json!({
+        "metadata": { "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "c", "image": "i" }] },
+    });
+    let hash = pod_template_hash(&template, None);
+    let rollout = object(json!({
+        "metadata": { "name": "web", "namespace": "home", "uid": "web", "resourceVersion": "5",
+                      "generation": 1, "annotations": { "rollout.argoproj.io/revision": "1" } },
+        "status": { "currentPodHash": hash, "stableRS": hash, "observedGeneration": "1",
+                    "currentStepHash": step_hash(&Value::Null) },
+        "spec": {
+            "replicas": 1, "selector": { "matchLabels": { "app": "web" } }, "template": template,
+            "strategy": { "canary": {} }, "restartAt": at(-1_000),
+        },
+    }));
+    let set = object(json!({
+        "metadata": {
+            "name": "web-1", "namespace": "home", "uid": "set", "resourceVersion": "6",
+            "generation": 1, "labels": { "rollouts-pod-template-hash": hash },
+            "annotations": { "rollout.argoproj.io/desired-replicas": "1",
+                             "rollout.argoproj.io/revision": "1" },
+            "ownerReferences": [{ "kind": "Rollout", "name": "web", "uid": "web", "controller": true }],
+        },
+        "spec": { "replicas": 1, "template": template },
+        "status": { "replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "observedGeneration": 1 },
+    }));
+    let mut shell = Shell::default();
+    for watch in Rollouts::watches("") {
+        shell.observe(&watch.kind, Seen::Init, at(0));
+        for (kind, frame) in [(kinds::ROLLOUT, &rollout), (kinds::REPLICA_SET, &set)] {
+            if kind == watch.kind {
+                shell.observe(&kind, Seen::InitApply(frame.clone()), at(0));
+            }
+        }
+        shell.observe(&watch.kind, Seen::InitDone, at(0));
+    }
+    shell
+}
+
+fn pod(name: &str, owner: &str) -> Frame {
+    object(json!({
+        "metadata": {
+            "name": name, "uid": name, "resourceVersion": "7", "creationTimestamp": at(-60_000),
+            "ownerReferences": [{ "kind": "ReplicaSet", "uid": owner, "controller": true }],
+        },
+        "status": { "conditions": [
+            { "type": "Ready", "status": "True", "lastTransitionTime": at(-50_000) },
+        ] },
+    }))
+}
+
+/// The next eviction that is due now; lists of pods are answered on the way.
+fn eviction(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job<Rollouts>>> {
+    shell.wake_all(now);
+    while let Some(work) = shell.next_work(now) {
+        match work {
+            Work::Act(job) if job.changes.iter().any(|change| change.op == Op::Evict) => {
+                return Some(job);
+            }
+            Work::Act(job) => shell.decline(&job.key, now),
+            Work::Draw(draw) => panic!("nobody asked for {} bytes", draw.count),
+            Work::Read(read) => {
+                assert_eq!(read.target.to_string(), "pods of ReplicaSet home/web-1");
+                let pods = vec![pod("mine", "set"), pod("foreign", "another")];
+                shell.learn_read(read, Ok(pods), now);
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn a_refused_eviction_waits_half_a_minute_whatever_the_back_off_says() {
+    let mut shell = restarting();
+    let job = eviction(&mut shell, at(0)).expect("its time has come");
+    let evicted: Vec<&str> = job.changes.iter().map(|change| &*change.target.name).collect();
+    assert_eq!(
+        evicted.last(),
+        Some(&"mine"),
+        "only pods that the ReplicaSet controls: {evicted:?}"
+    );
+    let change = job.changes.last().unwrap();
+    let (class, message) = (Class::Throttled, "budget".to_owned());
+    let refusal = Refusal {
+        id: Some(change.id.clone()),
+        object: change.target.clone(),
+        error: WriteError { class, message, retry_after_secs: None },
+        again_after: Some(SignedDuration::from_secs(30)),
+    };
+    let (written, events, pruned) = (Vec::new(), Vec::new(), Vec::new());
+    shell.learn(Acted { job, written, failures: vec![refusal], events, pruned }, at(0));
+    for second in [1, 15, 29] {
+        assert!(eviction(&mut shell, at(second * 1_000)).is_none(), "after {second} s");
+    }
+    assert!(eviction(&mut shell, at(30_000)).is_some());
+}

@@ -1,0 +1,194 @@
+//! Step plugins as tables: what they answer, what they are told, what the status keeps of it.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::at;
+use super::story::Story;
+use crate::ask::{PluginReply, PluginSaid};
+use crate::decision::Guard;
+
+/// Second, what the plugin answers if it is called, what it is told, its entries afterwards (step,
+/// operation, phase, executions, back-off), the step index, and what the row shows.
+const RUN: &str = "
+10  |              |         | 0 Run Running 0     | 0 | stored before the first call
+11  | Running 17   | Run 0   | 0 Run Running 1 17s | 0 | it takes its time, and says how long
+27  | Running      |         | 0 Run Running 1 17s | 0 | not before that
+28  | Running 9    | Run 0   | 0 Run Running 2 30s | 0 | ten seconds or less are too few
+58  | broken pipe  | Run 0   | 0 Run Error 3 30s   | 0 | a call that fails is tried again
+88  | Error        | Run 0   | 0 Run Error 4 30s   | 0 | so is a plugin that says so
+118 | Nonsense     | Run 0   | 0 Run Error 5 30s   | 0 | an unknown phase changes nothing
+148 |              | Run 0   | 0 Run Error 6 30s   | 0 | nor does an empty one
+178 | Successful   | Run 0   | 0 Run Successful 7  | 1 | done
+179 |              |         | 0 Run Successful 7  | 1 | once";
+
+#[test]
+fn a_plugin_is_called_until_it_is_done() {
+    let mut story = updating(json!([{ "plugin": { "name": "a", "config": { "x": 1 } } }, pause()]));
+    for row in RUN.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [second, says, told, entries, index, what] = cells[..] else {
+            panic!("six cells: {row}");
+        };
+        let is_first = second == "10";
+        story.plugin_answers(if is_first { Vec::new() } else { vec![reply(says)] });
+        story.reconcile(at(second.parse().unwrap()));
+        assert_eq!(story.take_calls().join(", "), told, "{what}");
+        assert_eq!(entries_of(&story), entries, "{what}");
+        assert_eq!(story.status()["currentStepIndex"].to_string(), index, "{what}");
+    }
+    let mut told = story.take_events();
+    told.retain(|reason| reason.starts_with("StepPlugin") || reason.starts_with("Reconciliation"));
+    let expected = ["StepPluginTransition", "StepPluginTransition", "ReconciliationError"];
+    assert_eq!(told, expected, "to Running, to Error, the unknown phase; a success is no news");
+    assert_eq!(story.status()["canary"]["stepPluginStatuses"][0]["status"], json!({ "seen": 1 }));
+}
+
+#[test]
+fn a_failed_plugin_aborts_and_the_others_are_taken_back_in_reverse() {
+    let steps = json!([plugin("a"), plugin("b"), plugin("c"), pause()]);
+    let mut story = updating(steps);
+    story.plugin_answers(["Successful", "Successful", "Failed"].map(reply).to_vec());
+    story.settle(at(11));
+    assert_eq!(story.take_calls(), ["Run 0", "Run 1", "Run 2"]);
+    let status = story.status();
+    let why = "Rollout aborted update to revision 2: Step Plugin 3 (c) failed: Failed it is";
+    assert_eq!(status["message"], format!("RolloutAborted: {why}"));
+    assert_eq!((&status["abort"], &status["currentStepIndex"]), (&json!(true), &json!(0)));
+
+    story.plugin_answers(["Running", ""].map(reply).to_vec());
+    story.settle(at(12));
+    assert_eq!(story.take_calls(), ["Abort 1", "Abort 0"]);
+    let entries = "0 Run Successful 1; 1 Run Successful 1; 2 Run Failed 1; \
+                   1 Abort Failed 0; 0 Abort Successful 0";
+    assert_eq!(entries_of(&story), entries, "an abort that only begins has failed");
+    story.settle(at(13));
+    assert_eq!(story.take_calls(), [""; 0], "once");
+
+    story.patch_status(json!({ "abort": false }));
+    story.plugin_answers(Vec::new());
+    story.settle(at(14));
+    assert_eq!(entries_of(&story), "0 Run Running 0", "a retry starts over");
+}
+
+#[test]
+fn a_full_promotion_ends_a_running_plugin_once() {
+    let mut story = updating(json!([plugin("a"), pause()]));
+    story.plugin_answers(vec![reply("Running")]);
+    story.settle(at(11));
+    story.patch_status(json!({ "promoteFull": true }));
+    story.take_calls();
+    story.plugin_answers(vec![reply("Successful")]);
+    story.settle(at(12));
+    assert_eq!(story.take_calls(), ["Terminate 0"]);
+    assert_eq!(entries_of(&story), "0 Run Running 1 30s; 0 Terminate Successful 0");
+    assert_eq!(story.status()["phase"], "Healthy");
+    assert_eq!(story.reconcile(at(13)), [""; 0], "settled");
+}
+
+#[test]
+fn an_unknown_plugin_is_told_and_asked_for_every_30_seconds_until_the_deadline() {
+    let unknown = || vec![PluginReply::Unusable("plugin a not configured in configmap".to_owned())];
+    let words = "could not create step plugin at index 0 : plugin a not configured in configmap";
+    let mut story = updating(json!([plugin("a")]));
+    story.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
+    story.plugin_answers(unknown());
+    story.settle(at(11));
+    assert_eq!(story.take_calls(), ["Run 0"]);
+    assert!(story.take_events().contains(&"ReconciliationError".to_owned()));
+    assert_eq!(story.status()["canary"]["stepPluginStatuses"][0]["message"], words);
+    let decision = story.decide();
+    let guard = Guard::PluginStep { index: 0, count: 1, message: words.to_owned() };
+    assert_eq!(decision.why[0].guard, guard);
+    story.plugin_answers(unknown());
+    story.settle(at(40));
+    assert_eq!(story.take_calls(), [""; 0]);
+    story.settle(at(41));
+    assert_eq!(story.take_calls(), ["Run 0"]);
+    assert_eq!(story.take_events(), ["ReconciliationError"]);
+    story.plugin_answers(unknown());
+    story.settle(at(400));
+    assert_eq!(story.status()["abort"], true, "{}", story.status());
+    story.take_calls();
+    story.settle(at(500));
+    assert_eq!(story.take_calls(), [""; 0], "what was never called needs no taking back");
+}
+
+#[test]
+fn a_disabled_plugin_is_skipped() {
+    let mut story = updating(json!([plugin("a"), pause()]));
+    story.plugin_answers(vec![PluginReply::Disabled]);
+    story.settle(at(11));
+    assert_eq!(entries_of(&story), "0 Run disabled");
+    assert_eq!(story.status()["currentStepIndex"], 1);
+    assert_eq!(story.status()["phase"], "Paused");
+}
+
+#[test]
+fn a_call_that_was_or_may_have_been_made_before_an_abort_is_taken_back() {
+    let mut story = updating(json!([plugin("a"), pause()]));
+    story.reconcile(at(11));
+    story.patch_status(json!({ "abort": true }));
+    story.plugin_answers(vec![reply("Successful")]);
+    story.settle(at(12));
+    assert_eq!(story.take_calls(), ["Abort 0"], "nobody knows: a crash may have lost the answer");
+    assert_eq!(entries_of(&story), "0 Run Running 0; 0 Abort Successful 0");
+
+    let mut story = updating(json!([plugin("a"), pause()]));
+    story.reconcile(at(11));
+    story.plugin_answers(vec![reply("Running"), reply("Successful")]);
+    story.decide();
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(12));
+    assert_eq!(story.take_calls(), ["Run 0", "Abort 0"]);
+    let entries = "0 Run Running 1 30s; 0 Abort Successful 0";
+    assert_eq!(entries_of(&story), entries, "an answer is recorded even after the abort");
+}
+
+/// A story whose second revision has just begun.
+fn updating(steps: Value) -> Story {
+    let mut story = Story::canary(1, steps);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.reconcile(at(10));
+    story.pods_follow();
+    story
+}
+
+fn plugin(name: &str) -> Value {
+    json!({ "plugin": { "name": name } })
+}
+
+fn pause() -> Value {
+    json!({ "pause": {} })
+}
+
+/// `Running 17`: the phase and when to be called again; lower case is a call that fails.
+fn reply(text: &str) -> PluginReply {
+    if text.starts_with(char::is_lowercase) {
+        return PluginReply::Broken(text.to_owned());
+    }
+    let (phase, seconds) = text.split_once(' ').unwrap_or((text, "0"));
+    PluginReply::Said(PluginSaid {
+        phase: phase.to_owned(),
+        message: format!("{phase} it is"),
+        requeue_after: SignedDuration::from_secs(seconds.parse().unwrap()),
+        status: Some(std::sync::Arc::new(json!({ "seen": 1 }))),
+    })
+}
+
+fn entries_of(story: &Story) -> String {
+    let status = story.status();
+    let entries = status["canary"]["stepPluginStatuses"].as_array().cloned().unwrap_or_default();
+    let text = |entry: &Value| {
+        let field = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        if entry["disabled"] == true {
+            return format!("{} {} disabled", entry["index"], field("operation"));
+        }
+        let executions = entry["executions"].as_i64().unwrap_or(0);
+        let (operation, phase, backoff) = (field("operation"), field("phase"), field("backoff"));
+        let text = format!("{} {operation} {phase} {executions} {backoff}", entry["index"]);
+        text.trim_end().to_owned()
+    };
+    entries.iter().map(text).collect::<Vec<_>>().join("; ")
+}

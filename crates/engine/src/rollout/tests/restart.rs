@@ -1,0 +1,144 @@
+//! Restarts of pods by eviction, as tables.
+
+use serde_json::{Value, json};
+
+use super::at;
+use super::story::Story;
+use crate::decision::{Frees, Guard};
+
+/// maxUnavailable, replicas, pods that are ready, evictions of the first pass, and what it shows.
+const AT_ONCE: &str = r#"
+2      | 3 | 3 | 2 | as many as may be missing
+2      | 3 | 2 | 1 | one is missing already
+2      | 3 | 1 | 0 | both are missing already
+0      | 3 | 3 | 1 | one at a time where none may be missing
+0      | 3 | 2 | 0 | and none while one is missing
+"100%" | 3 | 3 | 3 | all at once
+"50%"  | 5 | 5 | 2 | a share is rounded down
+"#;
+
+#[test]
+fn no_more_pods_are_evicted_than_may_be_missing() {
+    for is_blue_green in [false, true] {
+        for row in AT_ONCE.trim().lines() {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [unavailable, replicas, ready, evictions, what] = cells[..] else {
+                panic!("five cells: {row}");
+            };
+            let unavailable: Value = serde_json::from_str(unavailable).unwrap();
+            let mut story = deployed(is_blue_green, replicas.parse().unwrap(), unavailable);
+            story.ready(0, ready.parse().unwrap());
+            story.reconcile(at(9));
+            story.patch_spec(json!({ "restartAt": at(10) }));
+            let writes = story.reconcile(at(20));
+            let evicted = writes.iter().filter(|write| *write == "evict").count();
+            assert_eq!(evicted.to_string(), evictions, "{what}: {writes:?}");
+        }
+    }
+}
+
+/// Second, what happens, evictions, and what the row shows.
+const RESTART: &str = "
+100 |      |       | nothing before its time
+120 |      | evict | one at a time
+121 |      |       | its successor is not there yet
+122 | pods | evict | now it is
+123 | pods | evict | the last one
+124 |      |       | which takes its time to go
+129 | pods |       | all are new
+130 |      |       | settled";
+
+#[test]
+fn a_restart_replaces_every_older_pod_and_is_noted_once() {
+    for is_blue_green in [false, true] {
+        let mut story = deployed(is_blue_green, 3, json!(0));
+        story.patch_spec(json!({ "restartAt": at(120) }));
+        story.reconcile(at(50));
+        assert_eq!(story.decide().wake_at, Some(at(120)), "a timer for its time");
+        for row in RESTART.trim().lines() {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [second, happens, evictions, what] = cells[..] else {
+                panic!("four cells: {row}");
+            };
+            let now = at(second.parse().unwrap());
+            if happens == "pods" {
+                story.at(now);
+                story.pods_follow();
+            }
+            let mut writes = story.reconcile(now);
+            writes.retain(|write| write != "status");
+            assert_eq!(writes.join(", "), evictions, "{what}");
+            let is_done = !story.status()["restartedAt"].is_null();
+            let message = if is_done { Value::Null } else { json!("rollout is restarting") };
+            assert_eq!(story.status()["message"], message, "{what}");
+        }
+        assert_eq!(story.status()["restartedAt"], json!(at(120)));
+        assert_eq!(story.status()["phase"], "Healthy");
+        assert_eq!(story.reconcile(at(131)), [""; 0], "settled");
+    }
+}
+
+#[test]
+fn a_restart_without_pods_to_replace_is_done_at_once() {
+    let mut story = deployed(false, 0, json!(1));
+    story.patch_spec(json!({ "restartAt": at(10) }));
+    assert_eq!(story.reconcile(at(20)), ["status"]);
+    assert_eq!(story.status()["restartedAt"], json!(at(10)), "no replicas");
+
+    let mut story = deployed(false, 2, json!(1));
+    story.patch_spec(json!({ "restartAt": at(1) }));
+    assert_eq!(story.reconcile(at(20)), ["status"]);
+    assert_eq!(story.status()["restartedAt"], json!(at(1)), "pods made at that very moment stay");
+}
+
+#[test]
+fn one_pod_at_a_time_where_a_canary_stands_beside_one_stable_pod() {
+    let mut story = Story::canary(1, json!([{ "setWeight": 50 }, { "pause": {} }]));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    assert_eq!(story.sizes(), [1, 1]);
+    story.patch_spec(json!({ "restartAt": at(10) }));
+    let evicted = |story: &mut Story, second| {
+        story.reconcile(at(second)).iter().filter(|write| *write == "evict").count()
+    };
+    assert_eq!(evicted(&mut story, 20), 1);
+    assert_eq!(evicted(&mut story, 21), 0, "none while one is missing");
+    story.at(at(22));
+    story.pods_follow();
+    assert_eq!(evicted(&mut story, 22), 1);
+}
+
+#[test]
+fn a_disruption_budget_is_asked_again_after_30_seconds() {
+    let words = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let mut story = deployed(false, 3, json!("100%"));
+    story.patch_spec(json!({ "restartAt": at(10) }));
+    story.refuse_evictions(Some(words));
+    let refused = "evict refused";
+    assert_eq!(story.reconcile(at(20)), [refused, refused, refused, "status"]);
+    assert_eq!(story.reconcile(at(21)), [""; 0]);
+    let decision = story.decide();
+    let held = decision.why.iter().find(|why| why.field == "spec.restartAt").unwrap();
+    assert_eq!(held.guard, Guard::Refused { message: words.to_owned(), times: 1 });
+    assert_eq!(held.frees, Frees::At(at(50)));
+    assert_eq!(decision.wake_at, Some(at(50)));
+    assert_eq!(story.reconcile(at(49)), [""; 0], "not before its time");
+    assert_eq!(story.reconcile(at(50)), [refused; 3]);
+    story.refuse_evictions(None);
+    assert_eq!(story.reconcile(at(80)), ["evict"; 3]);
+}
+
+/// A first revision whose pods were made at second 1.
+fn deployed(is_blue_green: bool, replicas: i32, max_unavailable: Value) -> Story {
+    let mut story = if is_blue_green {
+        Story::blue_green(replicas, json!({ "maxUnavailable": max_unavailable }))
+    } else {
+        let mut story = Story::canary(replicas, json!([]));
+        let limits = json!({ "maxSurge": 1, "maxUnavailable": max_unavailable });
+        story.patch_spec(json!({ "strategy": { "canary": limits } }));
+        story
+    };
+    story.settle(at(1));
+    story
+}
