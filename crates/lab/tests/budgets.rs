@@ -35,15 +35,34 @@ fn no_story_costs_more_than_its_budget() {
     let blue_green =
         || json!({ "blueGreen": { "activeService": "active", "previewService": "preview" } });
     let both = &["active", "preview"];
+    let nginx = |more: Value| {
+        let mut canary = json!({ "stableService": "stable", "canaryService": "canary",
+            "trafficRouting": { "nginx": { "stableIngress": "web" } } });
+        canary.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "canary": canary })
+    };
+    let sides = &["stable", "canary"];
+    let dynamic = nginx(json!({ "dynamicStableScale": true,
+        "steps": [{ "setWeight": 60 }, { "pause": {} }] }));
+    let back_at_60 = || vec![update(), (at_60.clone(), json!("abort"))];
     let steps = canary(json!(weights(&[20, 40, 60, 80, 100])));
     let budgets = [
         ("a first deploy", canary(json!([])), &[][..], vec![], 4),
         ("a first deploy behind two Services", blue_green(), both, vec![], 6),
         ("five weights", steps.clone(), &[], vec![update()], 18),
         ("a rolling update", canary(json!([])), &[], vec![update()], 14),
-        ("four weights and four pauses", canary(json!(paused)), &[], vec![update()], 22),
+        ("four weights and four pauses", canary(json!(paused.clone())), &[], vec![update()], 22),
         ("blue-green", blue_green(), both, vec![update()], 9),
-        ("an abort at 60 %", canary(held), &[], vec![update(), (at_60, json!("abort"))], 8),
+        ("an abort at 60 %", canary(held), &[], back_at_60(), 8),
+        ("nginx, a first deploy", nginx(json!({})), sides, vec![], 7),
+        (
+            "nginx, four weights and pauses",
+            nginx(json!({ "steps": paused })),
+            sides,
+            vec![update()],
+            28,
+        ),
+        ("nginx, an abort at 60 %, dynamic", dynamic, sides, back_at_60(), 8),
         ("no change", steps, &[], vec![(rests(), json!("restartController"))], 0),
     ];
     let over: Vec<String> = budgets
@@ -101,7 +120,14 @@ impl Budget {
                 "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] },
             })
         };
-        let objects: Vec<Value> = self.services.iter().map(service).chain([rollout]).collect();
+        let backend = json!({ "service": { "name": "stable", "port": { "number": 80 } } });
+        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+        let ingress = json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": "web" },
+            "spec": { "rules": [{ "http": { "paths": [path] } }] },
+        });
+        let objects: Vec<Value> =
+            self.services.iter().map(service).chain([ingress, rollout]).collect();
         let steps: Vec<Value> =
             deeds.iter().map(|(when, what)| json!({ "when": when, "do": what })).collect();
         let scenario: Scenario = serde_json::from_value(json!({

@@ -51,24 +51,6 @@ fn every_story_happens_as_it_is_told() {
     }
 }
 
-/// Story, and most writes of ours from the first deploy to the end.
-const BUDGETS: [(&str, usize); 3] = [
-    // 7 for the first deploy with its two Services and the canary Ingress, 28 for the update.
-    ("nginx_canary", 7 + 28),
-    ("nginx_abort", 7 + 16),
-    ("dynamic_stable_scale", 7 + 23),
-];
-
-#[test]
-fn a_routed_update_keeps_to_its_budget_of_writes() {
-    for (name, most) in BUDGETS {
-        let prepared = stories().into_iter().find(|one| one.scenario().name == name);
-        let prepared = prepared.expect("the story is there");
-        let writes = simulate(&prepared, &Faults::default()).writes;
-        assert!(writes <= most, "{name}: {writes} writes, at most {most}");
-    }
-}
-
 #[test]
 fn a_fault_at_any_write_changes_the_path_but_not_the_end() {
     for prepared in stories() {
