@@ -52,6 +52,9 @@ impl Subject for Rollouts {
     }
 }
 
+/// A production loop that runs.
+pub(crate) type Looping = Pin<Box<dyn Future<Output = ()>>>;
+
 /// A subject without its type: stories of all kinds are run by the same code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Erased {
@@ -60,7 +63,7 @@ pub(crate) struct Erased {
     /// Runs a story in virtual time.
     pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
     /// Runs the production loop.
-    pub(crate) control: fn(Outside<KubeCluster>) -> Pin<Box<dyn Future<Output = ()>>>,
+    pub(crate) control: fn(Outside<KubeCluster>) -> Looping,
 }
 
 impl Erased {

@@ -77,7 +77,7 @@ async fn story(stage: &Stage, programs: &Path) -> Result<(), Failure> {
     if row.trim() != "conference" {
         return Err(PostgresError::RowLost(row).into());
     }
-    Ok(deeds::remove_namespace(&client, NAMESPACE).await?)
+    Ok(()) // It stays: the silence that is checked later includes a running database.
 }
 
 /// Waits until the Database is ready on another pod than this one; returns the pod's uid.
