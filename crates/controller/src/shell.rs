@@ -3,6 +3,7 @@
 mod asking;
 mod memory;
 mod notes;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod watching;
@@ -13,13 +14,10 @@ use std::sync::Arc;
 
 use gradus_api::patch::Difference;
 use gradus_engine::ask::{AskId, Class, FAILED_LIMIT, Failure};
-use gradus_engine::decision::{
-    Change, ChangeId, Decision, Event, Kind, ObjectRef, Op, Urgency, Why,
-};
+use gradus_engine::decision::{ChangeId, Decision, Event, Kind, ObjectRef, Urgency, Why};
 use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::act::{Acted, Job, StatusWrite};
@@ -30,6 +28,7 @@ pub use asking::{Purpose, Read, Target};
 pub use memory::Held;
 use memory::{KeyState, Settled};
 use notes::Notes;
+use shown::shown;
 pub use watching::Seen;
 use watching::Watching;
 
@@ -556,20 +555,6 @@ fn status_patch<W: Watched>(
         }
     }
     Some(Map::from_iter([("status".to_owned(), difference)]).into())
-}
-
-/// A decision for people to see. What would be written into a Secret is left out.
-fn shown<S: Serialize + Clone, M: Serialize + Clone>(decision: &Decision<S, M>) -> Value {
-    let mut decision = decision.clone();
-    let is_secret = |change: &&mut Change| change.target.kind.name == "Secret";
-    for change in decision.changes.iter_mut().filter(is_secret) {
-        if let Op::Create(body) | Op::Merge(body) = &mut change.op
-            && let Some(fields) = Arc::make_mut(body).as_object_mut()
-        {
-            fields.retain(|field, _| field != "data" && field != "stringData");
-        }
-    }
-    json!(decision)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
