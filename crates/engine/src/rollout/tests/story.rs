@@ -326,27 +326,28 @@ impl Story {
                 self.patch_pod(&change.target.name, patch)
             }
             Op::Evict => self.evict(&change.target.name, &change.id),
-            Op::Merge(patch) => {
-                let named = |set: &Value| set["metadata"]["name"] == *change.target.name;
-                let at = self.sets.iter().position(named).unwrap();
-                let set = &mut self.sets[at];
-                merge(set, patch);
-                set["metadata"]["resourceVersion"] = json!(self.version.to_string());
-                if patch["spec"].is_object() {
-                    bump(set);
-                }
-                match (&patch["spec"]["replicas"], &patch["spec"]["template"]) {
-                    (Value::Null, Value::Null) => format!("annotate {}", at + 1),
-                    (Value::Null, template) => format!("mark {} {}", at + 1, marks(template)),
-                    (size, _) => format!("resize {} to {size}", at + 1),
-                }
-            }
+            Op::Merge(patch) => self.patch_set(&change.target.name, patch),
             Op::Delete => {
                 let named = |set: &Value| set["metadata"]["name"] == *change.target.name;
                 let at = self.sets.iter().position(named).unwrap();
                 self.sets.remove(at);
                 format!("delete {}", at + 1)
             }
+        }
+    }
+
+    fn patch_set(&mut self, name: &str, patch: &Value) -> String {
+        let at = self.sets.iter().position(|set| set["metadata"]["name"] == name).unwrap();
+        let set = &mut self.sets[at];
+        merge(set, patch);
+        set["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        if patch["spec"].is_object() {
+            bump(set);
+        }
+        match (&patch["spec"]["replicas"], &patch["spec"]["template"]) {
+            (Value::Null, Value::Null) => format!("annotate {}", at + 1),
+            (Value::Null, template) => format!("mark {} {}", at + 1, marks(template)),
+            (size, _) => format!("resize {} to {size}", at + 1),
         }
     }
 
