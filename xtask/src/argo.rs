@@ -36,10 +36,9 @@ const METRICS_PORT: u16 = 8090;
 const AT_ONCE: usize = 4;
 
 /// What every test run plays: the shortest proof of each area.
-const SHORT: [&str; 8] = [
+const SHORT: [&str; 7] = [
     "FunctionalSuite/TestRolloutAbortRetryPromote",
     "FunctionalSuite/TestBlueGreenUpdate",
-    "FunctionalSuite/TestBlueGreenToCanary",
     "FunctionalSuite/TestRolloutGoodToBadUpdate",
     "FunctionalSuite/TestKubectlWaitForPaused",
     "CanarySuite/TestRolloutScalingWhenPaused",

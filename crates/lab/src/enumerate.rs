@@ -5,6 +5,7 @@ use crate::ends::Ending;
 use crate::faults::{Fault, Faults};
 use crate::person::Action;
 use crate::simulate::{Outcome, Prepared, simulate};
+use gradus_simkube::behave::Behaviours;
 
 /// A run that did not end as it must.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +52,9 @@ impl Judge {
     }
 
     /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
-    pub fn judge(&self, faults: Faults) -> Failed {
+    pub fn judge(&self, mut faults: Faults) -> Failed {
+        // Whoever wants an image in full that never stands gets no end.
+        faults.is_meddled_with &= self.prepared.scenario().images == Behaviours::default();
         judge(&self.prepared, faults, &self.plain)
     }
 }

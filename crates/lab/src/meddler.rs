@@ -23,6 +23,8 @@ pub(crate) struct Meddler {
     chance: Chance,
     left: u64,
     usual: Behaviours,
+    /// Somebody has halted the rollout, and must let it go again before the end.
+    has_halted: bool,
 }
 
 impl Meddler {
@@ -30,7 +32,7 @@ impl Meddler {
     pub(crate) fn new(seed: u64, usual: Behaviours) -> Self {
         let mut chance = Chance::new(seed ^ 0x3edd);
         let left = 1 + chance.below(MOST_DEEDS);
-        Meddler { chance, left, usual }
+        Meddler { chance, left, usual, has_halted: false }
     }
 
     /// What somebody does before the next turn, if anything.
@@ -40,6 +42,9 @@ impl Meddler {
 
     /// What somebody does while everybody waits, if anything.
     pub(crate) fn at_rest(&mut self) -> Option<Action> {
+        if self.left == 0 && std::mem::take(&mut self.has_halted) {
+            return Some(Action::Resume);
+        }
         self.draw(AT_REST)
     }
 
@@ -48,7 +53,7 @@ impl Meddler {
             return None;
         }
         self.left -= 1;
-        Some(match self.chance.below(10) {
+        let deed = match self.chance.below(10) {
             0 => Action::Promote,
             1 => Action::PromoteFull,
             2 => Action::Abort,
@@ -58,7 +63,9 @@ impl Meddler {
             6 => Action::Scale(u32::try_from(self.chance.below(MOST_REPLICAS + 1)).unwrap_or(1)),
             7 => Action::Behave(self.unsteady()),
             _ => Action::SetImage(format!("example.com/web:next-{}", self.chance.below(IMAGES))),
-        })
+        };
+        self.has_halted |= deed == Action::Pause;
+        Some(deed)
     }
 
     /// Every new pod is ready for a moment, falls over a few times, and then stands.
@@ -83,7 +90,10 @@ mod tests {
         for seed in 0..200 {
             let mut meddler = Meddler::new(seed, Behaviours::default());
             let deeds: Vec<Action> = (0..1_000).filter_map(|_| meddler.at_rest()).collect();
-            assert!((1..=5).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
+            assert!((1..=6).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
+            if let Some(halted) = deeds.iter().position(|deed| *deed == Action::Pause) {
+                assert!(deeds[halted..].contains(&Action::Resume), "seed {seed}");
+            }
             let name = |deed: &Action| {
                 let text = format!("{deed:?}");
                 text.split(['(', '{']).next().unwrap_or_default().to_owned()

@@ -410,9 +410,12 @@ impl<'p, S: Subject> Run<'p, S> {
         if self.is_stirred {
             turns.push(Turn::Decide);
         }
-        if self.story.is_ready(&self.bench.borrow(), self.now) {
+        let bench = self.bench.borrow();
+        let has_answer = turns.is_empty() || !self.story.is_unanswered(&bench);
+        if has_answer && self.story.is_ready(&bench, self.now) {
             turns.push(Turn::Person);
         }
+        drop(bench);
         let turn = self.chance.as_mut().and_then(|chance| chance.pick(&turns));
         self.turns = turns;
         turn

@@ -18,7 +18,10 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
         && stored.current_step_hash == next.current_step_hash;
     if !is_same_epoch {
         let may_skip = is_promoted || is_first || spec.rollback_window.is_some();
-        return (to > 0 && !may_skip).then(|| format!("an update would begin at step {to}"));
+        let is_pause = |step: &CanaryStep| matches!(step.kind(), StepKind::Pause(_));
+        let has_pause = steps[..to.min(steps.len())].iter().any(is_pause);
+        return (has_pause && !may_skip)
+            .then(|| format!("an update would begin at step {to}, past a pause"));
     }
     if to < from {
         let is_aborted = stored.abort || next.abort;

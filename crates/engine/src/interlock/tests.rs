@@ -228,6 +228,13 @@ fn a_step_index_that_falls_or_passes_a_pause_is_not_stored() {
             Some("begin at step 2"),
         ),
         (
+            "another update begins with a step that is done already",
+            status(1, json!({})),
+            status(1, json!({ "currentPodHash": "newer" })),
+            1,
+            None,
+        ),
+        (
             "another update begins",
             status(1, json!({})),
             status(0, json!({ "currentPodHash": "newer" })),

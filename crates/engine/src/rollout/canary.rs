@@ -29,8 +29,9 @@ pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
     let draft = match (is_begun, roles.separate_stable()) {
         (false, Some(stable)) => {
-            let replicas = draft.replicas();
-            let mut draft = draft.resize(stable, replicas);
+            let (replicas, size) = (draft.replicas(), draft.sets[roles.new].size);
+            // The note of the new one follows all the same, or this would never end.
+            let mut draft = draft.resize(stable, replicas).resize(roles.new, size);
             if draft.creation == Creation::Unsized {
                 draft.creation = Creation::Sized;
             }

@@ -290,3 +290,23 @@ fn of_an_abort_and_a_full_promotion_the_later_one_counts() {
     story.settle(at(12));
     assert_eq!((story.status()["phase"].as_str(), story.sizes()), (Some("Healthy"), vec![0, 5]));
 }
+
+#[test]
+fn a_new_number_of_replicas_before_the_first_status_does_not_strand_an_update() {
+    for replicas in [0, 3, 8] {
+        let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "setWeight": 60 }]));
+        story.settle(at(0));
+        let stored = story.status();
+        story.set_image("v2");
+        story.reconcile(at(10));
+        // The ReplicaSet was created, but nobody has heard of the status; then an autoscaler acts.
+        let hashes = ["currentPodHash", "currentStepHash", "currentStepIndex", "phase"];
+        for field in hashes {
+            story.patch_status(json!({ field: stored[field] }));
+        }
+        story.patch_spec(json!({ "replicas": replicas }));
+        story.settle(at(20));
+        assert_eq!(story.status()["phase"], "Healthy", "{replicas} replicas");
+        assert_eq!(story.sizes(), [0, replicas], "{replicas} replicas");
+    }
+}

@@ -23,7 +23,13 @@ pub(super) fn judge(
     let is_promoted = new["stableRS"] == new["currentPodHash"] && !is_empty(&new["stableRS"]);
     if !is_same("currentPodHash") || !is_same("currentStepHash") {
         let may_skip = is_promoted || is_empty(&old["stableRS"]) || is_window(&after.spec);
-        return (to > 0 && !may_skip).then(|| format!("a new epoch begins at step {to}, not at 0"));
+        // Nothing stored is about the new update yet, so no gate of it can be open.
+        let none = Value::Null;
+        let passed = steps.get(..to.min(steps.len())).unwrap_or_default();
+        let closed = passed.iter().position(|step| !is_open(step, &none, trials, now));
+        return closed.filter(|_| !may_skip).map(|closed| {
+            format!("a new epoch begins at step {to}, past step {closed} whose gate is not open")
+        });
     }
     if to < from {
         let is_aborted = old["abort"] == true || new["abort"] == true;

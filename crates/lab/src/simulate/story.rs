@@ -25,13 +25,15 @@ pub(super) struct Story {
     is_free: bool,
     /// Since when the next step's condition has held without its expectation.
     held_since: Option<Timestamp>,
+    /// The version of the Rollout that the last step has left.
+    left: u64,
     /// The version of the Rollout that was last found not to stand as the next step wants.
     refused: u64,
 }
 
 impl Story {
     pub(super) fn new(scenario: Arc<Scenario>, start: Timestamp, is_free: bool) -> Self {
-        Story { scenario, start, next: 0, is_free, held_since: None, refused: 0 }
+        Story { scenario, start, next: 0, is_free, held_since: None, left: 0, refused: 0 }
     }
 
     pub(super) fn is_told(&self) -> bool {
@@ -79,6 +81,12 @@ impl Story {
         is_seen(step, bench) || since + PATIENCE <= now
     }
 
+    /// Does the Rollout still stand as the last step has left it? Who acts on it again before
+    /// anybody could answer acts on what is no longer so.
+    pub(super) fn is_unanswered(&self, bench: &Bench) -> bool {
+        bench.rollout().is_some_and(|rollout| rollout.version == self.left)
+    }
+
     /// Takes the next step.
     pub(super) fn act(&mut self, bench: &Rc<RefCell<Bench>>) -> Result<(), Violation> {
         let scenario = Arc::clone(&self.scenario);
@@ -93,6 +101,7 @@ impl Story {
             done.map_err(|error| self.unexpected("do", format!("{action:?} is refused: {error}")))?;
         }
         self.next += 1;
+        self.left = bench.rollout().map_or(0, |rollout| rollout.version);
         (self.held_since, self.refused) = (None, 0);
         Ok(())
     }
