@@ -545,6 +545,7 @@ impl<'p, S: Subject> Run<'p, S> {
 
 fn worker_name(actor: Actor) -> &'static str {
     match actor {
+        Actor::Deployments => "Deployment controller",
         Actor::ReplicaSets => "ReplicaSet controller",
         Actor::StatefulSets => "StatefulSet controller",
         Actor::Pods => "kubelet",
