@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use gradus_controller::kube_cluster::KubeCluster;
-use gradus_controller::run::{Outside, Settings, run};
+use gradus_controller::run::{Outside, Settings, run_all};
 use gradus_controller::watched::Watched;
 use gradus_engine::rollout::Rollouts;
 use gradus_simkube::SimCluster;
@@ -52,6 +52,9 @@ impl Subject for Rollouts {
     }
 }
 
+/// A controller at work.
+type Looping = Pin<Box<dyn Future<Output = ()>>>;
+
 /// A subject without its type: stories of all kinds are run by the same code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Erased {
@@ -60,7 +63,7 @@ pub(crate) struct Erased {
     /// Runs a story in virtual time.
     pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
     /// Runs the production loop.
-    pub(crate) control: fn(Outside<KubeCluster>) -> Pin<Box<dyn Future<Output = ()>>>,
+    pub(crate) control: fn(Outside<KubeCluster>) -> Looping,
 }
 
 impl Erased {
@@ -69,7 +72,7 @@ impl Erased {
             checker: S::checker,
             simulate: simulate::run::<S>,
             control: |outside| {
-                Box::pin(run::<S, _>(outside, Settings::default(), std::future::pending()))
+                Box::pin(run_all::<S, _>(outside, Settings::default(), std::future::pending()))
             },
         }
     }
