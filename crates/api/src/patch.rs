@@ -40,6 +40,13 @@ impl Difference for Value {
     }
 }
 
+/// The state of what has none.
+impl Difference for () {
+    fn difference(&self, (): &Self) -> Option<Value> {
+        None
+    }
+}
+
 /// Applies an RFC 7386 merge patch: nulls remove, objects merge, everything else replaces.
 pub fn apply(into: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {

@@ -4,6 +4,8 @@
 //! Errors come in the order in which Argo Rollouts finds them, because users are shown the
 //! first one, and read as Kubernetes' own do.
 
+use serde_json::Value;
+
 use crate::decode::FieldError;
 use crate::rollout::RolloutSpec;
 
@@ -35,6 +37,11 @@ pub fn validate(spec: &RolloutSpec, source: Source) -> Vec<FieldError> {
         strategy::validate(spec),
     ]
     .concat()
+}
+
+/// Whether a template says nothing, as it must beside a `workloadRef`.
+pub fn is_empty_template(template: &Value) -> bool {
+    pod_template::is_empty(template)
 }
 
 fn non_negative(path: &str, number: i32) -> Vec<FieldError> {

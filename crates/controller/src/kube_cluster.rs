@@ -99,11 +99,9 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
-        let all = ObjectRef {
-            kind: listing.kind.clone(),
-            namespace: listing.namespace.clone(),
-            name: listing.labels.as_str().into(),
-        };
+        let labels = if listing.labels.is_empty() { "all" } else { &listing.labels };
+        let (kind, namespace) = (listing.kind.clone(), listing.namespace.clone());
+        let all = ObjectRef { kind, namespace, name: labels.into() };
         let body = self.send("List", &all, request::list(listing)).await?;
         answer::frames(listing, &body)
     }

@@ -14,6 +14,7 @@ pub mod production;
 pub mod queue;
 pub mod random;
 pub mod rate;
+pub mod releases;
 pub mod rollouts;
 pub mod run;
 pub mod shell;

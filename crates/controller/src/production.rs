@@ -8,7 +8,7 @@ use crate::events::post_events;
 use crate::health::{Health, WorldRequest};
 use crate::kube_cluster::KubeCluster;
 use crate::rate::{Limited, Rate};
-use crate::run::{Outside, Settings, run};
+use crate::run::{Outside, Settings, run_all};
 use crate::telemetry::Metrics;
 use crate::watched::Watched;
 use futures::future::{Either, select};
@@ -45,7 +45,7 @@ pub async fn control<W: Watched>(parts: Parts, stop: impl Future<Output = ()>) {
     let (events, inbox) = mpsc::unbounded_channel();
     let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
     let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
-    let looping = Box::pin(run::<W, _>(outside, settings, stop));
+    let looping = Box::pin(run_all::<W, _>(outside, settings, stop));
     match select(looping, posting).await {
         Either::Left(((), posting)) => {
             if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {

@@ -2,6 +2,7 @@
 //! these wake?
 
 mod named;
+mod orphans;
 mod owned;
 mod templates;
 #[cfg(test)]
@@ -15,30 +16,36 @@ use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::rollout::{Memo, Rollouts, references, services};
+use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
-    Known, ReplicaSetView, RolloutView, Route, ServiceView, TemplateView, TrialView, World,
+    Known, Origin, ReplicaSetView, RolloutView, Route, ServiceView, TemplateView, TrialView,
+    WorkloadView, World,
 };
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
 use crate::watched::{Key, Reach, Watch, Watched};
 use named::Named;
+use orphans::Orphans;
 use owned::Owned;
 use templates::TemplateIndex;
 
 /// Kinds that are watched only once a Rollout names an object of them.
-const ON_DEMAND: [Kind; 1] = [kinds::INGRESS];
+const ON_DEMAND: [Kind; 4] =
+    [kinds::INGRESS, kinds::DEPLOYMENT, kinds::REFERRED_REPLICA_SET, kinds::POD_TEMPLATE];
 
 /// Slim views of Rollouts, of what they control and of what they name.
 #[derive(Default)]
 pub struct RolloutIndex {
     rollouts: BTreeMap<Key, Arc<RolloutView>>,
+    /// Rollouts that refer to a workload, with its template and selector filled in.
+    resolved: BTreeMap<Key, Arc<RolloutView>>,
     sets: Owned<ReplicaSetView>,
     runs: Owned<TrialView>,
     experiments: Owned<TrialView>,
     templates: TemplateIndex,
+    orphans: Orphans,
     services: BTreeMap<Key, Arc<ServiceView>>,
     named: Named,
     /// Kinds that cannot be read, in the server's words.
@@ -59,7 +66,29 @@ impl RolloutIndex {
     fn apply_set(&mut self, frame: &Frame) -> Vec<Key> {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
-        self.sets.apply(frame, ReplicaSetView::read, name_of)
+        let mut woken = self.sets.apply(frame, ReplicaSetView::read, name_of);
+        if let Some(orphan) = self.orphans.apply(frame) {
+            let namespace = &frame.meta.namespace;
+            let first = Key { namespace: Arc::clone(namespace), name: "".into() };
+            let here = rollouts.range(first..).take_while(|(key, _)| key.namespace == *namespace);
+            let resolved = here.map(|(key, view)| (key, self.resolved.get(key).unwrap_or(view)));
+            let matching = resolved.filter(|(_, view)| {
+                let selector = view.spec.fields.selector.as_ref();
+                selector.is_some_and(|selector| claim::matches(selector, orphan))
+            });
+            woken.extend(matching.map(|(key, _)| key.clone()));
+        }
+        woken
+    }
+
+    fn remove_set(&mut self, key: &Key) -> Vec<Key> {
+        self.orphans.remove(key);
+        self.sets.remove(key)
+    }
+
+    /// A ReplicaSet, whoever controls it.
+    fn set(&self, key: &Key) -> Option<&Arc<ReplicaSetView>> {
+        self.sets.get(key).or_else(|| self.orphans.get(key))
     }
 
     /// An AnalysisRun or an Experiment.
@@ -94,12 +123,48 @@ impl RolloutIndex {
             self.named.name(&key, references::of(&view));
         }
         self.rollouts.insert(key.clone(), view);
+        self.resolve(&key);
         vec![key]
     }
 
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
         self.named.name(key, Vec::new());
+        self.resolved.remove(key);
         self.rollouts.remove(key).map(|_| key.clone()).into_iter().collect()
+    }
+
+    /// Fills in what a Rollout takes from the workload it refers to, or takes that back.
+    fn resolve(&mut self, key: &Key) {
+        let Some(rollout) = self.rollouts.get(key) else { return };
+        let is_referring = rollout.spec.origin == Origin::Referred;
+        let workload = workload::reference(rollout).filter(|_| is_referring);
+        match workload.map(|object| self.named.known(&object)) {
+            Some(Known::Present(found)) => {
+                let earlier = self.resolved.get(key).map(Arc::as_ref);
+                let resolved = rollout.resolved(&found, earlier);
+                self.resolved.insert(key.clone(), Arc::new(resolved));
+            }
+            _ => drop(self.resolved.remove(key)),
+        }
+    }
+
+    /// The same for all who name an object that has changed.
+    fn resolve_all(&mut self, woken: Vec<Key>) -> Vec<Key> {
+        for key in &woken {
+            self.resolve(key);
+        }
+        woken
+    }
+
+    /// The workload a Rollout refers to, there or not.
+    fn workload_of(&self, rollout: &RolloutView) -> Option<Known<WorkloadView>> {
+        let object = workload::reference(rollout)?;
+        let known = match self.named.known(&object) {
+            Known::Present(found) => Known::Present(WorkloadView::read(object.clone(), &found)),
+            Known::Absent => Known::Absent,
+            Known::Unknown(message) => Known::Unknown(message),
+        };
+        Some(self.readable(&object.kind, known))
     }
 
     /// The Services a Rollout names, there or not.
@@ -139,24 +204,20 @@ impl RolloutIndex {
 
 impl Watched for Rollouts {
     type Index = RolloutIndex;
+    const IS_MEASURED: bool = true;
 
     fn watches(instance_id: &str) -> Vec<Watch> {
-        let ours = if instance_id.is_empty() {
-            format!("!{}", names::label::INSTANCE_ID)
-        } else {
-            format!("{}={instance_id}", names::label::INSTANCE_ID)
-        };
         vec![
-            Watch { kind: kinds::ROLLOUT, labels: Some(ours.clone()) },
+            Watch::of_instance(kinds::ROLLOUT, instance_id),
             Watch {
                 kind: kinds::REPLICA_SET,
                 labels: Some(names::label::POD_TEMPLATE_HASH.to_owned()),
             },
             Watch { kind: kinds::SERVICE, labels: None },
-            Watch { kind: kinds::ANALYSIS_RUN, labels: Some(ours.clone()) },
-            Watch { kind: kinds::EXPERIMENT, labels: Some(ours.clone()) },
-            Watch { kind: kinds::ANALYSIS_TEMPLATE, labels: Some(ours.clone()) },
-            Watch { kind: kinds::CLUSTER_ANALYSIS_TEMPLATE, labels: Some(ours) },
+            Watch::of_instance(kinds::ANALYSIS_RUN, instance_id),
+            Watch::of_instance(kinds::EXPERIMENT, instance_id),
+            Watch::of_instance(kinds::ANALYSIS_TEMPLATE, instance_id),
+            Watch::of_instance(kinds::CLUSTER_ANALYSIS_TEMPLATE, instance_id),
         ]
     }
 
@@ -183,7 +244,8 @@ impl Watched for Rollouts {
             return index.users_of_template(&object);
         }
         if named::is_on_demand(kind) {
-            return index.named.keep(kind, frame);
+            let woken = index.named.keep(kind, frame);
+            return index.resolve_all(woken);
         }
         index.apply_rollout(frame)
     }
@@ -191,7 +253,7 @@ impl Watched for Rollouts {
     fn remove(index: &mut RolloutIndex, object: &ObjectRef) -> Vec<Key> {
         let key = Key::new(&object.namespace, &object.name);
         if object.kind == kinds::REPLICA_SET {
-            return index.sets.remove(&key);
+            return index.remove_set(&key);
         }
         if object.kind == kinds::SERVICE {
             index.services.remove(&key);
@@ -208,7 +270,8 @@ impl Watched for Rollouts {
             return index.users_of_template(object);
         }
         if named::is_on_demand(&object.kind) {
-            return index.named.drop(object);
+            let woken = index.named.drop(object);
+            return index.resolve_all(woken);
         }
         index.remove_rollout(&key)
     }
@@ -216,7 +279,7 @@ impl Watched for Rollouts {
     fn version(index: &RolloutIndex, object: &ObjectRef) -> Option<u64> {
         let key = Key::new(&object.namespace, &object.name);
         if object.kind == kinds::REPLICA_SET {
-            return index.sets.get(&key).map(|view| view.version);
+            return index.set(&key).map(|view| view.version);
         }
         if object.kind == kinds::SERVICE {
             return index.services.get(&key).map(|view| view.version);
@@ -236,7 +299,7 @@ impl Watched for Rollouts {
     fn objects(index: &RolloutIndex, kind: &Kind) -> Vec<ObjectRef> {
         let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
         if *kind == kinds::REPLICA_SET {
-            index.sets.keys().map(of).collect()
+            index.sets.keys().chain(index.orphans.keys()).map(of).collect()
         } else if let Some(trials) = index.trials(kind) {
             trials.keys().map(of).collect()
         } else if templates::is_template(kind) {
@@ -280,16 +343,20 @@ impl Watched for Rollouts {
         answers: &BTreeMap<AskId, Answer>,
         recall: &Recall<Memo>,
     ) -> Option<World> {
-        let rollout = index.rollouts.get(key)?;
+        let rollout = index.resolved.get(key).or_else(|| index.rollouts.get(key))?;
         Some(World {
             rollout: Arc::clone(rollout),
             replica_sets: index.sets_of(rollout.uid),
+            orphans: index
+                .orphans
+                .matching(&rollout.namespace, rollout.spec.fields.selector.as_ref()),
             services: index.services_of(rollout),
             routes: index.routes_of(rollout),
             runs: index.readable(&kinds::ANALYSIS_RUN, Known::Present(index.runs.of(rollout.uid))),
             experiments: index
                 .readable(&kinds::EXPERIMENT, Known::Present(index.experiments.of(rollout.uid))),
             templates: index.templates.of(rollout, |kind| index.unreadable.get(kind).cloned()),
+            workload: index.workload_of(rollout),
             answers: answers.clone(),
             recall: recall.clone(),
         })
@@ -333,6 +400,7 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
         replicas: status.replicas,
         available: status.available_replicas,
         updated: status.updated_replicas,
+        duration: status.duration.clone(),
     }
 }
 

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::future::{FutureExt, LocalBoxFuture};
+use futures::future::{FutureExt, LocalBoxFuture, join};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
 use gradus_engine::decision::{Frees, Kind};
 use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use gradus_engine::release::Releases;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -54,6 +56,36 @@ pub struct Outside<C> {
     pub worlds: mpsc::Receiver<WorldRequest>,
     /// Where Events go.
     pub events: mpsc::UnboundedSender<Outgoing>,
+}
+
+impl<C: Clone> Outside<C> {
+    /// The same for a further engine: of readiness and of questions only the first one knows.
+    pub fn beside(&self) -> Self {
+        let (health, worlds) = Health::new();
+        Outside {
+            client: self.client.clone(),
+            cluster: self.cluster.clone(),
+            clock: self.clock,
+            metrics: self.metrics.clone(),
+            health,
+            worlds,
+            events: self.events.clone(),
+        }
+    }
+}
+
+/// Runs an engine; beside that of Rollouts, the one that lets go of the Services they leave.
+pub async fn run_all<W: Watched, C: Cluster + Clone>(
+    outside: Outside<C>,
+    settings: Settings,
+    stop: impl Future<Output = ()>,
+) {
+    if W::KIND != kinds::ROLLOUT {
+        return run::<W, C>(outside, settings, stop).await;
+    }
+    let stop = stop.shared();
+    let releasing = run::<Releases, C>(outside.beside(), settings.clone(), stop.clone());
+    join(run::<W, C>(outside, settings, stop), releasing).await;
 }
 
 /// Everything that can wake the loop.
@@ -217,8 +249,10 @@ impl<W: Watched> Loop<W> {
             }
             Happening::Acted(acted) => {
                 let (key, took) = (acted.job.key.clone(), now.duration_since(acted.job.decided_at));
-                self.metrics.reconciled(&key.namespace, &key.name, took.unsigned_abs());
-                if !acted.failures.is_empty() {
+                if W::IS_MEASURED {
+                    self.metrics.reconciled(&key.namespace, &key.name, took.unsigned_abs());
+                }
+                if W::IS_MEASURED && !acted.failures.is_empty() {
                     self.metrics.reconcile_failed(&key.namespace, &key.name);
                 }
                 self.shell.learn(*acted, now);
@@ -260,7 +294,9 @@ impl<W: Watched> Loop<W> {
     fn look_at_held(&mut self, now: Timestamp) {
         for (key, held) in self.shell.held(now) {
             let figures = Some((held.guard.as_str(), held.seconds as f64));
-            self.metrics.held(&key.namespace, &key.name, figures);
+            if W::IS_MEASURED {
+                self.metrics.held(&key.namespace, &key.name, figures);
+            }
             if held.is_news {
                 let why = gradus_engine::explain::sentence(&held.why);
                 let frees = match &held.frees {

@@ -1,17 +1,20 @@
 //! Which figures and which lines does the controller show to those who run it?
 
+mod durations;
 mod logging;
 mod series;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gradus_api::rollout::status::DurationStatus;
 use jiff::{SignedDuration, Timestamp};
 use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder,
 };
 
+use durations::Durations;
 pub use logging::{LogFormat, LoggingError, start_logging};
 use series::Series;
 
@@ -46,11 +49,12 @@ struct Inner {
     events_dropped: IntCounter,
     requests: IntCounterVec,
     held: GaugeVec,
+    durations: Durations,
     series: Mutex<Series>,
 }
 
 /// What the gauges say of one Rollout.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RolloutFigures {
     /// `canary`, `blueGreen` or `none`.
     pub strategy: &'static str,
@@ -68,6 +72,8 @@ pub struct RolloutFigures {
     pub available: i32,
     /// `status.updatedReplicas`.
     pub updated: i32,
+    /// `status.duration`.
+    pub duration: Option<DurationStatus>,
 }
 
 impl Default for Metrics {
@@ -121,6 +127,7 @@ impl Metrics {
                 &["kind", "namespace", "name", "verb", "status_code"],
             ),
             held: register(&registry, GaugeVec::new(held, &["namespace", "name", "guard"])),
+            durations: Durations::new(&registry),
             series: Mutex::default(),
             registry,
         };
@@ -139,6 +146,7 @@ impl Metrics {
         inner.updated.with_label_values(object).set(figures.updated.into());
         let mut series = self.series();
         if let Some(before) = series.show(namespace, name, figures.clone()) {
+            inner.durations.observe(before.duration.as_ref(), figures.duration.as_ref());
             self.clear_phase(namespace, name, &before);
         }
         let RolloutFigures { strategy, traffic_router, phase, metric_phase, .. } = figures;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gradus_engine::frame::{Frame, Meta};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// An object as the server sent it. Its `Deserialize` fails only where the text is no object of
 /// the Kubernetes API: one of an unexpected shape must not stop the watch of all others.
@@ -34,6 +34,10 @@ impl<'de> Visitor<'de> for ObjectVisitor {
                 "metadata" => frame.meta = meta(map.next_value::<LooseMeta>()?.0),
                 "spec" => frame.spec = Arc::new(map.next_value()?),
                 "status" => frame.status = Arc::new(map.next_value()?),
+                // A PodTemplate has no spec: its template is kept where all others have theirs.
+                "template" => {
+                    frame.spec = Arc::new(json!({ "template": map.next_value::<Value>()? }))
+                }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::names::label;
 use gradus_engine::Engine;
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{Event, Kind, ObjectRef};
@@ -42,6 +43,18 @@ pub struct Watch {
     pub labels: Option<String>,
 }
 
+impl Watch {
+    /// The objects of a kind that are one instance's; of none where the id is empty.
+    pub fn of_instance(kind: Kind, instance_id: &str) -> Self {
+        let ours = if instance_id.is_empty() {
+            format!("!{}", label::INSTANCE_ID)
+        } else {
+            format!("{}={instance_id}", label::INSTANCE_ID)
+        };
+        Watch { kind, labels: Some(ours) }
+    }
+}
+
 /// What became of the watch of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'m> {
@@ -67,6 +80,8 @@ pub trait Watched: Engine {
 
     /// Who reports its Events and owns the fields it writes.
     const REPORTER: Reporter = Reporter { component: "rollouts-controller", manager: "gradus" };
+    /// Are its passes, and what holds its objects, shown in the metrics of Rollouts?
+    const IS_MEASURED: bool = false;
 
     /// The kinds it watches; nothing is decided before all of them are synced once.
     fn watches(instance_id: &str) -> Vec<Watch>;

@@ -69,6 +69,8 @@ pub enum Question {
     Pods(PodsOf),
     /// One call of a step plugin.
     Plugin(PluginCall),
+    /// All Rollouts of a namespace, of whichever instance, live.
+    Rollouts(Arc<str>),
     /// So many random bytes.
     Random(usize),
 }
@@ -154,6 +156,8 @@ pub enum Reply {
     Pods(Arc<[PodView]>),
     /// What came of a call of a step plugin.
     Plugin(PluginReply),
+    /// All objects that were asked for.
+    Objects(Vec<Arc<Value>>),
     /// Random bytes. Left out of every printed or saved World, where none are left.
     Random(#[serde(with = "hidden")] Arc<[u8]>),
 }
@@ -179,6 +183,7 @@ impl std::fmt::Debug for Reply {
             Reply::Object(object) => f.debug_tuple("Object").field(object).finish(),
             Reply::Pods(pods) => f.debug_tuple("Pods").field(pods).finish(),
             Reply::Plugin(reply) => f.debug_tuple("Plugin").field(reply).finish(),
+            Reply::Objects(objects) => f.debug_tuple("Objects").field(objects).finish(),
             Reply::Random(bytes) => write!(f, "Random({} bytes, not shown)", bytes.len()),
         }
     }

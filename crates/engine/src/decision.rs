@@ -193,6 +193,11 @@ impl Change {
         }
     }
 
+    /// The same change, but this must still be so.
+    pub fn expecting(self, expect: Expect) -> Self {
+        Change { expect, ..self }
+    }
+
     /// The same change, but its refusal does not end the pass.
     pub fn or_skip(self) -> Self {
         Change { on_refusal: OnRefusal::Skip, ..self }

@@ -33,8 +33,9 @@ impl Frame {
             .owners
             .iter()
             .map(|owner| {
-                json!({ "kind": owner.kind, "name": owner.name, "uid": owner.uid.to_string(),
-                        "controller": owner.controller })
+                json!({ "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
+                        "uid": owner.uid.to_string(), "controller": owner.controller,
+                        "blockOwnerDeletion": owner.block_owner_deletion })
             })
             .collect();
         json!({
@@ -95,6 +96,8 @@ pub struct Meta {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Owner {
+    /// Group and version of the owner's kind.
+    pub api_version: String,
     /// Kind of the owner.
     pub kind: String,
     /// Name of the owner.
@@ -103,6 +106,8 @@ pub struct Owner {
     pub uid: Uid,
     /// Is it the managing controller?
     pub controller: bool,
+    /// Does its foreground deletion wait for this object?
+    pub block_owner_deletion: bool,
 }
 
 impl Meta {

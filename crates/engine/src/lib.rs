@@ -15,6 +15,7 @@ pub mod frame;
 pub mod interlock;
 pub mod kinds;
 pub mod patch;
+pub mod release;
 pub mod rollout;
 pub mod template;
 pub mod traffic;
@@ -71,6 +72,13 @@ pub trait Engine: 'static {
     fn retry_after(_class: Class) -> Option<SignedDuration> {
         None
     }
+}
+
+/// One number for many: the same for the same ones in the same order.
+pub(crate) fn fingerprint(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0xcbf2_9ce4_8422_2325, |hash, number| {
+        (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+    })
 }
 
 /// Where a kind's status lives.

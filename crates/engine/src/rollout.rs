@@ -4,9 +4,11 @@ mod affinity;
 pub mod analyses;
 mod blue_green;
 mod canary;
+pub mod claim;
 mod conditions;
 mod delay;
 mod draft;
+mod duration;
 mod experiments;
 mod fold;
 mod history;
@@ -34,6 +36,7 @@ mod trials;
 mod urgency;
 mod weights;
 mod why;
+pub mod workload;
 
 use gradus_api::names::{condition, condition_status, reason};
 use gradus_api::rollout::RolloutStatus;
@@ -91,7 +94,7 @@ impl Engine for Rollouts {
 
     fn fingerprint(world: &World) -> u64 {
         let sets = world.replica_sets.present().map_or(&[][..], Vec::as_slice);
-        let versions = sets.iter().map(|set| set.version);
+        let versions = sets.iter().chain(&world.orphans).map(|set| set.version);
         let answered =
             world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
         let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
@@ -104,21 +107,12 @@ impl Engine for Rollouts {
         let templates = templates.map(|known| known.mark(|template| template.version));
         let known_sets = world.replica_sets.mark(|sets| sets.len() as u64);
         let counts = known_trials.map(|known| known.mark(|trials| trials.len() as u64));
-        let numbers = [world.rollout.version, known_sets].into_iter().chain(counts);
-        numbers
-            .chain(versions)
-            .chain(services)
-            .chain(routes)
-            .chain(trials)
-            .chain(templates)
-            .chain(answered)
-            .chain(failed)
-            .fold(0xcbf2_9ce4_8422_2325, mix)
+        let workload = world.workload.as_ref().map(|known| known.mark(|found| found.version));
+        let numbers = [world.rollout.version, known_sets].into_iter().chain(counts).chain(workload);
+        let named = services.chain(routes).chain(trials).chain(templates);
+        let versions = numbers.chain(versions).chain(named);
+        crate::fingerprint(versions.chain(answered).chain(failed))
     }
-}
-
-fn mix(hash: u64, number: u64) -> u64 {
-    (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
 /// The decision for one Rollout. The same World and now always give the same Decision.
@@ -134,6 +128,11 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         Known::Unknown(message) => return unreadable(world, message, now),
     };
     let draft = Draft::new(world, sets, now);
+    match workload::check(world) {
+        Some(services::Unusable::Invalid(error)) => return unresolved(draft, &error),
+        Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
+        None => {}
+    }
     let unsupported = || supported::first_unsupported(&rollout.spec.fields);
     if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
         return invalid(draft, &error);
@@ -147,6 +146,9 @@ pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         Some(traffic::Unusable::Invalid(error)) => return invalid(draft, &error),
         Some(traffic::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
+    }
+    if let Some(decision) = claim::decide(&draft) {
+        return decision;
     }
     let folded = fold::fold(draft);
     match &folded.found.broken {
@@ -188,6 +190,16 @@ fn is_told(status: &RolloutStatus, message: &str) -> bool {
     let known = status.condition(condition::HELD);
     message.is_empty()
         || known.is_some_and(|known| known.reason == reason::UNREADABLE && known.message == message)
+}
+
+/// The workload it refers to cannot be used. It is looked at again in a while.
+fn unresolved(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
+    let wake_at = Some(draft.now + workload::RETRY);
+    let mut decision = Decision { wake_at, ..invalid(draft, error) };
+    for why in &mut decision.why {
+        why.field = "spec.workloadRef".into();
+    }
+    decision
 }
 
 /// The spec is refused: it is said, and everything stays as it is.

@@ -7,6 +7,7 @@ mod rollout;
 mod service;
 mod template;
 mod trial;
+mod workload;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use serde_json::Value;
 pub use digest::Pair;
 pub use pod::PodView;
 pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
-pub use rollout::{RolloutView, Spec};
+pub use rollout::{Origin, RolloutView, Spec};
 pub use service::ServiceView;
 pub use template::TemplateView;
 pub use trial::{Part, TrialPhase, TrialView};
+pub use workload::WorkloadView;
 
 use crate::ask::{Answer, AskId, Recall};
 use crate::decision::ObjectRef;
@@ -33,6 +35,9 @@ pub struct World {
     pub rollout: Arc<RolloutView>,
     /// Its ReplicaSets, by creation time, then name. Unknown while the watch is not synced.
     pub replica_sets: Known<Vec<Arc<ReplicaSetView>>>,
+    /// ReplicaSets without a controller that match its selector.
+    #[serde(default)]
+    pub orphans: Vec<Arc<ReplicaSetView>>,
     /// The Services it names.
     #[serde(default)]
     pub services: BTreeMap<Arc<str>, Known<Arc<ServiceView>>>,
@@ -48,6 +53,9 @@ pub struct World {
     /// The AnalysisTemplates it names, and those that these name.
     #[serde(default)]
     pub templates: Templates,
+    /// The workload it refers to, if it refers to one.
+    #[serde(default)]
+    pub workload: Option<Known<WorkloadView>>,
     /// What the outside has answered so far.
     pub answers: BTreeMap<AskId, Answer>,
     /// What the shell remembers of this Rollout.

@@ -169,7 +169,7 @@ impl Bench {
     fn request(&self, write: &Write) -> Request {
         let kind = self.kind(&write.target.kind);
         let mut options = Options { user: Arc::clone(&self.controller), ..Options::default() };
-        let (verb, body) = match &write.op {
+        let (verb, mut body) = match &write.op {
             Op::Create(body) if body["metadata"]["name"].is_string() => {
                 (Verb::Create, Arc::clone(body))
             }
@@ -188,7 +188,12 @@ impl Bench {
         match &write.expect {
             Expect::Nothing => {}
             Expect::Version(version) => options.expect_version = Some(*version),
-            Expect::Uid(uid) => options.expect_uid = Some(uid.to_string().into()),
+            Expect::Uid(uid) if matches!(write.op, Op::Delete | Op::Evict) => {
+                options.expect_uid = Some(uid.to_string().into());
+            }
+            Expect::Uid(uid) => {
+                Arc::make_mut(&mut body)["metadata"]["uid"] = json!(uid.to_string());
+            }
         }
         Request {
             verb,
@@ -347,10 +352,12 @@ impl Future for Turn {
 pub(crate) fn frame(object: &Object) -> Frame {
     let meta = &object.meta;
     let owner = |one: &gradus_simkube::object::OwnerReference| Owner {
+        api_version: one.api_version.to_string(),
         kind: one.kind.to_string(),
         name: one.name.to_string(),
         uid: Uid::parse(&one.uid),
         controller: one.controller == Some(true),
+        block_owner_deletion: one.block_owner_deletion == Some(true),
     };
     Frame {
         meta: Meta {
@@ -366,7 +373,10 @@ pub(crate) fn frame(object: &Object) -> Frame {
             owners: meta.owners.iter().map(owner).collect(),
             finalizers: meta.finalizers.clone(),
         },
-        spec: Arc::clone(&object.spec),
+        spec: match object.rest.get("template") {
+            Some(template) => Arc::new(json!({ "template": template })),
+            None => Arc::clone(&object.spec),
+        },
         status: match &object.pod {
             None => Arc::clone(&object.status),
             Some(status) => Arc::new(status.to_json(&object.spec)),

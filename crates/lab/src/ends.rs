@@ -119,9 +119,10 @@ pub(crate) fn revisions(sets: &[&Arc<Object>]) -> Revisions {
     pairs.collect()
 }
 
-/// The ReplicaSets of the story's namespace.
+/// The ReplicaSets of the story's namespace that are a Rollout's; Deployments have theirs, too.
 pub(crate) fn sets(cluster: &SimCluster) -> Vec<&Arc<Object>> {
-    cluster.list(KindId::REPLICA_SET, NAMESPACE).collect()
+    let all = cluster.list(KindId::REPLICA_SET, NAMESPACE);
+    all.filter(|set| set.meta.labels.contains_key(names::label::POD_TEMPLATE_HASH)).collect()
 }
 
 /// I-12 and I-13: what is wrong with this end.

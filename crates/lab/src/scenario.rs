@@ -155,6 +155,15 @@ impl Scenario {
         self.rollout()["metadata"]["name"].as_str().unwrap_or_default()
     }
 
+    /// Are there Services in it, now or later? Without them nobody has to let go of one.
+    pub fn has_services(&self) -> bool {
+        let applied = self.steps.iter().filter_map(|step| match &step.r#do {
+            Some(Action::Apply(object)) => Some(object),
+            _ => None,
+        });
+        self.objects.iter().chain(applied).any(|object| object["kind"] == "Service")
+    }
+
     /// The same story with every pause and time divided by `scale`.
     pub fn hastened(&self, scale: u32) -> Scenario {
         let mut scenario = self.clone();

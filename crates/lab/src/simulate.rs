@@ -4,22 +4,19 @@
 //! Actors are the reconciles, each worker of the cluster, each watch, and the person. At each turn
 //! one of them takes one step. Time moves only when nobody can.
 
+mod mind;
 mod story;
 #[cfg(test)]
 mod tests;
 mod watches;
 
-use std::cell::{Cell, RefCell};
-use std::pin::Pin;
+use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use gradus_controller::act::{Acted, act};
-use gradus_controller::cluster::WriteError;
-use gradus_controller::shell::{Alarm, Read, Shell, Work};
-use gradus_controller::watched::Watch;
-use gradus_engine::frame::Frame;
+use gradus_engine::Engine;
+use gradus_engine::release::Releases;
 use gradus_engine::rollout::Rollouts;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Key;
@@ -29,7 +26,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::checks::Violation;
 use crate::deeds::{NAMESPACE, PERSON};
-use crate::door::{Bench, SimDoor};
+use crate::door::Bench;
 use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
 use crate::meddler::Meddler;
@@ -38,8 +35,8 @@ use crate::scenario::Scenario;
 use crate::subject::{Erased, Subject};
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
+use mind::{Mind, Thinking};
 use story::Story;
-use watches::Feed;
 
 /// When every story begins.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
@@ -187,12 +184,10 @@ struct Run<'p, S: Subject> {
     prepared: &'p Prepared,
     bench: Rc<RefCell<Bench>>,
     now: Timestamp,
-    shell: Shell<S>,
-    flights: Vec<Flight<S>>,
-    feeds: Vec<Feed>,
+    /// The engines of the controller: first the one the story is about.
+    minds: Vec<Box<dyn Mind>>,
+    subject: PhantomData<S>,
     story: Story,
-    /// Something has happened since the shell last had nothing to do.
-    is_stirred: bool,
     chance: Option<Chance>,
     meddler: Option<Meddler>,
     faults: Faults,
@@ -202,27 +197,15 @@ struct Run<'p, S: Subject> {
     violations: Vec<Violation>,
 }
 
-/// What is on its way.
-enum Flown<S: Subject> {
-    Act(Pin<Box<dyn Future<Output = Acted<S>>>>),
-    Read(Pin<Box<dyn Future<Output = Reading>>>),
-}
-
-/// Work on its way, and until when its request is.
-struct Flight<S: Subject> {
-    work: Flown<S>,
-    arrives: Rc<Cell<Timestamp>>,
-}
-
-type Reading = (Read, Result<Vec<Frame>, WriteError>);
-
 /// Who may take the next step.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Worker(Actor),
-    Watch(usize),
-    Decide,
-    Flight(usize),
+    /// An engine, and one of its watches.
+    Watch(usize, usize),
+    Decide(usize),
+    /// An engine, and one of its works.
+    Flight(usize, usize),
     Person,
 }
 
@@ -234,17 +217,20 @@ impl<'p, S: Subject> Run<'p, S> {
         faults.planned.extend(&scenario.faults);
         let checker = (subject.checker)(rollout.kind);
         let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
+        let bench = Rc::new(RefCell::new(bench));
+        let mut minds: Vec<Box<dyn Mind>> = vec![Box::new(Thinking::<S>::new(&bench))];
+        if S::KIND == Rollouts::KIND && scenario.has_services() {
+            minds.push(Box::new(Thinking::<Releases>::new(&bench)));
+        }
         Run {
             watcher: None,
             watched: 0,
             prepared,
-            bench: Rc::new(RefCell::new(bench)),
+            bench,
             now: *start,
-            shell: Shell::default(),
-            flights: Vec::new(),
-            feeds: watches::feeds::<S>(&prepared.cluster),
+            minds,
+            subject: PhantomData,
             story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
-            is_stirred: true,
             chance: faults.seed.map(Chance::new),
             meddler: faults.meddling_seed().map(|seed| Meddler::new(seed, scenario.images.clone())),
             faults,
@@ -294,6 +280,10 @@ impl<'p, S: Subject> Run<'p, S> {
                 None if self.faults.may_change_the_story() => return Ok(()),
                 None => return Err(self.stuck("nothing is left to happen")),
                 Some(next) if self.prepared.start + LONGEST < next => {
+                    // Given up for a stable revision that comes and goes: it will do so for ever.
+                    if self.faults.interruption.is_some() && self.story.is_told() {
+                        return Ok(());
+                    }
                     return Err(self.stuck("it has taken a week"));
                 }
                 Some(next) => self.move_to(next),
@@ -332,8 +322,7 @@ impl<'p, S: Subject> Run<'p, S> {
         let writes = self.bench.borrow().checker.writes();
         for attempt in ["decided again", "started again", "started once more"] {
             if attempt == "decided again" {
-                self.shell.wake_all(self.now);
-                self.is_stirred = true;
+                self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
             } else {
                 self.restart();
             }
@@ -361,9 +350,12 @@ impl<'p, S: Subject> Run<'p, S> {
                 bench.judge();
                 bench.trace.note(self.now, Record::Worked(worker_name(actor)));
             }
-            Some(Turn::Watch(at)) => self.show(at),
-            Some(Turn::Decide) => self.decide(),
-            Some(Turn::Flight(at)) => self.fly(at),
+            Some(Turn::Watch(mind, at)) => {
+                let (chance, faults) = (&mut self.chance, &self.faults);
+                self.minds[mind].show(at, self.now, chance, faults);
+            }
+            Some(Turn::Decide(mind)) => self.minds[mind].decide(self.now),
+            Some(Turn::Flight(mind, at)) => self.minds[mind].fly(at, self.now),
             Some(Turn::Person) => self.story.act(&self.bench)?,
         }
         if self.bench.borrow().interrupted_update == Some(true) && self.faults.ends_story() {
@@ -372,6 +364,7 @@ impl<'p, S: Subject> Run<'p, S> {
         if self.bench.borrow().has_crashed {
             self.restart();
         }
+        self.blame_held();
         if let Some(watcher) = &mut self.watcher {
             let bench = self.bench.borrow();
             if bench.cluster.version() != self.watched {
@@ -387,14 +380,20 @@ impl<'p, S: Subject> Run<'p, S> {
         if let Some(actor) = self.bench.borrow().cluster.runnable(self.now).next() {
             return Some(Turn::Worker(actor));
         }
-        if let Some(at) = self.feeds.iter().position(|feed| self.is_ready(feed)) {
-            return Some(Turn::Watch(at));
+        let minds = || self.minds.iter().enumerate();
+        let shown = minds().find_map(|(who, mind)| {
+            mind.ready_watches(self.now).first().map(|at| Turn::Watch(who, *at))
+        });
+        let flown = || {
+            minds().find_map(|(who, mind)| {
+                mind.arrived(self.now).first().map(|at| Turn::Flight(who, *at))
+            })
+        };
+        if let Some(turn) = shown.or_else(flown) {
+            return Some(turn);
         }
-        if let Some(at) = self.arrived().next() {
-            return Some(Turn::Flight(at));
-        }
-        if self.is_stirred {
-            return Some(Turn::Decide);
+        if let Some((who, _)) = minds().find(|(_, mind)| mind.is_stirred()) {
+            return Some(Turn::Decide(who));
         }
         self.story.is_ready(&self.bench.borrow(), self.now).then_some(Turn::Person)
     }
@@ -404,11 +403,12 @@ impl<'p, S: Subject> Run<'p, S> {
         let mut turns = std::mem::take(&mut self.turns);
         turns.clear();
         turns.extend(self.bench.borrow().cluster.runnable(self.now).map(Turn::Worker));
-        let feeds = self.feeds.iter().enumerate().filter(|(_, feed)| self.is_ready(feed));
-        turns.extend(feeds.map(|(at, _)| Turn::Watch(at)));
-        turns.extend(self.arrived().map(Turn::Flight));
-        if self.is_stirred {
-            turns.push(Turn::Decide);
+        for (who, mind) in self.minds.iter().enumerate() {
+            turns.extend(mind.ready_watches(self.now).into_iter().map(|at| Turn::Watch(who, at)));
+            turns.extend(mind.arrived(self.now).into_iter().map(|at| Turn::Flight(who, at)));
+            if mind.is_stirred() {
+                turns.push(Turn::Decide(who));
+            }
         }
         let bench = self.bench.borrow();
         let has_answer = turns.is_empty() || !self.story.is_unanswered(&bench);
@@ -421,98 +421,18 @@ impl<'p, S: Subject> Run<'p, S> {
         turn
     }
 
-    /// Takes the next work out of the shell, and what it wants to tell.
-    fn decide(&mut self) {
-        let work = self.shell.next_work(self.now);
-        for kind in self.shell.take_demands() {
-            let watch = Watch { kind, labels: None };
-            self.feeds.push(Feed::new::<S>(watch, &self.prepared.cluster));
-        }
-        self.tell();
-        let arrives = Rc::new(Cell::new(self.now));
-        let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives) };
-        let work = match work {
-            None => {
-                self.is_stirred = false;
-                return;
-            }
-            Some(Work::Act(job)) => {
-                let mut bench = self.bench.borrow_mut();
-                bench.checker.decided();
-                let record = Record::Decided(job.changes.len(), job.status.is_some());
-                bench.trace.note(self.now, record);
-                Flown::Act(Box::pin(async move { act(&door, job).await }))
-            }
-            Some(Work::Draw(draw)) => {
-                let bytes = self.bench.borrow_mut().draw(draw.count);
-                self.shell.learn_draw(draw, Ok(bytes), self.now);
-                return;
-            }
-            Some(Work::Read(read)) => Flown::Read(Box::pin(async move {
-                let reply = read.carry_out(&door).await;
-                (read, reply)
-            })),
-        };
-        self.flights.push(Flight { work, arrives });
-    }
-
-    /// Which works can take a step: their request is not on its way.
-    fn arrived(&self) -> impl Iterator<Item = usize> {
-        let flights = self.flights.iter().enumerate();
-        flights.filter(|(_, flight)| flight.arrives.get() <= self.now).map(|(at, _)| at)
-    }
-
-    /// Lets one work take one step; what it has learned goes back into the shell.
-    fn fly(&mut self, at: usize) {
-        let mut context = Context::from_waker(Waker::noop());
-        let is_done = match &mut self.flights[at].work {
-            Flown::Act(future) => match future.as_mut().poll(&mut context) {
-                Poll::Pending => false,
-                Poll::Ready(acted) => {
-                    self.shell.learn(acted, self.now);
-                    true
-                }
-            },
-            Flown::Read(future) => match future.as_mut().poll(&mut context) {
-                Poll::Pending => false,
-                Poll::Ready((read, reply)) => {
-                    self.shell.learn_read(read, reply, self.now);
-                    true
-                }
-            },
-        };
-        if is_done {
-            drop(self.flights.remove(at));
-            self.is_stirred = true;
-            self.tell();
-        }
-    }
-
-    /// Notes what the shell wants to post and to say.
-    fn tell(&mut self) {
-        let mut bench = self.bench.borrow_mut();
-        for outgoing in self.shell.take_events() {
-            let event = outgoing.event;
-            let record = Record::Told(event.reason.into_owned(), event.message);
-            bench.trace.note(self.now, record);
-        }
-        for alarm in self.shell.take_alarms() {
-            if let Alarm::Interlock { invariant, message, .. } = &alarm {
-                let object = self.prepared.rollout.key.name.to_string();
-                let write = "a decision that the interlock held".to_owned();
-                let (invariant, numbers) = (invariant.id(), message.clone());
-                self.violations.push(Violation { invariant, write, object, numbers });
-            }
-            bench.trace.note(self.now, Record::Alarm(format!("{alarm:?}")));
+    /// What the interlock had to hold is a fault of the engine.
+    fn blame_held(&mut self) {
+        for (invariant, numbers) in self.minds.iter_mut().flat_map(|mind| mind.take_harms()) {
+            let object = self.prepared.rollout.key.name.to_string();
+            let write = "a decision that the interlock held".to_owned();
+            self.violations.push(Violation { invariant, write, object, numbers });
         }
     }
 
     /// The controller dies with all it knows; another one starts.
     fn restart(&mut self) {
-        self.flights.clear();
-        self.shell = Shell::default();
-        self.feeds = watches::feeds::<S>(&self.prepared.cluster);
-        self.is_stirred = true;
+        self.minds.iter_mut().for_each(|mind| mind.restart());
         let mut bench = self.bench.borrow_mut();
         bench.has_crashed = false;
         bench.checker.restarted();
@@ -523,17 +443,15 @@ impl<'p, S: Subject> Run<'p, S> {
     fn next_moment(&self) -> Option<Timestamp> {
         let bench = self.bench.borrow();
         let story = self.story.next_due(self.now);
-        let moments = [self.shell.next_due(), bench.cluster.next_due(), story];
-        let feeds = self.feeds.iter().filter_map(|feed| feed.next_due(self.now));
-        let flights = self.flights.iter().map(|flight| flight.arrives.get());
-        let moments = moments.into_iter().flatten().chain(feeds).chain(flights);
-        moments.filter(|moment| self.now < *moment).min()
+        let moments = [bench.cluster.next_due(), story];
+        let minds = self.minds.iter().filter_map(|mind| mind.next_due(self.now));
+        moments.into_iter().flatten().chain(minds).filter(|moment| self.now < *moment).min()
     }
 
     fn move_to(&mut self, moment: Timestamp) {
         self.now = moment;
         self.bench.borrow_mut().now = moment;
-        self.is_stirred = true;
+        self.minds.iter_mut().for_each(|mind| mind.stir());
     }
 
     fn stuck(&self, why: &str) -> Violation {
@@ -548,6 +466,7 @@ impl<'p, S: Subject> Run<'p, S> {
 
 fn worker_name(actor: Actor) -> &'static str {
     match actor {
+        Actor::Deployments => "Deployment controller",
         Actor::ReplicaSets => "ReplicaSet controller",
         Actor::StatefulSets => "StatefulSet controller",
         Actor::Pods => "kubelet",

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use gradus_controller::kube_cluster::KubeCluster;
-use gradus_controller::run::{Outside, Settings, run};
+use gradus_controller::run::{Outside, Settings, run_all};
 use gradus_controller::watched::Watched;
 use gradus_engine::rollout::Rollouts;
 use gradus_simkube::SimCluster;
@@ -72,7 +72,7 @@ impl Erased {
             checker: S::checker,
             simulate: simulate::run::<S>,
             control: |outside| {
-                Box::pin(run::<S, _>(outside, Settings::default(), std::future::pending()))
+                Box::pin(run_all::<S, _>(outside, Settings::default(), std::future::pending()))
             },
         }
     }

@@ -240,6 +240,7 @@ mod tests {
             (KindId::CUSTOM_RESOURCE_DEFINITION, "CustomResourceDefinition"),
             (KindId::ENDPOINT_SLICE, "EndpointSlice"),
             (KindId::PERSISTENT_VOLUME_CLAIM, "PersistentVolumeClaim"),
+            (KindId::POD_TEMPLATE, "PodTemplate"),
         ];
         for (id, name) in cases {
             assert_eq!(&*kinds.get(id).kind, name);

@@ -2,6 +2,7 @@
 //! writes and by time, and handle one object per step, so that a scheduler can put anything
 //! between two steps.
 
+mod deployment;
 mod namespace;
 mod pod;
 mod queue;
@@ -31,6 +32,8 @@ const MOST_STEPS: usize = 1_000_000;
 /// One who works in the cluster by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Actor {
+    /// Makes a ReplicaSet for each template of a Deployment, and moves its pods there.
+    Deployments,
     /// Makes as many pods as each ReplicaSet wants, and counts them.
     ReplicaSets,
     /// Makes the pods of each StatefulSet in order, with names and claims of their own.
@@ -45,13 +48,20 @@ pub enum Actor {
 
 impl Actor {
     /// All of them, in the order in which an undisturbed cluster lets them work.
-    pub const ALL: [Self; 5] =
-        [Self::ReplicaSets, Self::StatefulSets, Self::Pods, Self::Garbage, Self::Namespaces];
+    pub const ALL: [Self; 6] = [
+        Self::Deployments,
+        Self::ReplicaSets,
+        Self::StatefulSets,
+        Self::Pods,
+        Self::Garbage,
+        Self::Namespaces,
+    ];
 }
 
 /// What the workers have still to look at.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
+    pub(crate) deployments: Queue,
     pub(crate) replica_sets: Queue,
     pub(crate) stateful_sets: Queue,
     pub(crate) pods: Queue,
@@ -65,6 +75,7 @@ pub(crate) struct Work {
 /// The names under which the workers write.
 #[derive(Clone, Debug)]
 pub(crate) struct Users {
+    pub(crate) deployments: Arc<str>,
     pub(crate) replica_sets: Arc<str>,
     pub(crate) stateful_sets: Arc<str>,
     pub(crate) pods: Arc<str>,
@@ -75,6 +86,7 @@ pub(crate) struct Users {
 impl Default for Work {
     fn default() -> Self {
         Self {
+            deployments: Queue::default(),
             replica_sets: Queue::default(),
             stateful_sets: Queue::default(),
             pods: Queue::default(),
@@ -83,6 +95,7 @@ impl Default for Work {
             timelines: Timelines::default(),
             replicas: Replicas::default(),
             users: Users {
+                deployments: "deployment-controller".into(),
                 replica_sets: "replicaset-controller".into(),
                 stateful_sets: "statefulset-controller".into(),
                 pods: "kubelet".into(),
@@ -97,6 +110,7 @@ impl SimCluster {
     /// Who has something to do at `now`.
     pub fn runnable(&self, now: Timestamp) -> impl Iterator<Item = Actor> {
         Actor::ALL.into_iter().filter(move |actor| match actor {
+            Actor::Deployments => self.work.deployments.has_work(now),
             Actor::ReplicaSets => self.work.replica_sets.has_work(now),
             Actor::StatefulSets => self.work.stateful_sets.has_work(now),
             Actor::Pods => self.work.pods.has_work(now),
@@ -108,6 +122,10 @@ impl SimCluster {
     /// Lets an actor handle one object. False if it had nothing to do.
     pub fn step(&mut self, actor: Actor, now: Timestamp) -> bool {
         match actor {
+            Actor::Deployments => match self.work.deployments.take(now) {
+                Some(key) => self.sync_deployment(&key, now),
+                None => return false,
+            },
             Actor::ReplicaSets => match self.work.replica_sets.take(now) {
                 Some(key) => self.sync_replica_set(&key, now),
                 None => return false,
@@ -151,8 +169,8 @@ impl SimCluster {
 
     /// The next moment at which something changes by itself.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let Work { replica_sets, stateful_sets, pods, .. } = &self.work;
-        let due = [replica_sets.next_due(), stateful_sets.next_due(), pods.next_due()];
+        let Work { deployments, replica_sets, stateful_sets, pods, .. } = &self.work;
+        let due = [deployments, replica_sets, stateful_sets, pods].map(Queue::next_due);
         due.into_iter().flatten().min()
     }
 
@@ -160,7 +178,11 @@ impl SimCluster {
     pub(crate) fn notice(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         let Some(object) = after.or(before) else { return };
         match object.kind {
+            KindId::DEPLOYMENT if after.is_some() => self.work.deployments.mark(object.key()),
+            KindId::DEPLOYMENT => self.work.deployments.forget(&object.key()),
             KindId::REPLICA_SET => {
+                self.notice_deployment(before);
+                self.notice_deployment(after);
                 if after.is_some() {
                     self.work.replica_sets.mark(object.key());
                 } else {
@@ -181,6 +203,16 @@ impl SimCluster {
         self.notice_owners(before, after);
         if after.is_none() {
             self.notice_emptied(object);
+        }
+    }
+
+    /// The Deployment of a ReplicaSet counts again.
+    fn notice_deployment(&mut self, set: Option<&Arc<Object>>) {
+        let Some(owner) = set.and_then(|set| set.controller()) else { return };
+        if let Some(place) = self.store.place(&owner.uid)
+            && place.kind == KindId::DEPLOYMENT
+        {
+            self.work.deployments.mark(place.key.clone());
         }
     }
 

@@ -8,10 +8,10 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
-/// All of them.
+/// All that are a Rollout's; Deployments have theirs, too.
 pub async fn list(client: &Client, namespace: &str) -> Result<Vec<ReplicaSet>, kube::Error> {
     let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), namespace);
-    Ok(sets.list(&ListParams::default()).await?.items)
+    Ok(sets.list(&ListParams::default().labels(names::label::POD_TEMPLATE_HASH)).await?.items)
 }
 
 /// Revision numbers by pod template hash.

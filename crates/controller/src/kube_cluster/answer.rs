@@ -52,7 +52,11 @@ pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> W
     let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let retry_after = retry_after.and_then(|text| text.parse().ok());
     WriteError {
-        class: class(status, &said),
+        class: if body.starts_with(NO_SUCH_PATH) {
+            Class::Unreachable
+        } else {
+            class(status, &said)
+        },
         message: message(status, &said, body),
         retry_after_secs: retry_after.or(said.details.retry_after_seconds),
     }
@@ -73,6 +77,10 @@ pub(super) fn late(verb: &str, target: &ObjectRef, limit: Duration) -> WriteErro
 fn failure(class: Class, message: String) -> WriteError {
     WriteError { class, message, retry_after_secs: None }
 }
+
+/// What the server says of a path that none of its kinds, or none of its groups, has.
+const NO_SUCH_KIND: &str = "the server could not find the requested resource";
+const NO_SUCH_PATH: &[u8] = b"404 page not found";
 
 /// The parts of a `Status` that decide.
 #[derive(Default, Deserialize)]
@@ -104,6 +112,8 @@ fn class(status: StatusCode, said: &Said) -> Class {
         422 if said.details.causes.iter().any(|cause| cause.field == "metadata.uid") => {
             Class::Stale
         }
+        // The server does not have the kind, or not yet: that says nothing of the object.
+        404 if said.message == NO_SUCH_KIND => Class::Unreachable,
         404 | 410 => Class::Gone,
         429 => Class::Throttled,
         // Our credentials are at fault, not this write: nothing to tell the object's owner.

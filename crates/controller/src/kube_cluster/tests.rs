@@ -246,6 +246,13 @@ fn an_answer_means_one_class() {
         ("another version", 409, "Conflict", "the object has been modified; please apply", Stale),
         ("another uid", 409, "Conflict", "Precondition failed: UID in precondition: a", Stale),
         ("no such object", 404, "NotFound", r#"rollouts.argoproj.io "web" not found"#, Gone),
+        (
+            "no such kind",
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+            Unreachable,
+        ),
         ("no such namespace", 404, "NotFound", r#"namespaces "shop" not found"#, Gone),
         ("no permission", 403, "Forbidden", r#"User "x" cannot create replicasets"#, Denied),
         ("over quota", 403, "Forbidden", "exceeded quota: few, requested: pods=1", Denied),

@@ -121,3 +121,87 @@ fn what_cannot_be_read_is_said_on_the_rollout_and_taken_back() {
         (Some("Held"), Some("Unreadable"), Some("replicasets is forbidden"))
     );
 }
+
+fn referring(name: &str, kind: &str) -> Frame {
+    let named = json!({ "apiVersion": "apps/v1", "kind": kind, "name": "web" });
+    frame(&kinds::ROLLOUT, name, 5, json!({ "workloadRef": named, "strategy": { "canary": {} } }))
+}
+
+fn workload(kind: &Kind, version: u64, generation: i64, image: &str) -> Frame {
+    let mut found = frame(
+        kind,
+        "web",
+        version,
+        json!({
+            "replicas": 3, "selector": { "matchLabels": { "app": "web" } },
+            "template": { "metadata": { "labels": { "app": "web" } },
+                          "spec": { "containers": [{ "name": "c", "image": image }] } },
+        }),
+    );
+    found.meta.generation = generation;
+    found
+}
+
+#[test]
+fn a_rollout_has_the_template_of_the_workload_it_refers_to() {
+    for (name, kind) in [
+        ("Deployment", kinds::DEPLOYMENT),
+        // Watched apart from our own, which carry a label.
+        ("ReplicaSet", kinds::REFERRED_REPLICA_SET),
+    ] {
+        let mut shell = shell(&[referring("web", name)]);
+        assert_eq!(shell.take_demands(), std::slice::from_ref(&kind), "{name}");
+        let key = Key { namespace: "default".into(), name: "web".into() };
+        let gather = |shell: &Shell<Rollouts>| {
+            let none = BTreeMap::new();
+            Rollouts::gather(shell.index(), &key, &none, &Recall::default()).unwrap()
+        };
+        assert_eq!(gather(&shell).workload, Some(Known::Unknown(String::new())), "{name}");
+        shell.observe(&kind, Seen::Init, at(1));
+        shell.observe(&kind, Seen::InitApply(workload(&kind, 7, 1, "i:1")), at(1));
+        shell.observe(&kind, Seen::InitDone, at(1));
+        let first = gather(&shell);
+        assert_eq!(first.rollout.spec.errors, [""; 0], "{name}");
+        assert!(first.rollout.spec.template.contains("i:1"), "{name}");
+        assert!(first.rollout.spec.fields.selector.is_some(), "{name}");
+
+        shell.observe(&kind, Seen::Apply(workload(&kind, 8, 1, "i:1")), at(2));
+        let second = gather(&shell);
+        assert!(Arc::ptr_eq(&first.rollout.spec, &second.rollout.spec), "{name}: nothing changed");
+        shell.observe(&kind, Seen::Apply(workload(&kind, 9, 2, "i:2")), at(3));
+        let third = gather(&shell);
+        assert_ne!(third.rollout.hash, second.rollout.hash, "{name}");
+        assert_eq!(third.rollout.spec.origin.generation().map(|text| &**text), Some("2"), "{name}");
+
+        shell.observe(&kind, Seen::Delete(workload(&kind, 10, 2, "i:2")), at(4));
+        assert_eq!(gather(&shell).workload, Some(Known::Absent), "{name}");
+    }
+}
+
+#[test]
+fn an_orphan_wakes_the_rollouts_that_it_matches_and_no_others() {
+    let selecting = |name: &str, app: &str| {
+        let selector = json!({ "matchLabels": { "app": app } });
+        frame(&kinds::ROLLOUT, name, 5, json!({ "selector": selector }))
+    };
+    let mut index = RolloutIndex::default();
+    for rollout in [selecting("web", "web"), selecting("shop", "shop")] {
+        index.apply_rollout(&rollout);
+    }
+    let mut orphan = frame(&kinds::REPLICA_SET, "left", 7, json!({}));
+    orphan.meta.labels.insert("app".to_owned(), "web".to_owned());
+    assert_eq!(index.apply_set(&orphan), [], "without our label it is not ours to take");
+    let hash = names::label::POD_TEMPLATE_HASH.to_owned();
+    orphan.meta.labels.insert(hash, "left".to_owned());
+    let key = |name: &str| Key { namespace: "default".into(), name: name.into() };
+    assert_eq!(index.apply_set(&orphan), [key("web")]);
+    let orphans = |index: &RolloutIndex, name: &str| {
+        let none = BTreeMap::new();
+        let world = Rollouts::gather(index, &key(name), &none, &Recall::default()).unwrap();
+        world.orphans.len()
+    };
+    assert_eq!((orphans(&index, "web"), orphans(&index, "shop")), (1, 0));
+    assert_eq!(Rollouts::objects(&index, &kinds::REPLICA_SET).len(), 1);
+    index.remove_set(&key("left"));
+    assert_eq!((orphans(&index, "web"), index.set(&key("left"))), (0, None));
+}

@@ -36,6 +36,8 @@ pub enum Target {
     Object(ObjectRef),
     /// The pods of a ReplicaSet.
     Pods(Box<PodsOf>),
+    /// All Rollouts of a namespace.
+    Rollouts(Arc<str>),
 }
 
 /// Why it is read.
@@ -52,6 +54,14 @@ impl Read {
     pub async fn carry_out<C: Cluster>(&self, cluster: &C) -> Result<Vec<Frame>, WriteError> {
         match &self.target {
             Target::Object(object) => Ok(cluster.read(object).await?.into_iter().collect()),
+            Target::Rollouts(namespace) => {
+                let listing = Listing {
+                    kind: kinds::ROLLOUT,
+                    namespace: Arc::clone(namespace),
+                    labels: String::new(),
+                };
+                cluster.list(&listing).await
+            }
             Target::Pods(pods) => {
                 let listing = Listing {
                     kind: kinds::POD,
@@ -69,6 +79,9 @@ impl Target {
     fn reply(&self, found: &[Frame]) -> Reply {
         match self {
             Target::Object(_) => Reply::Object(found.first().map(Frame::object).map(Arc::new)),
+            Target::Rollouts(_) => {
+                Reply::Objects(found.iter().map(Frame::object).map(Arc::new).collect())
+            }
             Target::Pods(pods) => {
                 let is_theirs =
                     |pod: &&Frame| pod.meta.controller().is_some_and(|owner| owner.uid == pods.uid);
@@ -83,6 +96,7 @@ impl std::fmt::Display for Target {
         match self {
             Target::Object(object) => object.fmt(f),
             Target::Pods(pods) => write!(f, "pods of {}", pods.set),
+            Target::Rollouts(namespace) => write!(f, "Rollouts of {namespace}"),
         }
     }
 }
@@ -106,6 +120,7 @@ impl<W: Watched> Shell<W> {
             let target = match &ask.question {
                 Question::Read(target) => Target::Object(target.clone()),
                 Question::Pods(pods) => Target::Pods(Box::new(pods.clone())),
+                Question::Rollouts(namespace) => Target::Rollouts(Arc::clone(namespace)),
                 Question::Random(count) => {
                     state.asking.insert(ask.id.clone());
                     self.draws.push_back(Draw {

@@ -24,6 +24,8 @@ fn world(spec: Value, set_status: Value) -> World {
         replica_sets: Known::Present(vec![Arc::new(ReplicaSetView::read(&frame(set), None))]),
         services: BTreeMap::new(),
         routes: Vec::new(),
+        orphans: Vec::new(),
+        workload: None,
         runs: Known::Present(Vec::new()),
         experiments: Known::Present(Vec::new()),
         templates: Default::default(),

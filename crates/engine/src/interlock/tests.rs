@@ -42,6 +42,8 @@ fn world(strategy: Value, status: Value, old: i32, new: i32) -> World {
         replica_sets: Known::Present(vec![set("old", 4, old), set("new", 1, new)]),
         services: [("active".into(), Known::Present(Arc::new(ServiceView::read(&service))))].into(),
         routes: Vec::new(),
+        orphans: Vec::new(),
+        workload: None,
         runs: Known::default(),
         experiments: Known::default(),
         templates: crate::world::Templates::default(),

@@ -6,7 +6,7 @@ use gradus_api::names::{condition, condition_status, reason};
 
 use super::draft::Draft;
 use super::replica_sets::{self, Roles};
-use super::{blue_green, canary, conditions, status};
+use super::{blue_green, canary, conditions, status, workload};
 
 /// One pass, as the contract orders it.
 pub(super) fn pass(draft: Draft<'_>) -> Draft<'_> {
@@ -22,12 +22,13 @@ pub(super) fn pass(draft: Draft<'_>) -> Draft<'_> {
     let draft = found_new(replica_sets::sync_revision(draft, new), new);
     let roles =
         Roles { new, stable: replica_sets::find_stable(&draft.status.stable_rs, &draft.sets) };
-    match (draft.is_blue_green(), is_scaling_event(&draft, roles)) {
+    let draft = match (draft.is_blue_green(), is_scaling_event(&draft, roles)) {
         (true, true) => blue_green::scale_only(draft, roles),
         (true, false) => blue_green::update(draft, roles),
         (false, true) => canary::scale_only(draft, roles),
         (false, false) => canary::update(draft, roles),
-    }
+    };
+    workload::scale_down(draft, roles)
 }
 
 /// A ReplicaSet that was there before us is noted once in the Progressing condition.

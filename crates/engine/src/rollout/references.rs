@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{analyses, services};
+use super::{analyses, services, workload};
 use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::traffic;
@@ -12,7 +12,8 @@ use crate::world::RolloutView;
 pub fn of(rollout: &RolloutView) -> Vec<ObjectRef> {
     let named = services::references(&rollout.spec.fields).into_iter();
     let services = named.map(|reference| rollout.service(&reference.name.into()));
-    services.chain(routes(rollout)).chain(templates(rollout)).collect()
+    let others = templates(rollout).into_iter().chain(workload::reference(rollout));
+    services.chain(routes(rollout)).chain(others).collect()
 }
 
 /// The templates of its analyses.

@@ -9,16 +9,19 @@ use super::affinity;
 use super::conditions::{self, Statement};
 use super::draft::{Creation, Draft};
 use super::metadata;
+use super::workload;
 use crate::decision::{After, Change, EventKind, ObjectRef};
 use crate::world::{Deadline, ReplicaSetView, RolloutView};
 
 /// Annotations of the Rollout that its ReplicaSets do not get.
-const NOT_COPIED: [&str; 5] = [
+const NOT_COPIED: [&str; 6] = [
     annotation::LAST_APPLIED,
     annotation::REVISION,
     annotation::REVISION_HISTORY,
     annotation::DESIRED_REPLICAS,
     annotation::NOTIFIED,
+    // As it will be, not as it is stored.
+    annotation::WORKLOAD_GENERATION,
 ];
 
 /// The index of the ReplicaSet that runs the Rollout's template: by hash, by the hash Argo up to
@@ -163,13 +166,13 @@ fn renewed_affinity(
     is_injected.then(|| stable.to_string())
 }
 
-/// The main resource of the Rollout: its revision, and 1 replica where none is said, because an
-/// autoscaler reads it.
+/// The main resource of the Rollout: its revision, the generation of its workload, and 1 replica
+/// where none is said, because an autoscaler reads it.
 fn note_revision(draft: Draft<'_>, revision: i32) -> Draft<'_> {
     let text = revision.to_string();
     let rollout = draft.rollout();
     let target = rollout.reference();
-    let mut draft = draft;
+    let mut draft = workload::note_generation(draft);
     if draft.spec().replicas.is_none() && draft.generation == rollout.generation {
         draft = draft.patch(target.clone(), json!({ "spec": { "replicas": 1 } }), rollout.version);
         draft.generation += 1;
@@ -193,7 +196,9 @@ fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i32 {
 
 fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
     let all = rollout.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let generation = rollout.spec.origin.generation();
     all.filter(|(key, _)| !NOT_COPIED.contains(key))
+        .chain(generation.map(|generation| (annotation::WORKLOAD_GENERATION, &**generation)))
 }
 
 fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {

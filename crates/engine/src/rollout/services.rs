@@ -37,6 +37,22 @@ pub fn references(spec: &RolloutSpec) -> Vec<Reference<'_>> {
     named.map(|(field, name)| Reference { field, name }).collect()
 }
 
+/// The Services that a spec names, read from its JSON: also of a Rollout that nobody decodes.
+pub fn names_in(spec: &Value) -> Vec<&str> {
+    let (canary, blue_green) = (&spec["strategy"]["canary"], &spec["strategy"]["blueGreen"]);
+    let ping_pong = &canary["pingPong"];
+    let fields = [
+        &canary["stableService"],
+        &canary["canaryService"],
+        &ping_pong["pingService"],
+        &ping_pong["pongService"],
+        &blue_green["activeService"],
+        &blue_green["previewService"],
+    ];
+    let named = fields.into_iter().filter_map(Value::as_str);
+    named.filter(|name| !name.is_empty()).collect()
+}
+
 /// What keeps a Rollout from using the Services it names.
 pub(super) enum Unusable {
     /// The spec or a Service is at fault: the field error.

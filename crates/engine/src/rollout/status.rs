@@ -11,10 +11,12 @@ use gradus_api::values::Time;
 
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
+use super::duration;
 use super::plugin;
 use super::replica_sets::{Roles, find_stable};
 use super::routed;
 use super::selector;
+use super::workload;
 use super::{progress, runs};
 use crate::decision::{After, EventKind};
 use crate::world::ReplicaSetView;
@@ -79,6 +81,7 @@ pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     };
     if is_begun {
         next.observed_generation = draft.generation_text();
+        next.workload_observed_generation = workload::observed_generation(&draft);
     }
     finish(draft, roles, next, None)
 }
@@ -89,6 +92,7 @@ pub(super) fn with_conditions<'w>(draft: Draft<'w>, found: Vec<Condition>) -> Dr
     let mut next = RolloutStatus::clone(&draft.status);
     next.conditions = found;
     next.observed_generation = draft.generation_text();
+    next.workload_observed_generation = workload::observed_generation(&draft);
     (next.phase, next.message) = phase_of(draft.spec(), &next);
     draft.status = Arc::new(next);
     draft
@@ -120,11 +124,11 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
         selector: selector_text(draft, active),
         collision_count: stored.collision_count,
         observed_generation: draft.generation_text(),
+        workload_observed_generation: workload::observed_generation(draft),
         conditions: known,
         restarted_at: stored.restarted_at,
         alb: stored.alb.clone(),
         albs: stored.albs.clone(),
-        duration: stored.duration.clone(),
         canary: CanaryStatus {
             current_step_analysis_run_status: draft.found.step.clone(),
             current_background_analysis_run_status: draft.found.background.clone(),
@@ -216,6 +220,7 @@ fn finish<'w>(
     set_available(&draft, &mut next);
     set_replica_failure(&draft, roles, &mut next);
     (next.phase, next.message) = phase_of(draft.spec(), &next);
+    next.duration = duration::track(&draft, roles, &next);
     draft = tell_pause(draft, &next);
     draft.status = Arc::new(next);
     draft

@@ -6,9 +6,8 @@ use gradus_api::traffic::TrafficRouting;
 /// The first field that asks for something this version cannot do, as a field error.
 pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     let canary = spec.strategy.canary.as_ref();
-    let fields = spec.workload_ref.is_some().then(|| "spec.workloadRef".to_owned());
     let routing = || unsupported_router(canary?.traffic_routing.as_deref()?);
-    let found = fields.or_else(routing).or_else(|| {
+    let found = routing().or_else(|| {
         let steps = canary.map_or(&[][..], |c| &c.steps);
         let at = steps.iter().position(|step| !is_supported(step))?;
         Some(format!("spec.strategy.canary.steps[{at}]"))

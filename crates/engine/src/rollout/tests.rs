@@ -3,6 +3,8 @@
 mod analyses;
 mod blue_green;
 mod blue_green_runs;
+mod claim;
+mod duration;
 mod experiments;
 mod metadata;
 mod plugin;
@@ -11,6 +13,7 @@ mod routers;
 mod runs;
 mod story;
 mod traffic;
+mod workload;
 
 use jiff::Timestamp;
 use serde_json::json;

@@ -13,6 +13,9 @@ pub enum Pair {
     Annotation,
 }
 
+/// Stands for every value of a label: no label has this one.
+pub(super) const ANY: &str = "\n";
+
 /// Whose pair it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bearer {
@@ -43,10 +46,11 @@ pub(super) fn digest(bearer: Bearer, pair: Pair, key: &str, value: &str) -> u64 
 /// The digests of all labels and annotations of an object, sorted.
 pub(super) fn digests(labels: &Texts, annotations: &Texts) -> Box<[u64]> {
     let own = Bearer::Object;
+    let keys = labels.keys().map(|key| digest(own, Pair::Label, key, ANY));
     let labels = labels.iter().map(|(key, value)| digest(own, Pair::Label, key, value));
     let annotations =
         annotations.iter().map(|(key, value)| digest(own, Pair::Annotation, key, value));
-    sorted(labels.chain(annotations).collect())
+    sorted(labels.chain(keys).chain(annotations).collect())
 }
 
 /// The digests of all labels and annotations of a pod template, sorted.
@@ -104,5 +108,7 @@ mod tests {
         assert!(!has(Bearer::Template, Pair::Label, "a", "bc"));
         assert!(!has(Bearer::Object, Pair::Annotation, "a", "bc"));
         assert!(!has(Bearer::Object, Pair::Label, "ab", "c"));
+        assert!(has(Bearer::Object, Pair::Label, "a", ANY));
+        assert!(!has(Bearer::Object, Pair::Label, "ab", ANY));
     }
 }

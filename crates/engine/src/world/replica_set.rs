@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::digest::{Bearer, Pair, digest, digests, template_digests};
+use super::digest::{ANY, Bearer, Pair, digest, digests, template_digests};
 use crate::frame::Frame;
 use crate::template::{self, Side};
 use crate::uid::Uid;
@@ -51,7 +51,7 @@ pub struct ReplicaSetView {
     /// The template, normalised for equality.
     #[serde(with = "super::digest::hexadecimal")]
     pub template: u128,
-    /// One digest per label and per annotation; see `has_label` and `has_annotation`.
+    /// Two digests per label and one per annotation; see `has_label` and `has_annotation`.
     pub digests: Box<[u64]>,
     /// The same of its pod template; see `template_has`.
     #[serde(default)]
@@ -209,6 +209,11 @@ impl ReplicaSetView {
         self.rare = rare(known);
     }
 
+    /// Has it this label, whatever its value?
+    pub fn has_label_key(&self, key: &str) -> bool {
+        self.has_label(key, ANY)
+    }
+
     /// Notes annotations that it will have once a planned change is made.
     pub fn with_annotations<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut digests = self.digests.to_vec();
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_takes_at_most_320_bytes_plus_8_per_label_and_annotation() {
+    fn a_view_takes_at_most_320_bytes_plus_16_per_label_and_8_per_annotation() {
         let frame: Frame = serde_json::from_value(json!({
             "metadata": {
                 "name": "a-rollout-with-a-long-name-65774b4f85", "namespace": "default",
@@ -274,7 +279,7 @@ mod tests {
         .unwrap();
         let view = ReplicaSetView::read(&frame, None);
         let heap = heap_of(&view.name) + heap_of(&view.hash);
-        assert_eq!(size_of_val(&*view.digests), 8 * 3);
+        assert_eq!(size_of_val(&*view.digests), 16 * 2 + 8);
         let bytes = size_of::<ReplicaSetView>() + 2 * size_of::<usize>() + heap;
         assert!(bytes <= 320, "{bytes} bytes");
     }

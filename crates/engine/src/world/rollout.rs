@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
-use gradus_api::validate::{Source, validate};
+use gradus_api::validate::{Source, is_empty_template, validate};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -66,6 +66,41 @@ pub struct Spec {
     pub selector: Arc<str>,
     /// What is wrong with it: the first is shown to the user.
     pub errors: Vec<String>,
+    /// How many of the errors are about values of a wrong type.
+    #[serde(default)]
+    pub malformed: usize,
+    /// Where the template comes from.
+    #[serde(default)]
+    pub origin: Origin,
+}
+
+/// Where the pod template of a Rollout comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// It is written in the spec.
+    #[default]
+    Written,
+    /// From a workload that has not been found yet.
+    Referred,
+    /// From this workload, as it was at this generation.
+    Resolved {
+        /// The workload.
+        uid: Uid,
+        /// Its generation, as text.
+        generation: Arc<str>,
+    },
+    /// It is written although the spec refers to a workload.
+    Both,
+}
+
+impl Origin {
+    /// The generation of the workload that the template is from.
+    pub fn generation(&self) -> Option<&Arc<str>> {
+        match self {
+            Origin::Resolved { generation, .. } => Some(generation),
+            Origin::Written | Origin::Referred | Origin::Both => None,
+        }
+    }
 }
 
 impl RolloutView {
@@ -100,6 +135,28 @@ impl RolloutView {
             hash,
             legacy_hash,
         }
+    }
+
+    /// The same Rollout with template and, where it says none itself, selector of the workload it
+    /// refers to. `earlier` spares the work while neither has changed.
+    pub fn resolved(&self, workload: &Value, earlier: Option<&RolloutView>) -> Self {
+        let (meta, workload) = (&workload["metadata"], &workload["spec"]);
+        let uid = meta["uid"].as_str().map_or_else(Uid::default, Uid::parse);
+        let generation = meta["generation"].as_i64().unwrap_or(0).to_string().into();
+        let origin = Origin::Resolved { uid, generation };
+        let same = earlier.filter(|view| {
+            view.uid == self.uid && view.generation == self.generation && view.spec.origin == origin
+        });
+        let spec = match same {
+            Some(view) => Arc::clone(&view.spec),
+            None => Arc::new(self.spec.resolved(workload, origin)),
+        };
+        let count = self.status.collision_count;
+        let (hash, legacy_hash) = match same.filter(|view| view.status.collision_count == count) {
+            Some(view) => (Arc::clone(&view.hash), Arc::clone(&view.legacy_hash)),
+            None => hashes(&workload["template"], count),
+        };
+        RolloutView { spec, hash, legacy_hash, ..self.clone() }
     }
 
     /// A reference to it.
@@ -137,8 +194,14 @@ impl Spec {
         fields.template = Arc::new(Value::Null);
         let steps = &raw["strategy"]["canary"]["steps"];
         let is_canary = fields.strategy.canary.is_some();
-        let malformed = field_errors.into_iter().map(|error| format!("spec.{error}"));
-        let errors = malformed.chain(invalid.iter().map(ToString::to_string)).collect();
+        let malformed = field_errors.len();
+        let field_errors = field_errors.into_iter().map(|error| format!("spec.{error}"));
+        let errors = field_errors.chain(invalid.iter().map(ToString::to_string)).collect();
+        let origin = match &fields.workload_ref {
+            None => Origin::Written,
+            Some(_) if is_empty_template(&raw["template"]) => Origin::Referred,
+            Some(_) => Origin::Both,
+        };
         Spec {
             template: raw["template"].to_string().into(),
             template_digest: template::normalized_digest(&raw["template"], None, Side::Desired),
@@ -150,7 +213,31 @@ impl Spec {
             },
             selector: fields.selector.as_ref().map_or_else(String::new, selector::text).into(),
             errors,
+            malformed,
+            origin,
             fields,
+        }
+    }
+
+    /// The spec with what the workload says, judged anew.
+    fn resolved(&self, workload: &Value, origin: Origin) -> Self {
+        let template = &workload["template"];
+        let mut fields = self.fields.clone();
+        fields.template = Arc::new(template.clone());
+        if fields.selector.is_none() {
+            fields.selector = workload.get("selector").map(|selector| decode(selector).0);
+        }
+        let mut errors = self.errors[..self.malformed].to_vec();
+        errors.extend(validate(&fields, Source::Resolved).iter().map(ToString::to_string));
+        fields.template = Arc::new(Value::Null);
+        Spec {
+            selector: fields.selector.as_ref().map_or_else(String::new, selector::text).into(),
+            template: template.to_string().into(),
+            template_digest: template::normalized_digest(template, None, Side::Desired),
+            errors,
+            origin,
+            fields,
+            ..self.clone()
         }
     }
 }

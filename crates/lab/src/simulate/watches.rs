@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use gradus_controller::shell::Seen;
-use gradus_controller::watched::Watch;
+use gradus_controller::watched::{Watch, Watched};
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::selector::LabelSelector;
 use gradus_simkube::{Change, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Run;
-use crate::door::frame;
-use crate::subject::Subject;
+use super::mind::Thinking;
+use crate::door::{Bench, frame};
+use crate::faults::{Chance, Faults};
 use crate::trace::Record;
 
 /// The watch of one kind.
@@ -36,14 +37,19 @@ pub(super) struct Feed {
     is_new: bool,
 }
 
-/// The watches of a controller that has just started.
-pub(super) fn feeds<S: Subject>(cluster: &SimCluster) -> Vec<Feed> {
-    S::watches("").into_iter().map(|watch| Feed::new::<S>(watch, cluster)).collect()
+/// Do the checks go by what this engine is shown and decides?
+pub(super) fn is_judged<W: Watched>() -> bool {
+    W::KIND != kinds::SERVICE
+}
+
+/// The watches of an engine that has just started.
+pub(super) fn feeds<W: Watched>(cluster: &SimCluster) -> Vec<Feed> {
+    W::watches("").into_iter().map(|watch| Feed::new::<W>(watch, cluster)).collect()
 }
 
 impl Feed {
     /// A watch that has just begun.
-    pub(super) fn new<S: Subject>(watch: Watch, cluster: &SimCluster) -> Self {
+    pub(super) fn new<W: Watched>(watch: Watch, cluster: &SimCluster) -> Self {
         let Watch { kind, labels } = watch;
         let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
         let id = id.expect("the controller watches only kinds that every cluster of a story has");
@@ -51,7 +57,7 @@ impl Feed {
             LabelSelector::parse(&text).expect("the selectors of a controller are constants")
         });
         Feed {
-            metadata_alone: S::needs_metadata_alone(&kind),
+            metadata_alone: W::needs_metadata_alone(&kind),
             kind,
             id,
             labels,
@@ -76,39 +82,44 @@ impl Feed {
         let whole = frame(object);
         if self.metadata_alone { Frame { meta: whole.meta, ..Frame::default() } } else { whole }
     }
-}
 
-impl<S: Subject> Run<'_, S> {
-    /// Has this watch something to show now?
-    pub(super) fn is_ready(&self, feed: &Feed) -> bool {
-        if feed.is_new || feed.list_at.is_some_and(|at| at <= self.now) {
+    /// Has it something to show now?
+    pub(super) fn is_ready(&self, bench: &Bench, now: Timestamp) -> bool {
+        if self.is_new || self.list_at.is_some_and(|at| at <= now) {
             return true;
         }
-        if feed.silent_until.is_some_and(|until| self.now < until) {
+        if self.silent_until.is_some_and(|until| now < until) {
             return false;
         }
-        let bench = self.bench.borrow();
-        let news = bench.cluster.events_after(feed.id, feed.version);
+        let news = bench.cluster.events_after(self.id, self.version);
         news.is_ok_and(|mut news| news.next().is_some())
     }
+}
 
+impl<W: Watched> Thinking<W> {
     /// Shows one event of a watch, or a whole list.
-    pub(super) fn show(&mut self, at: usize) {
+    pub(super) fn show_one(
+        &mut self,
+        at: usize,
+        now: Timestamp,
+        chance: &mut Option<Chance>,
+        faults: &Faults,
+    ) {
         let feed = &self.feeds[at];
-        if feed.is_new || feed.list_at.is_some_and(|list_at| list_at <= self.now) {
-            self.list(at);
+        if feed.is_new || feed.list_at.is_some_and(|list_at| list_at <= now) {
+            self.list(at, now);
             return;
         }
         let mut bench = self.bench.borrow_mut();
         let news = bench.cluster.events_after(feed.id, feed.version).ok();
         let Some(event) = news.and_then(|mut news| news.next().cloned()) else { return };
         let (name, version) = (Arc::clone(&event.object.meta.name), event.object.version);
-        let fate = self.chance.as_mut().map_or(Fate::Plain, |chance| {
-            if chance.percent(self.faults.late_percent) {
+        let fate = chance.as_mut().map_or(Fate::Plain, |chance| {
+            if chance.percent(faults.late_percent) {
                 Fate::Late(SignedDuration::from_millis(1 << chance.below(15)))
-            } else if chance.percent(self.faults.lost_percent) {
+            } else if chance.percent(faults.lost_percent) {
                 Fate::Lost(SignedDuration::from_secs(1 + chance.below(60).cast_signed()))
-            } else if chance.percent(self.faults.twice_percent) {
+            } else if chance.percent(faults.twice_percent) {
                 Fate::Twice
             } else {
                 Fate::Plain
@@ -116,22 +127,24 @@ impl<S: Subject> Run<'_, S> {
         });
         let feed = &mut self.feeds[at];
         let times = match fate {
-            Fate::Late(silence) if feed.silent_until.is_none_or(|until| until < self.now) => {
-                feed.silent_until = Some(self.now + silence);
+            Fate::Late(silence) if feed.silent_until.is_none_or(|until| until < now) => {
+                feed.silent_until = Some(now + silence);
                 return;
             }
             Fate::Lost(until) => {
                 feed.version = version;
-                feed.list_at = feed.list_at.or(Some(self.now + until));
-                bench.trace.note(self.now, Record::Lost(name, version));
+                feed.list_at = feed.list_at.or(Some(now + until));
+                bench.trace.note(now, Record::Lost(name, version));
                 return;
             }
             Fate::Twice => 2,
             Fate::Plain | Fate::Late(_) => 1,
         };
         feed.version = version;
-        bench.trace.note(self.now, Record::Shown(name, version));
-        bench.checker.shown(&event.object);
+        bench.trace.note(now, Record::Shown(name, version));
+        if is_judged::<W>() {
+            bench.checker.shown(&event.object);
+        }
         drop(bench);
         let feed = &self.feeds[at];
         let stays = event.change != Change::Deleted && feed.accepts(&event.object);
@@ -140,31 +153,33 @@ impl<S: Subject> Run<'_, S> {
             &event.object.meta.namespace,
             &event.object.meta.name,
         );
-        if !stays && S::version(self.shell.index(), &object).is_none() {
+        if !stays && W::version(self.shell.index(), &object).is_none() {
             return; // What was never shown does not go.
         }
         for _ in 0..times {
             let frame = feed.frame(&event.object);
             let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
-            self.shell.observe(&feed.kind, seen, self.now);
+            self.shell.observe(&feed.kind, seen, now);
         }
         self.is_stirred = true;
     }
 
-    fn list(&mut self, at: usize) {
+    fn list(&mut self, at: usize, now: Timestamp) {
         let mut bench = self.bench.borrow_mut();
         let feed = &mut self.feeds[at];
         let all = bench.cluster.list(feed.id, "");
         let objects: Vec<_> = all.filter(|object| feed.accepts(object)).cloned().collect();
         feed.version = bench.cluster.version();
         (feed.list_at, feed.is_new) = (None, false);
-        bench.trace.note(self.now, Record::Listed(feed.kind.plural.clone()));
-        self.shell.observe(&feed.kind, Seen::Init, self.now);
+        bench.trace.note(now, Record::Listed(feed.kind.plural.clone()));
+        self.shell.observe(&feed.kind, Seen::Init, now);
         for object in objects {
-            bench.checker.shown(&object);
-            self.shell.observe(&feed.kind, Seen::InitApply(feed.frame(&object)), self.now);
+            if is_judged::<W>() {
+                bench.checker.shown(&object);
+            }
+            self.shell.observe(&feed.kind, Seen::InitApply(feed.frame(&object)), now);
         }
-        self.shell.observe(&feed.kind, Seen::InitDone, self.now);
+        self.shell.observe(&feed.kind, Seen::InitDone, now);
         self.is_stirred = true;
     }
 }

@@ -26,6 +26,12 @@ pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
     if object.kind == KindId::SECRET || object.kind == KindId::CONFIG_MAP {
         complete_data(object);
     }
+    if object.kind == KindId::POD_TEMPLATE
+        && let Some(template) = Arc::make_mut(&mut object.rest).get_mut("template")
+    {
+        drop_empty(template);
+        complete_template(template);
+    }
     if object.kind == KindId::NAMESPACE && before.is_none() {
         let meta = Arc::make_mut(&mut object.meta);
         let name = meta.name.to_string();

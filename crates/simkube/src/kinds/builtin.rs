@@ -43,6 +43,8 @@ impl KindId {
     pub const ENDPOINT_SLICE: Self = Self(17);
     /// core/v1 PersistentVolumeClaim.
     pub const PERSISTENT_VOLUME_CLAIM: Self = Self(22);
+    /// core/v1 PodTemplate.
+    pub const POD_TEMPLATE: Self = Self(23);
 }
 
 /// What a row says beyond its names.
@@ -57,7 +59,7 @@ const ALL: u8 = 64;
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u8);
 
 /// group, version, kind, plural, short names, what else.
-const ROWS: [Row; 23] = [
+const ROWS: [Row; 24] = [
     ("", "v1", "Namespace", "namespaces", "ns", STATUS | CLUSTER),
     ("", "v1", "Node", "nodes", "no", STATUS | CLUSTER),
     ("", "v1", "Pod", "pods", "po", STATUS | COUNTS | RETURNS | ALL),
@@ -95,6 +97,7 @@ const ROWS: [Row; 23] = [
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", CLUSTER),
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", CLUSTER),
     ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", STATUS | RETURNS),
+    ("", "v1", "PodTemplate", "podtemplates", "", COUNTS | RETURNS),
 ];
 
 pub(super) fn kinds() -> Vec<Arc<Kind>> {

@@ -322,3 +322,36 @@ fn two_equal_runs_write_the_same() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_deployment_moves_its_pods_to_a_new_template_within_its_limits() {
+    let mut cluster = cluster(json!([{"image": "*", "startUpSeconds": 3}]));
+    let mut body = replica_set(4, "web:1");
+    body["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    create(&mut cluster, KindId::DEPLOYMENT, body, at(0));
+    run_until(&mut cluster, at(3));
+    let status = |cluster: &SimCluster| {
+        Value::clone(&cluster.get(KindId::DEPLOYMENT, "default", "web").unwrap().status)
+    };
+    assert_eq!(
+        status(&cluster),
+        json!({"observedGeneration": 1, "replicas": 4, "updatedReplicas": 4, "readyReplicas": 4,
+            "availableReplicas": 4})
+    );
+    let patch = json!({"spec": {"template": {"spec": {
+        "containers": [{"name": "c", "image": "web:2"}]}}}});
+    cluster.call(&Request::merge(KindId::DEPLOYMENT, "default", "web", patch), at(4)).unwrap();
+    cluster.settle(at(4));
+    assert_eq!(pods(&cluster).len(), 5, "one more than wanted, not twice as many");
+    run_until(&mut cluster, at(60));
+    assert_eq!(status(&cluster)["updatedReplicas"], 4);
+    let sizes = cluster.list(KindId::REPLICA_SET, "default").map(|set| &set.spec["replicas"]);
+    let mut sizes: Vec<i64> = sizes.map(|size| size.as_i64().unwrap()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [0, 4]);
+    let none = json!({"spec": {"replicas": 0}});
+    cluster.call(&Request::merge(KindId::DEPLOYMENT, "default", "web", none), at(61)).unwrap();
+    run_until(&mut cluster, at(120));
+    assert_eq!(pods(&cluster).len(), 0);
+    assert_eq!(cluster.runnable(at(9_999)).count(), 0, "nothing is left to do");
+}

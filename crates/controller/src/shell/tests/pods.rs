@@ -36,7 +36,7 @@ fn restarting() -> Shell<Rollouts> {
     let set = object(json!({
         "metadata": {
             "name": "web-1", "namespace": "home", "uid": "set", "resourceVersion": "6",
-            "generation": 1, "labels": { "rollouts-pod-template-hash": hash },
+            "generation": 1, "labels": { "app": "web", "rollouts-pod-template-hash": hash },
             "annotations": { "rollout.argoproj.io/desired-replicas": "1",
                              "rollout.argoproj.io/revision": "1" },
             "ownerReferences": [{ "kind": "Rollout", "name": "web", "uid": "web", "controller": true }],

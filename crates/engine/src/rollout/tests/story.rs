@@ -14,8 +14,8 @@ use self::pods::marks;
 use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply};
 use crate::decision::{Change, ChangeId, Decision, ObjectRef, Op};
 use crate::frame::Frame;
-use crate::rollout::{Memo, decide, references};
-use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, World};
+use crate::rollout::{Memo, decide, references, workload};
+use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, WorkloadView, World};
 
 /// A Rollout and its ReplicaSets, as a cluster would hold them.
 #[derive(Clone)]
@@ -33,6 +33,7 @@ pub struct Story {
     /// What step plugins will answer, in this order.
     replies: Vec<PluginReply>,
     calls: Vec<String>,
+    deployment: Option<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
     version: u64,
@@ -71,6 +72,7 @@ impl Story {
             lists: 0,
             replies: Vec::new(),
             calls: Vec::new(),
+            deployment: None,
             recall: Recall::default(),
             events: Vec::new(),
             version: 1,
@@ -147,6 +149,50 @@ impl Story {
         &self.sets[at]["metadata"]["annotations"][key]
     }
 
+    /// The same canary, whose template and selector are those of a Deployment of this size.
+    pub fn referring(replicas: i32, scale_down: &str, deployment_size: i32) -> Self {
+        let mut story = Story::canary(replicas, json!([{ "setWeight": 20 }, { "pause": {} }]));
+        let spec = story.rollout["spec"].as_object_mut().unwrap();
+        let template = spec.remove("template").unwrap();
+        let selector = spec.remove("selector").unwrap();
+        let named = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web",
+            "scaleDown": scale_down });
+        spec.insert("workloadRef".to_owned(), named);
+        story.deployment = Some(json!({
+            "metadata": { "name": "web", "namespace": "default", "uid": "deployment",
+                "resourceVersion": "1", "generation": 1 },
+            "spec": { "replicas": deployment_size, "template": template, "selector": selector },
+        }));
+        story
+    }
+
+    /// The Deployment that the Rollout refers to; somebody edits or deletes it.
+    pub fn deployment(&mut self) -> &mut Option<Value> {
+        &mut self.deployment
+    }
+
+    /// Somebody edits the spec of the Deployment.
+    pub fn patch_deployment(&mut self, patch: Value) {
+        let deployment = self.deployment.as_mut().unwrap();
+        merge(&mut deployment["spec"], &patch);
+        bump(deployment);
+    }
+
+    /// What the shell remembers.
+    pub fn recall(&mut self) -> &mut Recall<Memo> {
+        &mut self.recall
+    }
+
+    /// The Rollout as it is stored.
+    pub fn rollout(&self) -> &Value {
+        &self.rollout
+    }
+
+    /// A ReplicaSet as it is stored.
+    pub fn set(&mut self, at: usize) -> &mut Value {
+        &mut self.sets[at]
+    }
+
     /// Adds Services that select the Rollout's pods of every revision.
     pub fn with_services(mut self, names: &[&str]) -> Self {
         for name in names {
@@ -181,12 +227,26 @@ impl Story {
     /// The World as it is now.
     pub fn world(&self) -> World {
         let frame = |value: &Value| -> Frame { serde_json::from_value(value.clone()).unwrap() };
-        let sets = self.sets.iter().map(|set| Arc::new(ReplicaSetView::read(&frame(set), None)));
-        let rollout = Arc::new(RolloutView::read(&frame(&self.rollout), None));
+        let view = |set: &Value| Arc::new(ReplicaSetView::read(&frame(set), None));
+        let controlled = |set: &&Value| frame(set).meta.controller().is_some();
+        let sets = self.sets.iter().filter(controlled).map(view);
+        let orphans = self.sets.iter().filter(|set| !controlled(set)).map(view);
+        let stored = RolloutView::read(&frame(&self.rollout), None);
+        let workload = workload::reference(&stored).map(|object| match &self.deployment {
+            Some(found) => Known::Present(WorkloadView::read(object, found)),
+            None => Known::Absent,
+        });
+        let rollout = match &self.deployment {
+            Some(found) if workload.is_some() => stored.resolved(found, None),
+            _ => stored,
+        };
+        let rollout = Arc::new(rollout);
         World {
             routes: self.routes_of(&rollout),
             rollout,
+            workload,
             replica_sets: Known::Present(sets.collect()),
+            orphans: orphans.collect(),
             services: self
                 .services
                 .iter()
@@ -245,6 +305,23 @@ impl Story {
         panic!("it never stops asking");
     }
 
+    /// A ReplicaSet with the Rollout's template that nobody controls, made by somebody else.
+    pub fn with_orphan(mut self, labels: Value, size: i32) -> Self {
+        let mut template = self.rollout["spec"]["template"].clone();
+        merge(&mut template["metadata"]["labels"], &labels);
+        let number = self.sets.len();
+        self.sets.push(json!({
+            "metadata": {
+                "name": format!("found-{number}"), "namespace": "default", "generation": 1,
+                "uid": format!("00000000-0000-4000-8000-00000000010{number}"),
+                "resourceVersion": "1", "labels": labels,
+            },
+            "spec": { "replicas": size, "template": template },
+        }));
+        self.pods_follow();
+        self
+    }
+
     /// Reconciles and lets pods come and go until nothing happens any more.
     pub fn settle(&mut self, now: Timestamp) {
         self.run(now, Story::pods_follow);
@@ -301,8 +378,11 @@ impl Story {
             Op::Merge(patch) if *change.target.kind.name == *"Rollout" => {
                 merge(&mut self.rollout, patch);
                 self.touch_rollout();
-                let revision = &patch["metadata"]["annotations"]["rollout.argoproj.io/revision"];
-                format!("revision {}", revision.as_str().unwrap())
+                noted(patch)
+            }
+            Op::Merge(patch) if *change.target.kind.name == *"Deployment" => {
+                self.patch_deployment(patch["spec"].clone());
+                format!("deployment to {}", patch["spec"]["replicas"])
             }
             Op::Merge(patch) if *change.target.kind.name == *"Ingress" => {
                 self.patch_ingress(&change.target.name, (**patch).clone());
@@ -433,6 +513,15 @@ impl Story {
     fn touch_rollout(&mut self) {
         self.version += 1;
         self.rollout["metadata"]["resourceVersion"] = json!(self.version.to_string());
+    }
+}
+
+/// What a patch of the Rollout notes.
+fn noted(patch: &Value) -> String {
+    let notes = &patch["metadata"]["annotations"];
+    match notes["rollout.argoproj.io/revision"].as_str() {
+        Some(revision) => format!("revision {revision}"),
+        None => format!("annotate {notes}"),
     }
 }
 

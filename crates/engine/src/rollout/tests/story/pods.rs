@@ -185,7 +185,7 @@ impl Story {
                     self.calls.push(format!("{} {}", call.operation, call.index));
                     Reply::Plugin(self.replies.remove(0))
                 }
-                Question::Read(_) | Question::Random(_) => continue,
+                Question::Read(_) | Question::Rollouts(_) | Question::Random(_) => continue,
             };
             let answer = Answer { asked_at: self.now, answered_at: self.now, reply: Ok(reply) };
             self.answers.insert(ask.id.clone(), answer);

@@ -1,0 +1,205 @@
+//! One engine of the simulated controller: its shell, its watches and its work under way.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use gradus_controller::act::{Acted, act};
+use gradus_controller::cluster::WriteError;
+use gradus_controller::shell::{Alarm, Read, Shell, Work};
+use gradus_controller::watched::{Watch, Watched};
+use gradus_engine::frame::Frame;
+use jiff::Timestamp;
+
+use super::watches::{self, Feed};
+use crate::door::{Bench, SimDoor};
+use crate::faults::{Chance, Faults};
+use crate::trace::Record;
+
+/// An engine as the executor sees it, whatever it decides about.
+pub(super) trait Mind {
+    /// The watches that have something to show now.
+    fn ready_watches(&self, now: Timestamp) -> Vec<usize>;
+    /// Shows one event of a watch, or a whole list.
+    fn show(&mut self, at: usize, now: Timestamp, chance: &mut Option<Chance>, faults: &Faults);
+    /// The works that can take a step: their request is not on its way.
+    fn arrived(&self, now: Timestamp) -> Vec<usize>;
+    /// Lets one work take one step; what it has learned goes back into the shell.
+    fn fly(&mut self, at: usize, now: Timestamp);
+    /// Has something happened since the shell last had nothing to do?
+    fn is_stirred(&self) -> bool;
+    /// Something has happened: time, for example.
+    fn stir(&mut self);
+    /// Takes the next work out of the shell, and what it wants to tell.
+    fn decide(&mut self, now: Timestamp);
+    /// Decides everything again.
+    fn wake_all(&mut self, now: Timestamp);
+    /// The controller dies with all it knows; another one starts.
+    fn restart(&mut self);
+    /// The earliest moment at which it can take a step again.
+    fn next_due(&self, now: Timestamp) -> Option<Timestamp>;
+    /// What the interlock has held since the last call: the invariant, and what was wrong.
+    fn take_harms(&mut self) -> Vec<(&'static str, String)>;
+}
+
+/// The mind of one engine.
+pub(super) struct Thinking<W: Watched> {
+    pub(super) bench: Rc<RefCell<Bench>>,
+    pub(super) shell: Shell<W>,
+    pub(super) feeds: Vec<Feed>,
+    flights: Vec<Flight<W>>,
+    pub(super) is_stirred: bool,
+    harms: Vec<(&'static str, String)>,
+}
+
+/// Work on its way, and until when its request is.
+struct Flight<W: Watched> {
+    work: Flown<W>,
+    arrives: Rc<Cell<Timestamp>>,
+}
+
+/// What is on its way.
+enum Flown<W: Watched> {
+    Act(Pin<Box<dyn Future<Output = Acted<W>>>>),
+    Read(Pin<Box<dyn Future<Output = Reading>>>),
+}
+
+type Reading = (Read, Result<Vec<Frame>, WriteError>);
+
+impl<W: Watched> Thinking<W> {
+    pub(super) fn new(bench: &Rc<RefCell<Bench>>) -> Self {
+        Thinking {
+            bench: Rc::clone(bench),
+            shell: Shell::default(),
+            feeds: watches::feeds::<W>(&bench.borrow().cluster),
+            flights: Vec::new(),
+            is_stirred: true,
+            harms: Vec::new(),
+        }
+    }
+
+    /// Notes what the shell wants to post and to say.
+    fn tell(&mut self, now: Timestamp) {
+        let mut bench = self.bench.borrow_mut();
+        for outgoing in self.shell.take_events() {
+            let event = outgoing.event;
+            let record = Record::Told(event.reason.into_owned(), event.message);
+            bench.trace.note(now, record);
+        }
+        for alarm in self.shell.take_alarms() {
+            if let Alarm::Interlock { invariant, message, .. } = &alarm {
+                self.harms.push((invariant.id(), message.clone()));
+            }
+            bench.trace.note(now, Record::Alarm(format!("{alarm:?}")));
+        }
+    }
+}
+
+impl<W: Watched> Mind for Thinking<W> {
+    fn ready_watches(&self, now: Timestamp) -> Vec<usize> {
+        let bench = self.bench.borrow();
+        let feeds = self.feeds.iter().enumerate();
+        feeds.filter(|(_, feed)| feed.is_ready(&bench, now)).map(|(at, _)| at).collect()
+    }
+
+    fn show(&mut self, at: usize, now: Timestamp, chance: &mut Option<Chance>, faults: &Faults) {
+        self.show_one(at, now, chance, faults);
+    }
+
+    fn arrived(&self, now: Timestamp) -> Vec<usize> {
+        let flights = self.flights.iter().enumerate();
+        flights.filter(|(_, flight)| flight.arrives.get() <= now).map(|(at, _)| at).collect()
+    }
+
+    fn fly(&mut self, at: usize, now: Timestamp) {
+        let mut context = Context::from_waker(Waker::noop());
+        let is_done = match &mut self.flights[at].work {
+            Flown::Act(future) => match future.as_mut().poll(&mut context) {
+                Poll::Pending => false,
+                Poll::Ready(acted) => {
+                    self.shell.learn(acted, now);
+                    true
+                }
+            },
+            Flown::Read(future) => match future.as_mut().poll(&mut context) {
+                Poll::Pending => false,
+                Poll::Ready((read, reply)) => {
+                    self.shell.learn_read(read, reply, now);
+                    true
+                }
+            },
+        };
+        if is_done {
+            drop(self.flights.remove(at));
+            self.is_stirred = true;
+            self.tell(now);
+        }
+    }
+
+    fn is_stirred(&self) -> bool {
+        self.is_stirred
+    }
+
+    fn stir(&mut self) {
+        self.is_stirred = true;
+    }
+
+    fn decide(&mut self, now: Timestamp) {
+        let work = self.shell.next_work(now);
+        for kind in self.shell.take_demands() {
+            let watch = Watch { kind, labels: None };
+            let feed = Feed::new::<W>(watch, &self.bench.borrow().cluster);
+            self.feeds.push(feed);
+        }
+        self.tell(now);
+        let arrives = Rc::new(Cell::new(now));
+        let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives) };
+        let work = match work {
+            None => {
+                self.is_stirred = false;
+                return;
+            }
+            Some(Work::Act(job)) => {
+                let mut bench = self.bench.borrow_mut();
+                if watches::is_judged::<W>() {
+                    bench.checker.decided();
+                }
+                let record = Record::Decided(job.changes.len(), job.status.is_some());
+                bench.trace.note(now, record);
+                Flown::Act(Box::pin(async move { act(&door, job).await }))
+            }
+            Some(Work::Draw(draw)) => {
+                let bytes = self.bench.borrow_mut().draw(draw.count);
+                self.shell.learn_draw(draw, Ok(bytes), now);
+                return;
+            }
+            Some(Work::Read(read)) => Flown::Read(Box::pin(async move {
+                let reply = read.carry_out(&door).await;
+                (read, reply)
+            })),
+        };
+        self.flights.push(Flight { work, arrives });
+    }
+
+    fn wake_all(&mut self, now: Timestamp) {
+        self.shell.wake_all(now);
+        self.is_stirred = true;
+    }
+
+    fn restart(&mut self) {
+        let (bench, harms) = (Rc::clone(&self.bench), self.take_harms());
+        *self = Thinking { harms, ..Thinking::new(&bench) };
+    }
+
+    fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
+        let feeds = self.feeds.iter().filter_map(|feed| feed.next_due(now));
+        let flights = self.flights.iter().map(|flight| flight.arrives.get());
+        let moments = feeds.chain(flights).chain(self.shell.next_due());
+        moments.filter(|moment| now < *moment).min()
+    }
+
+    fn take_harms(&mut self) -> Vec<(&'static str, String)> {
+        std::mem::take(&mut self.harms)
+    }
+}
