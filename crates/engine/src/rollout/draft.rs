@@ -36,7 +36,7 @@ pub(super) struct Draft<'w> {
     /// The Experiments as the planned changes leave them.
     pub experiments: Vec<Arc<TrialView>>,
     /// What this pass has found out about both; every pass begins with nothing.
-    pub found: Findings,
+    pub found: Box<Findings>,
     /// The routing objects as the planned changes leave them.
     pub routes: Seen,
     /// The generation as the planned changes leave it.
@@ -84,7 +84,7 @@ impl<'w> Draft<'w> {
             services: present(&world.services),
             runs: world.runs.present().cloned().unwrap_or_default(),
             experiments: world.experiments.present().cloned().unwrap_or_default(),
-            found: Findings::default(),
+            found: Box::default(),
             routes: traffic::seen(world),
             generation: rollout.generation,
             revision: rollout.annotations.get(names::annotation::REVISION).cloned(),

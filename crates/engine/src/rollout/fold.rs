@@ -7,7 +7,6 @@
 
 use super::draft::{Creation, Draft};
 use super::pass::pass;
-use super::runs::Findings;
 use super::urgency::has_same_gates;
 use crate::ask::{Ask, Question};
 
@@ -19,7 +18,7 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
         let is_closed = is_closed(&draft);
-        let found = Findings::default();
+        let found = Box::default();
         let asks = lasting(&draft);
         let next = pass(Draft { wake_at: None, asks, found, is_closed, ..draft.clone() });
         let plans_more = next.is_overfull || next.changes != draft.changes;

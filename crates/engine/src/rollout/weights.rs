@@ -409,6 +409,9 @@ fn stuck(draft: Draft<'_>, message: String) -> Draft<'_> {
 
 /// No router holds anything up any more.
 fn unheld(draft: Draft<'_>) -> Draft<'_> {
+    if draft.status.condition(condition::HELD).is_none() {
+        return draft;
+    }
     let mut draft = draft;
     conditions::remove(&mut Arc::make_mut(&mut draft.status).conditions, condition::HELD);
     draft
