@@ -142,9 +142,9 @@ pub(crate) fn judge(
         let status = &rollout.status;
         let is_at_rest = match status["phase"].as_str() {
             Some(phase::HEALTHY | phase::PAUSED) => true,
-            Some(phase::DEGRADED) => status["abort"] == true,
-            // Nobody measures in a story but whom it tells to.
-            Some(phase::PROGRESSING) => sight(rollout).awaits_verdict(),
+            Some(phase::DEGRADED) if status["abort"] == true => true,
+            // Nobody measures in a story but whom it tells to; the deadline may pass meanwhile.
+            Some(phase::PROGRESSING | phase::DEGRADED) => sight(rollout).awaits_verdict(),
             _ => false,
         };
         if !is_at_rest {

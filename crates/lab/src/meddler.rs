@@ -42,10 +42,13 @@ impl Meddler {
 
     /// What somebody does while everybody waits, if anything.
     pub(crate) fn at_rest(&mut self) -> Option<Action> {
-        if self.left == 0 && std::mem::take(&mut self.has_halted) {
-            return Some(Action::Resume);
-        }
         self.draw(AT_REST)
+    }
+
+    /// What must be done before the end: a rollout that is halted is let go, once.
+    pub(crate) fn last_word(&mut self) -> Option<Action> {
+        self.left = 0;
+        std::mem::take(&mut self.has_halted).then_some(Action::Resume)
     }
 
     fn draw(&mut self, percent: u64) -> Option<Action> {
@@ -89,7 +92,8 @@ mod tests {
         let mut seen = Vec::new();
         for seed in 0..200 {
             let mut meddler = Meddler::new(seed, Behaviours::default());
-            let deeds: Vec<Action> = (0..1_000).filter_map(|_| meddler.at_rest()).collect();
+            let mut deeds: Vec<Action> = (0..1_000).filter_map(|_| meddler.at_rest()).collect();
+            deeds.extend(meddler.last_word());
             assert!((1..=6).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
             if let Some(halted) = deeds.iter().position(|deed| *deed == Action::Pause) {
                 assert!(deeds[halted..].contains(&Action::Resume), "seed {seed}");

@@ -274,6 +274,12 @@ impl<'p, S: Subject> Run<'p, S> {
             let next = self.next_moment();
             let last = self.bench.borrow().last_write;
             let is_over = self.story.is_told() && next.is_none_or(|next| last + LASTING < next);
+            if is_over || next.is_none() {
+                let deed = self.meddler.as_mut().and_then(Meddler::last_word);
+                if self.meddle(deed) {
+                    continue;
+                }
+            }
             match next {
                 _ if is_over => return Ok(()),
                 // An interrupted story need not come to its end: the interruption has changed it.

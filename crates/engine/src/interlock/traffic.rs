@@ -78,8 +78,12 @@ impl<'w> Traffic<'w> {
             return Some((Invariant::WeightsWellFormed, message));
         }
         let backends = self.backends();
-        let (canary, all) = pods.available(pods.selected(backends.canary));
-        let (stable, _) = pods.available(pods.selected(backends.stable));
+        let (new, old) = (pods.selected(backends.canary), pods.selected(backends.stable));
+        if new == old || self.replicas() == 0 {
+            return None; // Both sides lead to the same pods, or nobody is sent anywhere.
+        }
+        let (canary, all) = pods.available(new);
+        let (stable, _) = pods.available(old);
         if from < to && canary == 0 && all > 0 {
             let message = text(format!("it has none of {all} available pods"));
             return Some((Invariant::NoTrafficToNothing, message));

@@ -226,6 +226,8 @@ impl<'w> Draft<'w> {
         if set.size == size {
             return draft;
         }
+        // Of pods that an earlier, unseen resize has taken away none comes back by growing again.
+        view.reported_available = view.available();
         view.size = size;
         view.generation += 1;
         let direction = if size > set.size { "up" } else { "down" };

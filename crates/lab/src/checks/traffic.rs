@@ -237,8 +237,10 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
         let is_stable = plans.iter().any(|plan| *hash == plan.stable);
         let is_aborted = plans.iter().all(|plan| plan.is_aborted);
         let text = |what: String| format!("weight of {hash} {earlier} → {weight}, {what}");
-        // On an abort the canary Service follows to stable, whatever that has.
-        if available == 0 && all > 0 && !(is_aborted && is_stable) {
+        // On an abort the canary Service follows to stable, whatever that has; a rollout of no
+        // replicas sends nobody anywhere.
+        let is_empty = plans.iter().any(|plan| plan.replicas == 0);
+        if available == 0 && all > 0 && !(is_aborted && is_stable) && !is_empty {
             found.push(("I-3", text(format!("which has none of {all} available pods"))));
         }
         let needed = plans.iter().map(|plan| plan.pods(hash, *weight)).min().unwrap_or_default();
