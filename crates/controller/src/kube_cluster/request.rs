@@ -33,7 +33,7 @@ pub(super) fn write(write: &Write, manager: &str) -> (&'static str, Request<Vec<
             ("Delete", build(Method::DELETE, &item(&write.target), JSON, &options))
         }
         Op::Evict => {
-            let path = format!("{}/eviction", item(&write.target));
+            let path = format!("{}/eviction?fieldManager={manager}", item(&write.target));
             ("Create", build(Method::POST, &path, JSON, &eviction(write)))
         }
     }

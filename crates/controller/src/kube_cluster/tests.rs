@@ -133,7 +133,7 @@ async fn an_eviction_is_of_one_uid_and_a_budget_that_refuses_it_is_told() {
     let refused = cluster.write(&write).await.unwrap_err();
     assert_eq!((refused.class, refused.message.as_str()), (Class::Throttled, "budget"));
     let asked = asked.lock().unwrap().remove(0);
-    assert_eq!(asked.line, "POST /api/v1/namespaces/shop/pods/web/eviction");
+    assert_eq!(asked.line, "POST /api/v1/namespaces/shop/pods/web/eviction?fieldManager=gradus");
     assert_eq!(
         asked.body,
         json!({ "apiVersion": "policy/v1", "kind": "Eviction",
