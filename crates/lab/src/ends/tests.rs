@@ -34,7 +34,7 @@ fn orphans_and_old_pods_are_named() {
     let now = Timestamp::UNIX_EPOCH;
     let mut cluster = SimCluster::new(gradus_simkube::behave::Behaviours::default(), now);
     let body = json!({
-        "metadata": {"name": "web-old", "labels": {"app": "web"}},
+        "metadata": {"name": "web-old", "labels": {"app": "web", "rollouts-pod-template-hash": "old"}},
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": {"app": "web"}},
