@@ -36,6 +36,8 @@ pub struct Settings {
     pub instance_id: String,
     /// Decide and say, never write.
     pub dry_run: bool,
+    /// What all watches know together of the server's troubles: each is said once.
+    pub outage: Outage,
     /// What happens to decisions that would break an invariant.
     pub interlock: InterlockMode,
 }
@@ -166,7 +168,7 @@ struct Watches {
 impl Watches {
     fn new(client: Client, settings: &Settings) -> Self {
         let namespace = settings.namespace.clone();
-        Watches { client, namespace, outage: Outage::default(), streams: SelectAll::new() }
+        Watches { client, namespace, outage: settings.outage.clone(), streams: SelectAll::new() }
     }
 
     fn start<W: Watched>(&mut self, wanted: Watch) {

@@ -179,7 +179,7 @@ impl Watch {
         self.has_failed = false;
         self.wait = TRY_AGAIN.0;
         let resource = problem::resource(&self.source.selection);
-        if self.said.take().is_some() {
+        if self.said.take().is_some_and(|problem| self.outage.is_solved(&problem)) {
             tracing::info!("watching {resource} again");
         }
         self.outage.solved(&resource);
@@ -198,7 +198,9 @@ impl Watch {
             Scope::Nobody => {}
             Scope::Kind if self.said.as_ref() == Some(&failed.message) => {}
             Scope::Kind => {
-                tracing::warn!("{}; trying again", failed.message);
+                if self.outage.is_news(&failed.message) {
+                    tracing::warn!("{}; trying again", failed.message);
+                }
                 self.said = Some(failed.message.clone());
             }
             Scope::Server(trouble) => {

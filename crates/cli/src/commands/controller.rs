@@ -201,6 +201,7 @@ fn settings(arguments: Arguments, connection: &Connection) -> Settings {
         instance_id: arguments.instance_id,
         dry_run: arguments.dry_run,
         interlock: arguments.interlock.into(),
+        ..Settings::default()
     }
 }
 

@@ -22,6 +22,8 @@ struct Away {
     kinds: BTreeSet<String>,
     /// Troubles that were logged since all was well.
     said: BTreeSet<Trouble>,
+    /// Problems of single kinds that were logged and are not solved.
+    of_kinds: BTreeSet<String>,
 }
 
 impl Outage {
@@ -41,6 +43,16 @@ impl Outage {
             away.said.clear();
             tracing::info!("the API server answers again");
         }
+    }
+
+    /// Notes a problem of one kind; true if nobody has told of it.
+    pub(super) fn is_news(&self, problem: &str) -> bool {
+        self.lock().of_kinds.insert(problem.to_owned())
+    }
+
+    /// Notes that a problem of one kind is solved; true if nobody has told of that.
+    pub(super) fn is_solved(&self, problem: &str) -> bool {
+        self.lock().of_kinds.remove(problem)
     }
 
     fn lock(&self) -> MutexGuard<'_, Away> {
