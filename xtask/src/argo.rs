@@ -36,9 +36,11 @@ const METRICS_PORT: u16 = 8090;
 const AT_ONCE: usize = 4;
 
 /// What every test run plays: the shortest proof of each area.
-const SHORT: [&str; 7] = [
+const SHORT: [&str; 9] = [
     "FunctionalSuite/TestRolloutAbortRetryPromote",
     "FunctionalSuite/TestBlueGreenUpdate",
+    "FunctionalSuite/TestBlueGreenToCanary",
+    "FunctionalSuite/TestWorkloadRef",
     "FunctionalSuite/TestRolloutGoodToBadUpdate",
     "FunctionalSuite/TestKubectlWaitForPaused",
     "CanarySuite/TestRolloutScalingWhenPaused",

@@ -53,8 +53,10 @@ impl Judge {
 
     /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
     pub fn judge(&self, mut faults: Faults) -> Failed {
-        // Whoever wants an image in full that never stands gets no end.
-        faults.is_meddled_with &= self.prepared.scenario().images == Behaviours::default();
+        // Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end.
+        let scenario = self.prepared.scenario();
+        let is_bound = scenario.objects.iter().any(|one| one["kind"] == "PodDisruptionBudget");
+        faults.is_meddled_with &= scenario.images == Behaviours::default() && !is_bound;
         judge(&self.prepared, faults, &self.plain)
     }
 }

@@ -29,7 +29,7 @@ fn stories() -> Vec<Prepared> {
     scenarios.into_iter().map(prepared).collect()
 }
 
-fn assert_all_good(faults: impl Fn(u64) -> Faults) {
+fn assert_all_good(seeds: impl Fn(&Prepared) -> u64, faults: impl Fn(u64) -> Faults) {
     for prepared in stories() {
         let tally = enumerate::seeds(&prepared, (0..seeds(&prepared)).map(&faults));
         if let Some(first) = tally.failed.first() {
@@ -42,15 +42,16 @@ fn assert_all_good(faults: impl Fn(u64) -> Faults) {
 
 #[test]
 fn the_order_of_steps_does_not_change_the_end() {
-    assert_all_good(Faults::order);
+    assert_all_good(seeds, Faults::order);
 }
 
 #[test]
 fn faults_of_all_kinds_do_not_change_the_end() {
-    assert_all_good(Faults::mixed);
+    assert_all_good(seeds, Faults::mixed);
 }
 
 #[test]
 fn whoever_acts_at_whatever_moment_the_rollout_ends_well() {
-    assert_all_good(Faults::meddled);
+    // A sample; `cargo xtask sim --seeds` goes through many more.
+    assert_all_good(|_| 3, Faults::meddled);
 }
