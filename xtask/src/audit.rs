@@ -44,14 +44,6 @@ pub struct Request {
     pub at: Timestamp,
 }
 
-/// What requests are counted by.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    pub user: String,
-    pub verb: String,
-    pub resource: String,
-}
-
 impl Audit {
     /// Only what comes after this call.
     pub fn from_now(path: PathBuf) -> Result<Self, AuditError> {
@@ -108,12 +100,11 @@ impl Request {
     }
 }
 
-/// How often each user did what.
-pub fn tally<'a>(requests: impl IntoIterator<Item = &'a Request>) -> BTreeMap<Key, usize> {
+/// How often each object was asked for what.
+pub fn tally<'a>(requests: impl IntoIterator<Item = &'a Request>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for Request { user, verb, resource, .. } in requests {
-        let key = Key { user: user.clone(), verb: verb.clone(), resource: resource.clone() };
-        *counts.entry(key).or_default() += 1;
+    for Request { verb, resource, namespace, name, .. } in requests {
+        *counts.entry(format!("{verb} {resource} {namespace}/{name}")).or_default() += 1;
     }
     counts
 }
@@ -219,12 +210,9 @@ mod tests {
         ]
         .concat();
         let counts = tally(&requests(&text).unwrap());
-        let seen: Vec<_> = counts
-            .iter()
-            .map(|(key, count)| (key.verb.as_str(), key.resource.as_str(), *count))
-            .collect();
+        let seen: Vec<_> = counts.iter().map(|(what, count)| (what.as_str(), *count)).collect();
         let expected =
-            [("get", "/somewhere", 1), ("patch", "rollouts/status", 2), ("watch", "rollouts", 1)];
+            [("get /somewhere /", 1), ("patch rollouts/status /x", 2), ("watch rollouts a/x", 1)];
         assert_eq!(seen, expected);
     }
 

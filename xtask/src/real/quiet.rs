@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{
     Failure,
-    audit::{Audit, Key, Request, tally},
+    audit::{Audit, Request, tally},
     plane::User,
     stage::{Part, Stage},
 };
@@ -23,7 +23,8 @@ const LOOKS_AROUND: Duration = Duration::from_secs(10);
 #[error("expected {expected}, found {}", list(found))]
 struct Noise {
     expected: &'static str,
-    found: BTreeMap<Key, usize>,
+    /// Verb, resource and object of each request, and how often.
+    found: BTreeMap<String, usize>,
 }
 
 /// Nothing but renewed watches in a minute.
@@ -61,7 +62,7 @@ fn none(
     if found.is_empty() { Ok(()) } else { Err(Noise { expected, found }.into()) }
 }
 
-fn list(found: &BTreeMap<Key, usize>) -> String {
-    let one = |(key, count): (&Key, &usize)| format!("{} {} × {count}", key.verb, key.resource);
+fn list(found: &BTreeMap<String, usize>) -> String {
+    let one = |(request, count): (&String, &usize)| format!("{request} × {count}");
     found.iter().map(one).collect::<Vec<_>>().join(", ")
 }
