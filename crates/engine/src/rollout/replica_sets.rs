@@ -275,7 +275,6 @@ fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i32) -> ReplicaSetView 
         deadline: Deadline::None,
         template: rollout.spec.template_digest,
         digests: Box::default(),
-        template_digests: Box::default(),
         rare: None,
     };
     view.with_annotations(copied(rollout));

@@ -13,9 +13,6 @@ pub enum Pair {
     Annotation,
 }
 
-/// Stands for every value of a label: no label has this one.
-pub(super) const ANY: &str = "\n";
-
 /// Whose pair it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bearer {
@@ -25,47 +22,61 @@ pub(super) enum Bearer {
     Template,
 }
 
-/// One u64 for a key and its value: equal pairs give equal digests.
+/// One u64 for a key and its value: equal pairs give equal digests. The upper half is the key's, so
+/// that a key is found whatever its value; the lowest bit says whose it is.
 pub(super) fn digest(bearer: Bearer, pair: Pair, key: &str, value: &str) -> u64 {
+    let low = hash(key.bytes().chain([0xff]).chain(value.bytes()));
+    key_half(pair, key) | (low & 0xffff_fffe) | u64::from(bearer == Bearer::Template)
+}
+
+/// Is a digest of this bearer?
+pub(super) fn is_of(bearer: Bearer, digest: u64) -> bool {
+    (digest & 1 == 1) == (bearer == Bearer::Template)
+}
+
+/// Is a digest one of this key?
+pub(super) fn is_key(pair: Pair, key: &str, digest: u64) -> bool {
+    digest & !0xffff_ffff == key_half(pair, key)
+}
+
+fn key_half(pair: Pair, key: &str) -> u64 {
+    let kind = match pair {
+        Pair::Label => b'l',
+        Pair::Annotation => b'a',
+    };
+    hash(std::iter::once(kind).chain(key.bytes())) & !0xffff_ffff
+}
+
+/// FNV-1a, its halves folded so that each depends on every byte.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let kind = match (bearer, pair) {
-        (Bearer::Object, Pair::Label) => b'l',
-        (Bearer::Object, Pair::Annotation) => b'a',
-        (Bearer::Template, Pair::Label) => b'L',
-        (Bearer::Template, Pair::Annotation) => b'A',
+    let hash = bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    hash ^ hash.rotate_left(32)
+}
+
+/// The digests of an object's own labels and annotations.
+pub(super) fn digests(labels: &Texts, annotations: &Texts) -> impl Iterator<Item = u64> {
+    let of = |pair: Pair| {
+        move |(key, value): (&String, &String)| digest(Bearer::Object, pair, key, value)
     };
-    // 0xff is in no UTF-8 text, so ("a", "bc") and ("ab", "c") differ.
-    std::iter::once(kind)
-        .chain(key.bytes())
-        .chain([0xff])
-        .chain(value.bytes())
-        .fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+    labels.iter().map(of(Pair::Label)).chain(annotations.iter().map(of(Pair::Annotation)))
 }
 
-/// The digests of all labels and annotations of an object, sorted.
-pub(super) fn digests(labels: &Texts, annotations: &Texts) -> Box<[u64]> {
-    let own = Bearer::Object;
-    let keys = labels.keys().map(|key| digest(own, Pair::Label, key, ANY));
-    let labels = labels.iter().map(|(key, value)| digest(own, Pair::Label, key, value));
-    let annotations =
-        annotations.iter().map(|(key, value)| digest(own, Pair::Annotation, key, value));
-    sorted(labels.chain(keys).chain(annotations).collect())
-}
-
-/// The digests of all labels and annotations of a pod template, sorted.
-pub(super) fn template_digests(metadata: &Value) -> Box<[u64]> {
+/// The digests of the labels and annotations of a pod template.
+pub(super) fn template_digests(metadata: &Value) -> impl Iterator<Item = u64> {
     let of = |pair: Pair, field: &str| {
         let pairs = metadata[field].as_object().into_iter().flatten();
         let texts = pairs.filter_map(|(key, value)| Some((key, value.as_str()?)));
-        let all = texts.map(move |(key, value)| digest(Bearer::Template, pair, key, value));
-        all.collect::<Vec<u64>>()
+        texts.map(move |(key, value)| digest(Bearer::Template, pair, key, value))
     };
-    sorted([of(Pair::Label, "labels"), of(Pair::Annotation, "annotations")].concat())
+    of(Pair::Label, "labels").chain(of(Pair::Annotation, "annotations"))
 }
 
-fn sorted(mut digests: Vec<u64>) -> Box<[u64]> {
+/// Sorted, each once.
+pub(super) fn sorted(mut digests: Vec<u64>) -> Box<[u64]> {
     digests.sort_unstable();
+    digests.dedup();
     digests.into_boxed_slice()
 }
 
@@ -102,13 +113,17 @@ mod tests {
     #[test]
     fn pairs_are_found_and_not_confused() {
         let texts = Texts::from([("a".to_owned(), "bc".to_owned())]);
-        let all = digests(&texts, &Texts::new());
+        let all: Vec<u64> = digests(&texts, &Texts::new()).collect();
         let has = |bearer, pair, key, value| all.contains(&digest(bearer, pair, key, value));
         assert!(has(Bearer::Object, Pair::Label, "a", "bc"));
         assert!(!has(Bearer::Template, Pair::Label, "a", "bc"));
         assert!(!has(Bearer::Object, Pair::Annotation, "a", "bc"));
         assert!(!has(Bearer::Object, Pair::Label, "ab", "c"));
-        assert!(has(Bearer::Object, Pair::Label, "a", ANY));
-        assert!(!has(Bearer::Object, Pair::Label, "ab", ANY));
+        assert!(!has(Bearer::Object, Pair::Label, "a", "b"));
+        let has_key = |pair, key| all.iter().any(|digest| is_key(pair, key, *digest));
+        assert!(has_key(Pair::Label, "a"));
+        assert!(!has_key(Pair::Label, "ab"));
+        assert!(!has_key(Pair::Annotation, "a"));
+        assert!(all.iter().all(|digest| is_of(Bearer::Object, *digest)));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::digest::{Bearer, Pair, digest, digests};
+use super::digest::{Bearer, Pair, digest, digests, sorted};
 use crate::frame::Frame;
 use crate::uid::Uid;
 
@@ -39,7 +39,7 @@ impl PodView {
             created: meta.created,
             ready_since: ready_since(frame),
             terminating: meta.deleting.is_some(),
-            digests: digests(&meta.labels, &meta.annotations),
+            digests: sorted(digests(&meta.labels, &meta.annotations).collect()),
         }
     }
 
