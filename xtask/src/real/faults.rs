@@ -1,5 +1,7 @@
 //! Does a scenario end as it should when any one of the controller's writes goes wrong?
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures::{StreamExt, stream};
 use serde_json::Value;
 use thiserror::Error;
@@ -16,10 +18,13 @@ const AT_ONCE: usize = 6;
 /// More writes than any story needs: past it, something writes without end.
 const MOST_WRITES: usize = 500;
 
+/// Points that may lie past the end of their run.
+const MISSED_AT_MOST_ONE_IN: usize = 10;
+
 #[derive(Debug, Error)]
 enum Differs {
-    #[error("write {number} never came: expected at least as many as in the undisturbed run")]
-    NeverCame { number: usize },
+    #[error("{missed} of {points} writes never came: expected about as many as undisturbed")]
+    NeverCame { missed: usize, points: usize },
     #[error("{0} writes in the undisturbed run: expected fewer than {MOST_WRITES}")]
     TooManyWrites(usize),
     #[error("ended otherwise than the undisturbed run:\n  {found}\nexpected\n  {expected}")]
@@ -36,17 +41,35 @@ pub async fn everywhere(
     for story in stories {
         let (end, writes) = undisturbed(stage, story).await?;
         println!("  {}: {writes} writes, {} faults each", story.name(), faults.len());
+        let missed = AtomicUsize::new(0);
         let points =
             (1..=writes).flat_map(|number| faults.iter().map(move |fault| (number, *fault)));
         let runs = points.map(|(number, fault)| {
             let name = format!("{} {}", story.name(), label(number, fault));
-            let end = &end;
-            async move { reported(&name, disturbed(stage, story, number, fault, end)).await }
+            let (end, missed) = (&end, &missed);
+            let run = async move {
+                if !disturbed(stage, story, number, fault, end).await? {
+                    missed.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            };
+            async move { reported(&name, run).await }
         });
         let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
         summary += summaries.into_iter().sum();
+        let struck = few_missed(missed.into_inner(), writes * faults.len());
+        summary += reported(&format!("{} struck", story.name()), async { Ok(struck?) }).await;
     }
     Ok(summary)
+}
+
+/// On a busy machine two status writes may become one, so the last point may lie past the end of a
+/// run. Where many do, the sweep proves nothing.
+fn few_missed(missed: usize, points: usize) -> Result<(), Differs> {
+    if missed * MISSED_AT_MOST_ONE_IN > points {
+        return Err(Differs::NeverCame { missed, points });
+    }
+    Ok(())
 }
 
 /// The end, and how many writes led to it.
@@ -61,26 +84,25 @@ async fn undisturbed(stage: &Stage, story: &Story) -> Result<(Value, usize), Fai
     Ok((end, writes))
 }
 
+/// One write goes wrong, and the end is the same. False where that write never came.
 async fn disturbed(
     stage: &Stage,
     story: &Story,
     number: usize,
     fault: Fault,
     expected: &Value,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let namespace = story.namespace(&label(number, fault));
     let (controller, proxy) =
         stage.disturbed(story.part(), &namespace, Some((number, fault))).await?;
     let found = story.play(stage, &controller, &namespace, Telling::Free).await?;
-    if !proxy.has_struck() {
-        return Err(Differs::NeverCame { number }.into());
-    }
     if found != *expected {
         return Err(Differs::End { found, expected: expected.clone() }.into());
     }
     // A run that held is of no more use, and its pods cost the others time.
     drop(controller);
-    Ok(deeds::remove_namespace(&stage.plane.client(User::Person).await?, &namespace).await?)
+    deeds::remove_namespace(&stage.plane.client(User::Person).await?, &namespace).await?;
+    Ok(proxy.has_struck())
 }
 
 /// `kill-before-3`; part of a namespace's name.
@@ -91,4 +113,10 @@ fn label(number: usize, fault: Fault) -> String {
         Fault::LoseAnswer => format!("lose-answer-{number}"),
         Fault::Answer(code) => format!("answer-{code}-{number}"),
     }
+}
+
+#[test]
+fn a_sweep_that_mostly_missed_proves_nothing() {
+    assert!(few_missed(2, 104).is_ok());
+    assert!(few_missed(11, 104).is_err());
 }
