@@ -3,12 +3,71 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use gradus_engine::Engine;
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::family::Family;
 use gradus_engine::frame::Frame;
 
-use crate::watched::{Key, Reach};
+use crate::watched::{Key, Reach, Reporter, Watch, Watched};
+
+/// An engine whose World is a [`Family`]: what belongs to an object carries a label with its name.
+/// That is all the loop must know of it.
+pub trait OfFamily: Engine<World = Family<<Self as Engine>::Memo>, Memo: Clone> {
+    /// Who reports its Events and owns the fields it writes.
+    const NAME: &'static str;
+    /// On everything that belongs to an object: its name.
+    const LABEL: &'static str;
+    /// The kinds of what belongs to it.
+    const MEMBERS: &'static [Kind];
+    /// Kinds of which nothing is needed but metadata.
+    const METADATA_ALONE: &'static [Kind] = &[];
+}
+
+impl<E: OfFamily> Watched for E {
+    type Index = Families;
+
+    const REPORTER: Reporter = Reporter { component: E::NAME, manager: E::NAME };
+
+    fn watches(_: &str) -> Vec<Watch> {
+        let labelled = |kind: &Kind| Watch { kind: kind.clone(), labels: Some(E::LABEL.into()) };
+        let head = Watch { kind: E::KIND, labels: None };
+        std::iter::once(head).chain(E::MEMBERS.iter().map(labelled)).collect()
+    }
+
+    fn needs_metadata_alone(kind: &Kind) -> bool {
+        E::METADATA_ALONE.contains(kind)
+    }
+
+    fn reach(families: &mut Families, kind: &Kind, reach: Reach<'_>) -> Vec<Key> {
+        families.reach(kind, reach)
+    }
+
+    fn apply(families: &mut Families, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        families.apply(E::LABEL, kind, frame)
+    }
+
+    fn remove(families: &mut Families, object: &ObjectRef) -> Vec<Key> {
+        families.remove(object)
+    }
+
+    fn version(families: &Families, object: &ObjectRef) -> Option<u64> {
+        families.version(object)
+    }
+
+    fn objects(families: &Families, kind: &Kind) -> Vec<ObjectRef> {
+        families.objects(kind)
+    }
+
+    fn gather(
+        families: &Families,
+        key: &Key,
+        answers: &BTreeMap<AskId, Answer>,
+        recall: &Recall<E::Memo>,
+    ) -> Option<E::World> {
+        families.gather(E::KIND, key, answers, recall)
+    }
+}
 
 /// Objects and what belongs to them: an index for engines whose World is a [`Family`].
 #[derive(Default)]
@@ -73,13 +132,14 @@ impl Families {
         answers: &BTreeMap<AskId, Answer>,
         recall: &Recall<M>,
     ) -> Option<Family<M>> {
-        let head = ObjectRef::new(kind, &key.namespace, &key.name);
+        let head = ObjectRef::new(kind.clone(), &key.namespace, &key.name);
         let frame = |object: &ObjectRef| Some(Arc::clone(&self.objects.get(object)?.1));
         let others = self.members.get(key)?.iter().filter(|object| **object != head);
         let named = |object: &ObjectRef| {
             Some((Family::<M>::name_of(&object.kind, &object.name), frame(object)?))
         };
         Some(Family {
+            kind,
             head: frame(&head)?,
             members: others.filter_map(named).collect(),
             unreadable: self.unreadable.clone(),

@@ -11,6 +11,7 @@ pub mod kube_cluster;
 pub mod one_line;
 pub mod plugins;
 pub mod production;
+pub mod program;
 pub mod queue;
 pub mod random;
 pub mod rate;

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::Head;
-use crate::ask::{Answer, AskId, Recall, Reply};
-use crate::decision::{Change, Kind, ObjectRef};
+use crate::ask::{Answer, AskId, Class, Failure, Recall, Reply};
+use crate::decision::{
+    After, Change, Decision, Event, EventKind, Frees, Guard, Kind, ObjectRef, Why,
+};
 use crate::frame::Frame;
+use crate::patch::{Difference, overlay};
+use crate::{Engine, Head, StatusPlace, fingerprint};
 
 /// One condition: its type, whether it is so, a reason in one word, and a message for people.
 pub type Told = (&'static str, bool, &'static str, String);
@@ -18,6 +21,8 @@ pub type Told = (&'static str, bool, &'static str, String);
 /// An object with everything that belongs to it: the World of a small engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Family<M = ()> {
+    /// Kind of the object itself.
+    pub kind: Kind,
     /// The object itself.
     pub head: Arc<Frame>,
     /// What belongs to it, by kind and name.
@@ -28,6 +33,54 @@ pub struct Family<M = ()> {
     pub answers: BTreeMap<AskId, Answer>,
     /// What the shell recalls.
     pub recall: Recall<M>,
+}
+
+/// A small mind: all of an engine whose World is a Family and that recalls nothing.
+pub trait Mind: 'static {
+    /// The kind it decides about; its status is a subresource.
+    const KIND: Kind;
+
+    /// What should happen next.
+    fn decide(family: &Family, now: Timestamp) -> Decision<Value>;
+
+    /// A fixed delay before a failure of this class is tried again; `None` for the back-off.
+    fn retry_after(_class: Class) -> Option<SignedDuration> {
+        None
+    }
+}
+
+impl<T: Mind> Engine for T {
+    type World = Family;
+    type Status = Value;
+    type Memo = ();
+
+    const KIND: Kind = T::KIND;
+    const STATUS: StatusPlace = StatusPlace::Subresource;
+
+    fn head(family: &Family) -> Head {
+        family.head()
+    }
+
+    fn decide(family: &Family, now: Timestamp) -> Decision<Value> {
+        T::decide(family, now)
+    }
+
+    fn stored_status(family: &Family) -> &Value {
+        &family.head.status
+    }
+
+    fn fingerprint(family: &Family) -> u64 {
+        let members = family.members.values().map(|member| member.meta.version);
+        let failures = family.recall.failed.values().map(|failure| u64::from(failure.times));
+        let counts = [family.members.len(), family.answers.len(), family.unreadable.len()];
+        let numbers =
+            counts.into_iter().map(|count| count as u64).chain([family.head.meta.version]);
+        fingerprint(numbers.chain(members).chain(failures))
+    }
+
+    fn retry_after(class: Class) -> Option<SignedDuration> {
+        T::retry_after(class)
+    }
 }
 
 impl<M> Family<M> {
@@ -42,19 +95,73 @@ impl<M> Family<M> {
     }
 
     /// The object itself, for writing it.
-    pub fn head(&self, kind: Kind) -> Head {
+    pub fn head(&self) -> Head {
         let meta = &self.head.meta;
-        let object = ObjectRef::new(kind, &meta.namespace, &meta.name);
+        let object = self.place(&self.kind, &meta.name);
         Head { object, uid: meta.uid, version: meta.version }
     }
 
-    /// The owner reference that makes the garbage collector remove an object with this one.
-    pub fn owner_reference(&self, kind: &Kind) -> Value {
+    /// Where a member of this kind and name is, or would be.
+    pub fn place(&self, kind: &Kind, name: &str) -> ObjectRef {
+        ObjectRef::new(kind.clone(), &self.head.meta.namespace, &name.into())
+    }
+
+    /// What makes a member; if it is owned, it goes with the object.
+    pub fn create(&self, kind: &Kind, name: &str, mut body: Value, is_owned: bool) -> Change {
+        body["metadata"]["ownerReferences"] = self.owners(is_owned);
+        Change::create(self.place(kind, name), body)
+    }
+
+    /// Makes a member that is missing, or repairs the one that is there; `fixed` are fields of its
+    /// spec that cannot be changed later.
+    pub fn bring(
+        &self,
+        kind: &Kind,
+        name: &str,
+        mut body: Value,
+        fixed: &[&str],
+    ) -> Option<Change> {
+        if self.member(kind, name).is_none() {
+            return Some(self.create(kind, name, body, true));
+        }
+        if let Some(fields) = body["spec"].as_object_mut() {
+            fields.retain(|field, _| !fixed.contains(&field.as_str()));
+        }
+        self.repair(kind, name, &body, true)
+    }
+
+    /// One patch of what is wanted of a member and is not so; everything else is left alone.
+    pub fn repair(
+        &self,
+        kind: &Kind,
+        name: &str,
+        wanted: &Value,
+        is_owned: bool,
+    ) -> Option<Change> {
+        let found = self.member(kind, name)?;
+        let Frame { meta, spec, .. } = &**found;
+        let metadata = json!({ "labels": meta.labels, "annotations": meta.annotations });
+        let content = json!({ "metadata": metadata, "spec": &**spec });
+        let mut better = overlay(&content, wanted);
+        // A selector is owned whole: one more requirement would select nothing.
+        if let Some(selector) = wanted["spec"].get("selector") {
+            better["spec"]["selector"] = selector.clone();
+        }
+        let mut patch = content.difference(&better).unwrap_or(Value::Null);
+        if self.owns(found) != is_owned {
+            patch["metadata"]["ownerReferences"] = self.owners(is_owned);
+        }
+        (!patch.is_null()).then(|| Change::patch(self.place(kind, name), patch, meta.version))
+    }
+
+    /// The owner references that make the garbage collector remove a member with the object.
+    pub fn owners(&self, is_owned: bool) -> Value {
         let meta = &self.head.meta;
-        json!({
-            "apiVersion": kind.api_version(), "kind": kind.name, "name": meta.name,
+        let owner = json!({
+            "apiVersion": self.kind.api_version(), "kind": self.kind.name, "name": meta.name,
             "uid": meta.uid, "controller": true, "blockOwnerDeletion": true,
-        })
+        });
+        if is_owned { json!([owner]) } else { json!([]) }
     }
 
     /// Does another object belong to this one?
@@ -63,14 +170,14 @@ impl<M> Family<M> {
     }
 
     /// What puts a finalizer on the object itself or takes it off, if that is to be done.
-    pub fn finalizer(&self, kind: Kind, name: &str, is_wanted: bool) -> Option<Change> {
+    pub fn finalizer(&self, name: &str, is_wanted: bool) -> Option<Change> {
         let mut finalizers = self.head.meta.finalizers.clone();
         if finalizers.iter().any(|one| one == name) == is_wanted {
             return None;
         }
         finalizers.retain(|one| one != name);
         finalizers.extend(is_wanted.then(|| name.to_owned()));
-        let Head { object, version, .. } = self.head(kind);
+        let Head { object, version, .. } = self.head();
         let patch = json!({ "metadata": { "finalizers": finalizers } });
         Some(Change::patch(object, patch, version))
     }
@@ -91,6 +198,23 @@ impl<M> Family<M> {
         told.into_iter().map(condition).collect()
     }
 
+    /// An Event about the object itself.
+    pub fn event(&self, kind: EventKind, reason: &str, message: String, after: After) -> Event {
+        let about = self.head().object;
+        Event { about, kind, reason: reason.to_owned().into(), message, after }
+    }
+
+    /// Why nothing more is done until somebody edits the object: what its conditions say.
+    pub fn held(&self, message: String) -> Why {
+        Why {
+            guard: Guard::InvalidSpec { message },
+            object: self.head().object,
+            field: "status.conditions".into(),
+            since: None,
+            frees: Frees::Edit,
+        }
+    }
+
     /// The random bytes that were asked for, once they are there.
     pub fn drawn(&self, id: &AskId) -> Option<&[u8]> {
         match self.reply(id)? {
@@ -106,14 +230,10 @@ impl<M> Family<M> {
         metadata["uid"] == json!(self.head.meta.uid) && metadata["deletionTimestamp"].is_null()
     }
 
-    /// The same for families that decide the same while no time matters.
-    pub fn fingerprint(&self) -> u64 {
-        let members = self.members.values().map(|member| member.meta.version);
-        let failures = self.recall.failed.values().map(|failure| u64::from(failure.times));
-        let counts = [self.members.len(), self.answers.len(), self.unreadable.len()];
-        let numbers = [self.head.meta.version].into_iter().chain(counts.map(|count| count as u64));
-        let mix = |hash: u64, number: u64| (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3);
-        numbers.chain(members).chain(failures).fold(0xcbf2_9ce4_8422_2325, mix)
+    /// The first of these changes that failed last time, and how.
+    pub fn first_failure(&self, changes: &[Change]) -> Option<(usize, &Failure)> {
+        let failed = |change: &Change| self.recall.failed.get(&change.id);
+        changes.iter().enumerate().find_map(|(at, change)| Some((at, failed(change)?)))
     }
 
     fn reply(&self, id: &AskId) -> Option<&Reply> {

@@ -1,7 +1,8 @@
-//! Does the production loop tell the same stories? It runs here on tokio's paused time, with a real
+//! Does the production loop tell the same stories? It runs here on tokio's time, with a real
 //! Kubernetes client, against the embedded cluster's HTTP service in the same process.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use gradus_controller::kube_cluster::KubeCluster;
 use gradus_controller::run::Outside;
 use gradus_controller::telemetry::Metrics;
 use gradus_simkube::Place;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
 use gradus_simkube::service::{Seen, Verdict};
 use jiff::{SignedDuration, Timestamp};
@@ -36,6 +39,12 @@ const MOMENT: Duration = Duration::from_millis(100);
 const LONGEST: SignedDuration = SignedDuration::from_hours(3);
 /// Counts may be written a second late; what is not seen after this time is not coming.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
+/// How long Events are given before the story goes on aloud.
+const READING: Duration = Duration::from_millis(700);
+
+/// Where words go, if they are said.
+type Say<'s> = Option<&'s dyn Fn(&str)>;
 
 /// A controller and an embedded cluster that talk HTTP.
 pub struct Lab {
@@ -67,7 +76,8 @@ pub struct Asked {
     pub events: usize,
 }
 
-/// Lets `story` happen in a lab with this cluster. Must run on a paused, single-threaded runtime.
+/// Lets `story` happen in a lab with this cluster, on a single-threaded runtime. Where its time is
+/// paused nothing is waited for; else the story takes as long as it says.
 pub async fn live<T>(prepared: &Prepared, story: impl AsyncFnOnce(&Lab) -> T) -> T {
     let happening = async {
         let lab = Lab::start(prepared);
@@ -103,8 +113,31 @@ impl Lab {
 
     /// Tells the whole story, and returns how it ends.
     pub async fn tell(&self, prepared: &Prepared) -> Result<Ending, Violation> {
+        self.tell_to(prepared, None).await
+    }
+
+    /// Tells the whole story aloud: what is done, in its own words, and Events as they come.
+    pub async fn tell_aloud(
+        &self,
+        prepared: &Prepared,
+        say: impl Fn(&str),
+    ) -> Result<Ending, Violation> {
+        let mut said = 0;
+        let mut telling = pin!(self.tell_to(prepared, Some(&say)));
+        loop {
+            let ending = tokio::time::timeout(MOMENT, &mut telling).await;
+            let (news, last) = self.news(said);
+            news.iter().for_each(|line| say(line));
+            said = last;
+            if let Ok(ending) = ending {
+                return ending;
+            }
+        }
+    }
+
+    async fn tell_to(&self, prepared: &Prepared, say: Say<'_>) -> Result<Ending, Violation> {
         for (index, step) in prepared.scenario().steps.iter().enumerate() {
-            self.step(step).await.map_err(|numbers| self.untold(index + 1, numbers))?;
+            self.step(step, say).await.map_err(|numbers| self.untold(index + 1, numbers))?;
         }
         let count = prepared.scenario().steps.len();
         self.end(&prepared.scenario().end)
@@ -152,16 +185,24 @@ impl Lab {
         Asked { reads: number(reads), writes: number(writes), events: number(events) }
     }
 
-    /// The reasons of all Events about the Rollout, in the order in which they were posted.
+    /// The reasons of all Events, in the order in which they were first posted.
     pub fn events(&self) -> Vec<String> {
         self.server.with(|cluster, _| {
-            let events = cluster.list(gradus_simkube::kinds::KindId::EVENT, NAMESPACE);
-            let mut events: Vec<_> = events.collect();
+            let mut events: Vec<_> = cluster.list(KindId::EVENT, NAMESPACE).collect();
             events.sort_by_key(|event| event.meta.name.clone());
-            let reason = |event: &Arc<gradus_simkube::object::Object>| {
-                event.rest.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned()
-            };
-            events.into_iter().map(reason).collect()
+            events.into_iter().map(|event| text(event, "reason")).collect()
+        })
+    }
+
+    /// What Events say that were posted, or posted again, after this version; and the last version.
+    fn news(&self, after: u64) -> (Vec<String>, u64) {
+        self.server.with(|cluster, _| {
+            let events = cluster.list(KindId::EVENT, NAMESPACE);
+            let mut news: Vec<_> = events.filter(|event| after < event.version).collect();
+            news.sort_by_key(|event| event.version);
+            let last = news.last().map_or(after, |event| event.version);
+            let words = |event| format!("  {}: {}", text(event, "reason"), text(event, "message"));
+            (news.into_iter().map(|event| words(event)).collect(), last)
         })
     }
 
@@ -185,7 +226,7 @@ impl Lab {
         self.controller.replace(Some(controller.abort_handle()));
     }
 
-    async fn step(&self, step: &Step) -> Result<(), String> {
+    async fn step(&self, step: &Step, say: Say<'_>) -> Result<(), String> {
         if let Some(at) = step.at {
             tokio::time::sleep_until(self.clock.instant(self.start + at)).await;
         }
@@ -197,6 +238,11 @@ impl Lab {
         }
         if let Some(expected) = &step.expect {
             self.seen(expected, PATIENCE).await?;
+        }
+        if let (Some(say), Some(words)) = (say, &step.say) {
+            // Events come just after what they tell of, and somebody reads them.
+            tokio::time::sleep(READING).await;
+            say(words);
         }
         step.r#do.as_ref().map_or(Ok(()), |action| self.act(action))
     }
@@ -276,6 +322,10 @@ impl Lab {
             numbers,
         }
     }
+}
+
+fn text(event: &Object, field: &str) -> String {
+    event.rest.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 impl Requests {

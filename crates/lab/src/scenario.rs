@@ -55,6 +55,8 @@ pub struct Step {
     pub gone: bool,
     /// The whole projected status that must be seen then.
     pub expect: Option<Value>,
+    /// What is done then, in words, where the story is told aloud.
+    pub say: Option<String>,
     /// What is done then.
     pub r#do: Option<Action>,
 }

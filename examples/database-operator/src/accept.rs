@@ -43,11 +43,9 @@ fn validate(name: &str, spec: &Spec) -> Result<(), Refusal> {
         return invalid("metadata.name", message);
     }
     if spec.replicas > 1 {
-        let message = format!(
-            "is {}, expected 0 or 1: more replicas of plain PostgreSQL would be unrelated databases",
-            spec.replicas
-        );
-        return invalid("spec.replicas", message);
+        let text =
+            "expected 0 or 1: more replicas of plain PostgreSQL would be unrelated databases";
+        return invalid("spec.replicas", format!("is {}, {text}", spec.replicas));
     }
     if numbers(version).is_none() {
         return invalid("spec.version", format!("is {version:?}, expected major.minor, as 15.6"));
@@ -75,25 +73,20 @@ fn compare(new: &Settled, old: &Settled) -> Result<(), Refusal> {
         return refused("Downgrade", "spec.version", message);
     }
     if wanted.map(|(major, _)| major) != running.map(|(major, _)| major) {
-        let message = format!(
-            "is {}, which cannot read the files of {}: dump this database and restore it into a \
-             new Database",
-            new.version, old.version
-        );
-        return refused("MajorUpgrade", "spec.version", message);
+        let message = format!("is {}, which cannot read the files of {}", new.version, old.version);
+        let way_out = "dump this database and restore it into a new Database";
+        return refused("MajorUpgrade", "spec.version", format!("{message}: {way_out}"));
     }
     if bytes(&new.storage) < bytes(&old.storage) {
         let message = format!("is {}, but a volume of {} cannot shrink", new.storage, old.storage);
         return refused("StorageShrink", "spec.storage", message);
     }
-    let names =
-        [("spec.database", &new.database, &old.database), ("spec.user", &new.user, &old.user)];
-    match names.into_iter().find(|(_, new, old)| new != old) {
-        None => Ok(()),
-        Some((field, new, old)) => {
-            refused("Renamed", field, format!("is {new}, but it was made as {old} and stays so"))
-        }
+    let names = [("database", &new.database, &old.database), ("user", &new.user, &old.user)];
+    if let Some((field, new, old)) = names.into_iter().find(|(_, new, old)| new != old) {
+        let message = format!("is {new}, but it was made as {old} and stays so");
+        return refused("Renamed", &format!("spec.{field}"), message);
     }
+    Ok(())
 }
 
 impl Refusal {

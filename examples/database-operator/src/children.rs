@@ -3,11 +3,10 @@
 use gradus_engine::decision::{Change, Kind, ObjectRef};
 use gradus_engine::family::Family;
 use gradus_engine::frame::Frame;
-use gradus_engine::patch::{Difference, overlay};
 use serde_json::{Value, json};
 
 use crate::accept::bytes;
-use crate::api::{ACCEPTED, CLAIM, DATABASE, LABEL, SECRET, SERVICE, STATEFUL_SET, Spec};
+use crate::api::{ACCEPTED, CLAIM, LABEL, SECRET, SERVICE, STATEFUL_SET, Spec};
 
 /// PostgreSQL's port.
 const PORT: u16 = 5432;
@@ -31,8 +30,7 @@ pub fn child<'f>(family: &'f Family, kind: &Kind) -> Option<&'f Frame> {
 
 /// Where the child of this kind is.
 pub fn place(family: &Family, kind: &Kind) -> ObjectRef {
-    let name = name_of(family, kind).into();
-    ObjectRef::new(kind.clone(), &family.head.meta.namespace, &name)
+    family.place(kind, &name_of(family, kind))
 }
 
 /// The Secret: made once, with what was drawn. Later only its metadata are touched.
@@ -40,8 +38,7 @@ pub fn new_secret(family: &Family, spec: &Spec, drawn: &[u8]) -> Change {
     let password: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
     let meta = &family.head.meta;
     let body = json!({
-        "metadata": { "labels": labels(family), "annotations": accepted(spec),
-                      "ownerReferences": owners(family, !spec.keep_data) },
+        "metadata": { "labels": labels(family), "annotations": accepted(spec) },
         "immutable": true, // PostgreSQL would not notice another password.
         "stringData": {
             "username": spec.settled.user, "password": password,
@@ -49,13 +46,13 @@ pub fn new_secret(family: &Family, spec: &Spec, drawn: &[u8]) -> Change {
             "host": format!("{}.{}.svc", meta.name, meta.namespace), "port": PORT.to_string(),
         },
     });
-    Change::create(place(family, &SECRET), body)
+    family.create(&SECRET, &name_of(family, &SECRET), body, !spec.keep_data)
 }
 
 /// What is wrong with the Secret's metadata.
 pub fn secret(family: &Family, spec: &Spec) -> Option<Change> {
     let wanted = json!({ "metadata": { "annotations": accepted(spec) } });
-    repair(family, &SECRET, &wanted, !spec.keep_data)
+    family.repair(&SECRET, &name_of(family, &SECRET), &wanted, !spec.keep_data)
 }
 
 /// A headless Service: every pod under its own name.
@@ -67,7 +64,7 @@ pub fn service(family: &Family) -> Option<Change> {
             "ports": [{ "name": "postgres", "port": PORT, "targetPort": PORT }],
         },
     });
-    bring(family, &SERVICE, body)
+    family.bring(&SERVICE, &name_of(family, &SERVICE), body, &[])
 }
 
 /// The StatefulSet that runs PostgreSQL.
@@ -89,7 +86,7 @@ pub fn stateful_set(family: &Family, spec: &Spec) -> Option<Change> {
             },
             "volumeClaimTemplates": [{
                 "metadata":
-                    { "name": "data", "ownerReferences": owners(family, !spec.keep_data) },
+                    { "name": "data", "ownerReferences": family.owners(!spec.keep_data) },
                 "spec": {
                     "accessModes": ["ReadWriteOnce"],
                     "resources": { "requests": { "storage": spec.settled.storage } },
@@ -97,7 +94,7 @@ pub fn stateful_set(family: &Family, spec: &Spec) -> Option<Change> {
             }],
         },
     });
-    bring(family, &STATEFUL_SET, body)
+    family.bring(&STATEFUL_SET, &name_of(family, &STATEFUL_SET), body, &FIXED)
 }
 
 /// The claim: made by the StatefulSet, owned by the Database, and grown when more is wanted.
@@ -108,12 +105,7 @@ pub fn claim(family: &Family, spec: &Spec) -> Option<Change> {
     } else {
         json!({})
     };
-    repair(family, &CLAIM, &wanted, !spec.keep_data)
-}
-
-/// Takes the Database off the owners of a child, so that it stays when the Database goes.
-pub fn let_go(family: &Family, kind: &Kind) -> Option<Change> {
-    repair(family, kind, &json!({}), false)
+    family.repair(&CLAIM, &name_of(family, &CLAIM), &wanted, !spec.keep_data)
 }
 
 fn container(family: &Family, spec: &Spec) -> Value {
@@ -133,39 +125,6 @@ fn container(family: &Family, spec: &Spec) -> Value {
             { "exec": { "command": ["pg_isready", "-U", settled.user, "-d", settled.database] } },
         "volumeMounts": [{ "name": "data", "mountPath": "/var/lib/postgresql/data" }],
     })
-}
-
-/// Creates a child that is missing, or changes what we own of one that is there.
-fn bring(family: &Family, kind: &Kind, mut body: Value) -> Option<Change> {
-    if child(family, kind).is_none() {
-        body["metadata"]["ownerReferences"] = owners(family, true);
-        return Some(Change::create(place(family, kind), body));
-    }
-    if let Some(fields) = body["spec"].as_object_mut().filter(|_| *kind == STATEFUL_SET) {
-        fields.retain(|field, _| !FIXED.contains(&field.as_str()));
-    }
-    repair(family, kind, &body, true)
-}
-
-/// One patch of what we own and is not as wanted; everything else is left alone.
-fn repair(family: &Family, kind: &Kind, wanted: &Value, is_owned: bool) -> Option<Change> {
-    let found = child(family, kind)?;
-    let metadata = json!({ "labels": found.meta.labels, "annotations": found.meta.annotations });
-    let content = json!({ "metadata": metadata, "spec": &*found.spec });
-    let mut better = overlay(&content, wanted);
-    // A selector is owned whole: one more requirement would select nothing.
-    if let Some(selector) = wanted["spec"].get("selector") {
-        better["spec"]["selector"] = selector.clone();
-    }
-    let mut patch = content.difference(&better).unwrap_or(Value::Null);
-    if family.owns(found) != is_owned {
-        patch["metadata"]["ownerReferences"] = owners(family, is_owned);
-    }
-    (!patch.is_null()).then(|| Change::patch(place(family, kind), patch, found.meta.version))
-}
-
-fn owners(family: &Family, is_owned: bool) -> Value {
-    if is_owned { json!([family.owner_reference(&DATABASE)]) } else { json!([]) }
 }
 
 fn labels(family: &Family) -> Value {

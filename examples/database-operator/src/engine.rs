@@ -1,11 +1,9 @@
 //! What should happen next to one Database? Read, compare, create, update, report.
 
+use gradus_controller::families::OfFamily;
 use gradus_engine::ask::{Ask, Class};
-use gradus_engine::decision::{
-    After, Change, Decision, Event, EventKind, Frees, Guard, Kind, Op, Why,
-};
-use gradus_engine::family::Family;
-use gradus_engine::{Engine, Head, StatusPlace};
+use gradus_engine::decision::{After, Change, Decision, EventKind, Kind, Op};
+use gradus_engine::family::{Family, Mind};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -24,17 +22,16 @@ const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The engine of Databases.
 pub struct Databases;
 
-impl Engine for Databases {
-    type World = Family;
-    type Status = Value;
-    type Memo = ();
+/// What the loop watches: Databases, and everything with their label.
+impl OfFamily for Databases {
+    const NAME: &'static str = "database-operator";
+    const LABEL: &'static str = LABEL;
+    const MEMBERS: &'static [Kind] = &[SECRET, SERVICE, STATEFUL_SET, CLAIM];
+    const METADATA_ALONE: &'static [Kind] = &[SECRET];
+}
 
+impl Mind for Databases {
     const KIND: Kind = DATABASE;
-    const STATUS: StatusPlace = StatusPlace::Subresource;
-
-    fn head(family: &Family) -> Head {
-        family.head(DATABASE)
-    }
 
     fn decide(family: &Family, now: Timestamp) -> Decision<Value> {
         if family.head.meta.deleting.is_some() {
@@ -44,14 +41,6 @@ impl Engine for Databases {
             Ok(plan) => carry_out(family, plan, now),
             Err(standing) => report(family, &standing, now),
         }
-    }
-
-    fn stored_status(family: &Family) -> &Value {
-        &family.head.status
-    }
-
-    fn fingerprint(family: &Family) -> u64 {
-        family.fingerprint()
     }
 
     /// Errors that pass are tried again after a fixed time; the others follow the loop's back-off.
@@ -71,20 +60,17 @@ enum Standing {
     CredentialsLost,
     /// What is in the way (a condition and its reason), which passes.
     Waiting(&'static str, &'static str, String),
-    /// Something is being written.
+    /// What runs the pod is being written.
     Changing(Spec),
-    /// Everything is written.
+    /// It is written.
     Written(Spec),
 }
 
-/// What is to be written, in order, and what must be known for it.
-struct Plan {
-    spec: Spec,
-    changes: Vec<Change>,
-    asks: Vec<Ask>,
-}
+/// A spec that may be carried out, and what is to be asked and written for it.
+type Plan = (Spec, Decision<Value>);
 
-/// What is missing or differs. Nothing is planned that the running database could suffer from.
+/// What is missing or differs, in the order in which it is written. Nothing is planned that the
+/// running database could suffer from.
 fn plan(family: &Family) -> Result<Plan, Standing> {
     let spec = accept::spec(family).map_err(Standing::Refused)?;
     let is_there = |kind: &Kind| child(family, kind).is_some();
@@ -103,30 +89,29 @@ fn plan(family: &Family) -> Result<Plan, Standing> {
     if !is_there(&SECRET) && (is_there(&STATEFUL_SET) || is_there(&CLAIM)) {
         return Err(Standing::CredentialsLost);
     }
-    let mut plan = Plan { spec, changes: Vec::new(), asks: Vec::new() };
-    let Plan { spec, changes, asks } = &mut plan;
+    let mut plan = Decision::default();
     if !(is_there(&SECRET) && is_there(&SERVICE) && is_there(&STATEFUL_SET)) {
         // They may be gone because the Database is, and its watch is late: nothing is made for it
         // before a read has shown it.
-        asks.push(Ask::read(Databases::head(family).object));
-        if !family.is_confirmed(&asks[0].id) {
-            return Ok(plan);
+        plan.asks.push(Ask::read(family.head().object));
+        if !family.is_confirmed(&plan.asks[0].id) {
+            return Ok((spec, plan));
         }
     }
-    changes.extend(family.finalizer(DATABASE, FINALIZER, spec.keep_data));
+    plan.changes.extend(family.finalizer(FINALIZER, spec.keep_data));
     if is_there(&SECRET) {
-        changes.extend(children::secret(family, spec));
+        plan.changes.extend(children::secret(family, &spec));
     } else {
         let ask = Ask::random("password", RANDOM_BYTES);
         let drawn = family.drawn(&ask.id);
-        asks.push(ask);
-        let Some(drawn) = drawn else { return Ok(plan) };
-        changes.push(children::new_secret(family, spec, drawn));
+        plan.asks.push(ask);
+        let Some(drawn) = drawn else { return Ok((spec, plan)) };
+        plan.changes.push(children::new_secret(family, &spec, drawn));
     }
-    changes.extend(children::service(family));
-    changes.extend(children::stateful_set(family, spec));
-    changes.extend(children::claim(family, spec));
-    Ok(plan)
+    plan.changes.extend(children::service(family));
+    plan.changes.extend(children::stateful_set(family, &spec));
+    plan.changes.extend(children::claim(family, &spec));
+    Ok((spec, plan))
 }
 
 /// A Database that goes takes everything along, by owner references, unless data are to be kept:
@@ -134,25 +119,24 @@ fn plan(family: &Family) -> Result<Plan, Standing> {
 fn let_go(family: &Family) -> Decision<Value> {
     let is_kept = family.head.spec["keepData"] == true;
     let kept = [SECRET, CLAIM].into_iter().filter(|_| is_kept);
-    let changes = kept.filter_map(|kind| children::let_go(family, &kind));
-    let changes = changes.chain(family.finalizer(DATABASE, FINALIZER, false)).collect();
+    let changes = kept.filter_map(|kind| {
+        family.repair(&kind, &children::name_of(family, &kind), &json!({}), false)
+    });
+    let changes = changes.chain(family.finalizer(FINALIZER, false)).collect();
     Decision { changes, ..Decision::default() }
 }
 
-/// The plan as a Decision. What failed is waited for, with everything after it.
-fn carry_out(family: &Family, plan: Plan, now: Timestamp) -> Decision<Value> {
-    let Plan { spec, mut changes, asks } = plan;
-    let failed = |change: &Change| family.recall.failed.get(&change.id).cloned();
-    let first = changes.iter().enumerate().find_map(|(at, change)| Some((at, failed(change)?)));
-    let (standing, wake_at) = match first {
-        None if changes.is_empty() && asks.is_empty() => (Standing::Written(spec), None),
-        None => (Standing::Changing(spec), None),
+/// The plan with its report. What failed is waited for, with everything after it.
+fn carry_out(family: &Family, (spec, plan): Plan, now: Timestamp) -> Decision<Value> {
+    let Decision { mut changes, asks, .. } = plan;
+    let is_pod = |change: &Change| change.target.kind == STATEFUL_SET;
+    let (standing, wake_at) = match family.first_failure(&changes) {
+        None if changes.iter().any(is_pod) => (Standing::Changing(spec), None),
+        None => (Standing::Written(spec), None),
         Some((at, failure)) => {
             let text = format!("{}: {}", changes[at].id.0, failure.message);
             let is_waiting = now < failure.retry_at;
-            if is_waiting {
-                changes.truncate(at);
-            }
+            changes.truncate(if is_waiting { at } else { changes.len() });
             let standing = Standing::Waiting("WriteFailed", "TriedAgain", text);
             (standing, is_waiting.then_some(failure.retry_at))
         }
@@ -161,7 +145,7 @@ fn carry_out(family: &Family, plan: Plan, now: Timestamp) -> Decision<Value> {
     let told = changes.iter().filter(|change| change.target.kind != DATABASE).map(|change| {
         let verb = if matches!(change.op, Op::Create(_)) { "Created" } else { "Updated" };
         let (text, after) = (change.target.to_string(), After::Change(change.id.clone()));
-        event(family, EventKind::Normal, verb, text, after)
+        family.event(EventKind::Normal, verb, text, after)
     });
     decision.events.splice(0..0, told);
     Decision { changes, asks, wake_at, ..decision }
@@ -176,21 +160,10 @@ fn report(family: &Family, standing: &Standing, now: Timestamp) -> Decision<Valu
     let is_news = status["phase"] != family.head.status["phase"];
     let kind = if is_trouble { EventKind::Warning } else { EventKind::Normal };
     let phase = status["phase"].as_str().unwrap_or_default();
-    let told = is_news.then(|| event(family, kind, phase, message.clone(), After::Status));
-    let why = is_trouble.then(|| Why {
-        guard: Guard::InvalidSpec { message },
-        object: Databases::head(family).object,
-        field: "status.conditions".into(),
-        since: None,
-        frees: Frees::Edit,
-    });
+    let told = is_news.then(|| family.event(kind, phase, message.clone(), After::Status));
+    let why = is_trouble.then(|| family.held(message));
     let (events, why) = (told.into_iter().collect(), why.into_iter().collect());
     Decision { status: Some(status), events, why, ..Decision::default() }
-}
-
-fn event(family: &Family, kind: EventKind, reason: &str, message: String, after: After) -> Event {
-    let about = Databases::head(family).object;
-    Event { about, kind, reason: reason.to_owned().into(), message, after }
 }
 
 /// What the user is told: is the spec accepted, does the database serve, and what is in the way?

@@ -8,23 +8,13 @@ use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::live::live;
 use gradus_lab::person::Action;
 use gradus_lab::simulate::{Prepared, narrate, simulate};
-use gradus_lab::subject::Subject;
-use serde_json::Value;
 
 use crate::engine::Databases;
-
-/// All the lab must know of this controller.
-impl Subject for Databases {
-    fn definitions() -> Vec<(&'static str, Value)> {
-        let definition = serde_saphyr::from_str(include_str!("../crd.yaml"));
-        vec![("crd.yaml", definition.expect("the CRD is YAML"))]
-    }
-}
 
 fn stories() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
-    assert_eq!(scenarios.len(), 9, "every story is told");
+    assert_eq!(scenarios.len(), 10, "every story is told");
     let prepared =
         |scenario| Prepared::about::<Databases>(scenario).expect("its objects are accepted");
     scenarios.into_iter().map(prepared).collect()

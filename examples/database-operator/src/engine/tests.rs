@@ -32,6 +32,7 @@ fn fresh(spec: Value) -> Family {
         "spec": spec,
     }));
     let mut family = Family {
+        kind: DATABASE,
         head: Arc::new(head),
         members: BTreeMap::new(),
         unreadable: BTreeMap::new(),
@@ -41,7 +42,7 @@ fn fresh(spec: Value) -> Family {
     let answer =
         |reply| Answer { asked_at: now(), answered_at: now(), reply: Ok::<_, Failure>(reply) };
     let there = json!({ "metadata": { "uid": UID, "deletionTimestamp": null } });
-    let read = Ask::read(Databases::head(&family).object).id;
+    let read = Ask::read(family.head().object).id;
     let random = Ask::random("password", 0).id;
     family.answers.insert(read, answer(Reply::Object(Some(Arc::new(there)))));
     family.answers.insert(random, answer(Reply::Random(Arc::from([7; RANDOM_BYTES]))));
@@ -113,7 +114,7 @@ fn nothing_is_made_before_the_database_is_confirmed_and_bytes_are_drawn() {
     let ids = |decision: &Decision<Value>| -> Vec<AskId> {
         decision.asks.iter().map(|ask| ask.id.clone()).collect()
     };
-    let read = Ask::read(Databases::head(&world).object).id;
+    let read = Ask::read(world.head().object).id;
     let first = Databases::decide(&world, now());
     assert_eq!((written(&first), ids(&first)), (vec![], vec![read.clone()]));
 
@@ -161,13 +162,13 @@ fn a_change_of_the_spec_is_written_where_it_belongs() {
     let cases: [(&str, Value, &[&str], &str); 6] = [
         ("stopped", json!({"replicas": 0}), &[set], "Stopping"),
         ("a later version", json!({"version": "15.7"}), &[secret, set], "Starting"),
-        ("more storage", json!({"storage": "2Gi"}), &[secret, claim], "Starting"),
-        ("the same storage", json!({"storage": "1024Mi"}), &[secret], "Starting"),
+        ("more storage", json!({"storage": "2Gi"}), &[secret, claim], "Ready"),
+        ("the same storage", json!({"storage": "1024Mi"}), &[secret], "Ready"),
         (
             "data to be kept",
             json!({"keepData": true}),
             &["patch Database shop/orders", secret, claim],
-            "Starting",
+            "Ready",
         ),
         ("less storage", json!({"storage": "1Mi"}), &[], "Refused"),
     ];

@@ -1,0 +1,142 @@
+//! How does a program look after a cluster, from its ports to its end? The same for every engine.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+use tokio::net::TcpListener;
+
+use crate::clock::Clock;
+use crate::connect::{ConnectError, connect, reach};
+use crate::health::{Health, serve_health, serve_metrics};
+use crate::production::{Parts, control};
+use crate::rate::Rate;
+use crate::run::Settings;
+use crate::stop::Stop;
+use crate::telemetry::{LoggingError, Metrics, start_logging};
+use crate::watched::Watched;
+
+/// The flags that every controller has, as Argo Rollouts names them.
+#[derive(Debug, Args)]
+pub struct Flags {
+    /// Path of a kubeconfig; without it the pod's own account, or else $KUBECONFIG
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Look after one namespace alone
+    #[arg(long, default_value = "false", default_missing_value = "true")]
+    #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
+    namespaced: bool,
+    /// The namespace, where it is not the kubeconfig's
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// Port of /metrics
+    #[arg(long = "metricsPort", alias = "metricsport", value_name = "PORT")]
+    #[arg(default_value = "8090")]
+    metrics_port: u16,
+    /// Port of /healthz, /readyz and /debug/world
+    #[arg(long = "healthzPort", value_name = "PORT", default_value = "8080")]
+    healthz_port: u16,
+    /// Requests per second to the API server, per group of kinds
+    #[arg(long, default_value = "40")]
+    qps: f64,
+    /// Requests at once after a quiet time, per group of kinds
+    #[arg(long, default_value = "80")]
+    burst: u32,
+    /// error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    loglevel: String,
+    /// text or json
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    logformat: String,
+}
+
+/// Why it could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// A port is taken, or not allowed.
+    #[error("cannot listen on port {port} ({flag} chooses another): {reason}")]
+    Port {
+        /// The port.
+        port: u16,
+        /// What chooses another one.
+        flag: &'static str,
+        /// In the system's words.
+        reason: io::Error,
+    },
+    /// There is no cluster to connect to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Signals or ports of the system.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl Flags {
+    /// Starts logging: the first thing to do.
+    pub fn start_logging(&self) -> Result<(), LoggingError> {
+        start_logging(&self.loglevel, self.logformat.parse()?)
+    }
+
+    /// Says what the program looks after, and runs an engine until it is asked to end. The
+    /// settings' namespace is the one of the flags.
+    pub fn run<W: Watched>(self, title: &str, settings: Settings) -> Result<(), ProgramError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(self.serve::<W>(title, settings))
+    }
+
+    async fn serve<W: Watched>(self, title: &str, settings: Settings) -> Result<(), ProgramError> {
+        let mut stop = Stop::listen()?;
+        let (health, worlds) = Health::new();
+        let metrics = Metrics::new();
+        let health_port = listen(self.healthz_port, "--healthzPort").await?;
+        let metrics_port = listen(self.metrics_port, "--metricsPort").await?;
+        let connection = connect(self.kubeconfig.as_deref()).await?;
+        tracing::info!("{title} of {}", connection.server);
+        let ports = (health_port.local_addr()?.port(), metrics_port.local_addr()?.port());
+        tracing::info!("health on port {}, metrics on port {}", ports.0, ports.1);
+        spawn("health", serve_health(health_port, health.clone()));
+        spawn("metrics", serve_metrics(metrics_port, metrics.clone(), Clock::system()));
+        let server = tokio::select! {
+            server = reach(&connection) => server,
+            () = stop.asked() => return Ok(()),
+        };
+        let clock = Clock::system();
+        let clock = server.time.map_or(clock, |time| clock.not_before(time));
+        let namespace = self.namespace.unwrap_or(connection.namespace);
+        let namespace = self.namespaced.then_some(namespace);
+        let settings = Settings { namespace, ..settings };
+        let rate = Rate { per_second: self.qps, burst: self.burst };
+        let client = connection.client;
+        let parts = Parts { client, rate, clock, metrics, health, worlds, settings };
+        control::<W>(parts, async {
+            stop.asked().await;
+            tracing::info!("asked to stop: finishing the work under way");
+        })
+        .await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Serves a port beside the loop.
+fn spawn(what: &'static str, serving: impl Future<Output = io::Result<()>> + Send + 'static) {
+    tokio::spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::error!("the {what} port is no longer served: {error}");
+        }
+    });
+}
+
+/// Listens on all addresses, of both families where the machine has them.
+async fn listen(port: u16, flag: &'static str) -> Result<TcpListener, ProgramError> {
+    let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await;
+    let listener = match both {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
+        }
+        both => both,
+    };
+    listener.map_err(|reason| ProgramError::Port { port, flag, reason })
+}
