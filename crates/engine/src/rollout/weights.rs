@@ -131,6 +131,7 @@ fn is_inconclusive(draft: &Draft<'_>) -> bool {
         .iter()
         .any(|reason| draft.status.pause_condition(reason).is_some())
         || runs::is_condemned(draft)
+        || experiments::is_condemned(draft)
 }
 
 /// On the way back the weight falls to the least that stable cannot carry yet; at once to none where
