@@ -2,7 +2,8 @@
 //! as the earlier ones leave it, in production as in tests.
 //!
 //! It cuts, it does not freeze: the first harmful change and what follows it are taken out, except
-//! what only adds pods. Of the status only counts and conditions are written then.
+//! what only adds pods or takes traffic off a revision that is not stable. Of the status only counts
+//! and conditions are written then.
 
 mod cut;
 mod pods;
@@ -11,15 +12,17 @@ mod steps;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod verdicts;
 
 use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 
-use crate::decision::{Change, Decision};
+use crate::decision::{Change, Decision, ObjectRef};
 use crate::rollout::Memo;
 use crate::world::World;
-use pods::Pods;
+use pods::{Pods, selected_after};
 use traffic::Traffic;
+use verdicts::Verdicts;
 
 /// An invariant that a decision would break, and the decision without what breaks it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +48,10 @@ pub enum Invariant {
     WeightsWellFormed,
     /// No ReplicaSet shrinks below what the traffic it carries needs.
     TrafficBeforeTeardown,
-    /// The step index only rises, and never past a pause that has not ended.
+    /// The step index only rises, and never past a gate that is not open.
     StepsGoForward,
+    /// Nothing moves towards a revision that was not found good, until a person acts.
+    VerdictsAreObeyed,
 }
 
 impl Invariant {
@@ -59,6 +64,7 @@ impl Invariant {
             Invariant::WeightsWellFormed => "I-5",
             Invariant::TrafficBeforeTeardown => "I-6",
             Invariant::StepsGoForward => "I-7",
+            Invariant::VerdictsAreObeyed => "I-8",
         }
     }
 
@@ -71,6 +77,7 @@ impl Invariant {
             Invariant::WeightsWellFormed => "InterlockI5",
             Invariant::TrafficBeforeTeardown => "InterlockI6",
             Invariant::StepsGoForward => "InterlockI7",
+            Invariant::VerdictsAreObeyed => "InterlockI8",
         }
     }
 }
@@ -80,33 +87,75 @@ type Decided = Decision<RolloutStatus, Memo>;
 
 /// What a decision about a Rollout would break; `None` if it may be acted on.
 pub fn check(world: &World, decision: &Decided, now: Timestamp) -> Option<Harm<Decided>> {
-    if let Some((at, invariant, message)) = first_harmful(world, &decision.changes) {
-        let cut = cut::at_change(world, decision, at, now, (invariant, &message));
+    if decision.changes.is_empty() && decision.status.is_none() {
+        return None;
+    }
+    let verdicts = Verdicts::of(world);
+    if let Some(found) = sift(world, &verdicts, &decision.changes) {
+        let Sifted { object, left, harm: (invariant, message) } = found;
+        let cut = cut::without(world, decision, left, object, now, (invariant, &message));
         return Some(Harm { invariant, message, cut });
     }
     let next = decision.status.as_ref()?;
-    let message = steps::judge(world, next, now)?;
-    let invariant = Invariant::StepsGoForward;
-    let cut = cut::at_status(world, decision, now, (invariant, &message));
+    let steps = steps::judge(world, next, now).map(|found| (Invariant::StepsGoForward, found));
+    let (invariant, message) = steps.or_else(|| {
+        verdicts.judge_status(next).map(|found| (Invariant::VerdictsAreObeyed, found))
+    })?;
+    let (left, object) = (decision.changes.clone(), world.rollout.reference());
+    let cut = cut::without(world, decision, left, object, now, (invariant, &message));
     Some(Harm { invariant, message, cut })
 }
 
-/// The first change that breaks something, with its place.
-fn first_harmful(world: &World, changes: &[Change]) -> Option<(usize, Invariant, String)> {
+/// The first change that breaks something, and what may be done without it.
+struct Sifted {
+    object: ObjectRef,
+    left: Vec<Change>,
+    harm: (Invariant, String),
+}
+
+fn sift(world: &World, verdicts: &Verdicts<'_>, changes: &[Change]) -> Option<Sifted> {
     if changes.is_empty() {
         return None;
     }
-    let mut pods = Pods::of(world);
-    let mut traffic = Traffic::of(world);
-    changes.iter().enumerate().find_map(|(at, change)| {
-        let found = services::judge(world, &pods, change)
+    let (mut pods, mut traffic) = (Pods::of(world), Traffic::of(world));
+    let mut first: Option<(ObjectRef, (Invariant, String))> = None;
+    let mut left = Vec::new();
+    for change in changes {
+        let harm = services::judge(world, &pods, change)
             .map(|message| (Invariant::NoTrafficToNothing, message))
             .or_else(|| pods.judge(world, change))
-            .or_else(|| traffic.as_ref()?.judge(&pods, change));
-        pods.take_in(change);
-        if let Some(traffic) = &mut traffic {
-            traffic.take_in(change);
+            .or_else(|| traffic.as_ref()?.judge(&pods, change))
+            .or_else(|| {
+                let found = verdicts.judge(&pods, traffic.as_ref(), change)?;
+                Some((Invariant::VerdictsAreObeyed, found))
+            });
+        let is_good = |change: &Change| {
+            pods.only_adds(change) || relieves(world, &pods, traffic.as_ref(), change)
+        };
+        match (&first, harm) {
+            (None, Some(harm)) => first = Some((change.target.clone(), harm)),
+            (Some(_), Some(_)) => {}
+            (Some(_), None) if !is_good(change) => {}
+            (_, None) => {
+                left.push(change.clone());
+                pods.take_in(change);
+                if let Some(traffic) = &mut traffic {
+                    traffic.take_in(change);
+                }
+            }
         }
-        found.map(|(invariant, message)| (at, invariant, message))
-    })
+    }
+    first.map(|(object, harm)| Sifted { object, left, harm })
+}
+
+/// Does this change only take traffic off a revision that is not stable?
+fn relieves(world: &World, pods: &Pods, traffic: Option<&Traffic<'_>>, change: &Change) -> bool {
+    let stable = &*world.rollout.status.stable_rs;
+    let is_back = selected_after(change)
+        .is_some_and(|hash| hash == stable && pods.selected(&change.target.name) != stable);
+    let falls = traffic.is_some_and(|traffic| {
+        let is_canary = pods.selected(traffic.backends().canary) != stable;
+        is_canary && traffic.moved(change).is_some_and(|(from, to)| to < from)
+    });
+    is_back || falls
 }

@@ -12,6 +12,7 @@ mod docs;
 mod effects;
 mod explain;
 mod flags;
+mod interlock;
 mod kubectl;
 mod person;
 mod plugin;

@@ -6,39 +6,15 @@ use gradus_api::rollout::status::Condition;
 use gradus_api::values::Time;
 use jiff::Timestamp;
 
-use super::pods::size_after;
 use super::{Decided, Invariant};
 use crate::decision::{
     After, Change, Decision, Event, EventKind, Frees, Guard, ObjectRef, Urgency, Why,
 };
 use crate::world::World;
 
-/// Without the change at this place and what follows it; pods may still be added.
-pub(super) fn at_change(
-    world: &World,
-    decision: &Decided,
-    at: usize,
-    now: Timestamp,
-    harm: (Invariant, &str),
-) -> Decided {
-    let (before, rest) = decision.changes.split_at(at);
-    let adding = rest.iter().skip(1).filter(|change| only_adds_pods(world, change));
-    let changes: Vec<Change> = before.iter().chain(adding).cloned().collect();
-    without(world, decision, changes, rest[0].target.clone(), now, harm)
-}
-
-/// Without the status as it was decided.
-pub(super) fn at_status(
-    world: &World,
-    decision: &Decided,
-    now: Timestamp,
-    harm: (Invariant, &str),
-) -> Decided {
-    let object = world.rollout.reference();
-    without(world, decision, decision.changes.clone(), object, now, harm)
-}
-
-fn without(
+/// With these changes alone, and of the status only what is no gate; the harm is told about this
+/// object.
+pub(super) fn without(
     world: &World,
     decision: &Decided,
     changes: Vec<Change>,
@@ -64,7 +40,11 @@ fn without(
         object,
         field: "".into(),
         since: status.condition(condition::HELD).map(|held| held.last_transition_time.timestamp()),
-        frees: Frees::Cluster,
+        frees: match invariant {
+            // Only a person may go against a verdict; or with it.
+            Invariant::VerdictsAreObeyed => Frees::Command("abort".into()),
+            _ => Frees::Cluster,
+        },
     };
     Decision {
         events: decision.events.iter().filter(is_kept).cloned().chain(told).collect(),
@@ -125,11 +105,4 @@ fn text(invariant: Invariant, message: &str) -> String {
 fn is_told(stored: &RolloutStatus, invariant: Invariant) -> bool {
     let known = stored.condition(condition::HELD);
     known.is_some_and(|known| known.reason == invariant.reason())
-}
-
-/// Does this change a ReplicaSet, or make one, so that there are more pods?
-fn only_adds_pods(world: &World, change: &Change) -> bool {
-    let Some(next) = size_after(change) else { return false };
-    let mut sets = world.replica_sets.present().into_iter().flatten();
-    sets.find(|set| set.name == change.target.name).is_none_or(|set| set.size < next)
 }

@@ -78,6 +78,12 @@ impl Pods {
         found.map(|message| (Invariant::AvailabilityFloor, message))
     }
 
+    /// Does this change a ReplicaSet, or make one, so that there are more pods?
+    pub(super) fn only_adds(&self, change: &Change) -> bool {
+        let size = self.size(&change.target.name).map(|(_, size)| size);
+        size_after(change).is_some_and(|next| size.is_none_or(|size| size < next))
+    }
+
     /// Notes a change as done.
     pub(super) fn take_in(&mut self, change: &Change) {
         if let Some(hash) = selected_after(change) {

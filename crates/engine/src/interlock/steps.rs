@@ -1,10 +1,13 @@
-//! I-7: does the step index only rise, and never past a pause that has not ended?
+//! I-7: does the step index only rise, and never past a gate that is not open: a pause, an analysis,
+//! an Experiment, a plugin?
 
-use gradus_api::names::pause;
+use gradus_api::names::{analysis_phase, pause, plugin_operation};
+use gradus_api::rollout::canary::PauseStep;
 use gradus_api::rollout::{CanaryStep, RolloutStatus, StepKind};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::world::World;
+use super::verdicts;
+use crate::world::{TrialPhase, World};
 
 /// What is wrong with the step index of the next status, if anything.
 pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Option<String> {
@@ -18,10 +21,10 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
         && stored.current_step_hash == next.current_step_hash;
     if !is_same_epoch {
         let may_skip = is_promoted || is_first || spec.rollback_window.is_some();
-        let is_pause = |step: &CanaryStep| matches!(step.kind(), StepKind::Pause(_));
-        let has_pause = steps[..to.min(steps.len())].iter().any(is_pause);
-        return (has_pause && !may_skip)
-            .then(|| format!("an update would begin at step {to}, past a pause"));
+        // Nothing stored is about the new update yet, so no gate of it can be open.
+        let gate = steps[..to.min(steps.len())].iter().find_map(gate);
+        let gate = gate.filter(|_| !may_skip)?;
+        return Some(format!("an update would begin at step {to}, past {gate}"));
     }
     if to < from {
         let is_aborted = stored.abort || next.abort;
@@ -32,13 +35,51 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
         return None;
     }
     let passed = steps.get(from..to.min(steps.len())).unwrap_or_default();
-    let closed = passed.iter().position(|step| !is_open(step, stored, now))?;
-    Some(format!("step {from} would go to {to} past the pause of step {}", from + closed))
+    passed.iter().zip(from..).find_map(|(step, at)| {
+        let gate = gate(step).filter(|_| !is_open(world, next, (at, step), now))?;
+        Some(format!("step {from} would go to {to} past {gate} of step {at}"))
+    })
+}
+
+/// What must have happened before a step may be left, if anything.
+fn gate(step: &CanaryStep) -> Option<&'static str> {
+    match step.kind() {
+        StepKind::Pause(_) => Some("the pause"),
+        StepKind::Analysis(_) => Some("the analysis"),
+        StepKind::Experiment(_) => Some("the Experiment"),
+        StepKind::Plugin(_) => Some("the plugin"),
+        _ => None,
+    }
+}
+
+/// Is this step's gate open, by what is stored and by what the World knows of it? Only a plugin's
+/// answer comes in with the status that passes it.
+fn is_open(
+    world: &World,
+    next: &RolloutStatus,
+    (at, step): (usize, &CanaryStep),
+    now: Timestamp,
+) -> bool {
+    let stored = &*world.rollout.status;
+    match step.kind() {
+        StepKind::Pause(pause) => has_ended(pause, stored, now),
+        StepKind::Analysis(_) => {
+            let slot = stored.canary.current_step_analysis_run_status.as_ref();
+            let run = slot.and_then(|slot| verdicts::find(&world.runs, &slot.name));
+            run.is_some_and(|run| run.step == Some(at) && run.phase == TrialPhase::Successful)
+        }
+        StepKind::Experiment(_) => {
+            let name = &stored.canary.current_experiment;
+            let experiment = verdicts::find(&world.experiments, name);
+            experiment.is_some_and(|experiment| experiment.phase == TrialPhase::Successful)
+        }
+        StepKind::Plugin(_) => has_answered(next, at),
+        _ => true,
+    }
 }
 
 /// Has this step's pause ended, by what is stored?
-fn is_open(step: &CanaryStep, stored: &RolloutStatus, now: Timestamp) -> bool {
-    let StepKind::Pause(gate) = step.kind() else { return true };
+fn has_ended(gate: &PauseStep, stored: &RolloutStatus, now: Timestamp) -> bool {
     let Some(began) = stored.pause_condition(pause::CANARY_PAUSE_STEP) else {
         return stored.controller_pause; // A person has ended it.
     };
@@ -46,6 +87,17 @@ fn is_open(step: &CanaryStep, stored: &RolloutStatus, now: Timestamp) -> bool {
     seconds.is_some_and(|seconds| {
         let lasts = SignedDuration::from_secs(i64::from(seconds));
         began.start_time.timestamp() + lasts <= now
+    })
+}
+
+/// Has the plugin of a step succeeded, is it switched off, or was it told to end?
+fn has_answered(next: &RolloutStatus, at: usize) -> bool {
+    let entries = next.canary.step_plugin_statuses.iter();
+    let mut entries = entries.filter(|entry| usize::try_from(entry.index) == Ok(at));
+    entries.any(|entry| {
+        entry.operation != plugin_operation::RUN
+            || entry.disabled
+            || entry.phase == analysis_phase::SUCCESSFUL
     })
 }
 

@@ -9,7 +9,7 @@ use super::*;
 use crate::decision::{Guard, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::kinds;
-use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView};
+use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, TrialView};
 
 fn frame(value: Value) -> Frame {
     serde_json::from_value(value).unwrap()
@@ -126,10 +126,7 @@ fn harmful_changes_and_what_follows_are_cut_but_pods_may_be_added() {
 
 /// The same World behind an Ingress that gives the canary this weight.
 fn routed(weight: i32, old: i32, new: i32) -> World {
-    let strategy = json!({ "canary": { "stableService": "active", "canaryService": "canary",
-        "trafficRouting": { "nginx": { "stableIngress": "web" } },
-        "steps": [{ "setWeight": 20 }, { "setWeight": 60 }] } });
-    let mut world = world(strategy, json!({}), old, new);
+    let mut world = world(routed_strategy(), json!({}), old, new);
     let canary = frame(json!({
         "metadata": { "namespace": "default", "name": "canary" },
         "spec": { "selector": { POD_TEMPLATE_HASH: "new" } },
@@ -152,15 +149,23 @@ fn routed(weight: i32, old: i32, new: i32) -> World {
     world
 }
 
+fn routed_strategy() -> Value {
+    json!({ "canary": { "stableService": "active", "canaryService": "canary",
+        "trafficRouting": { "nginx": { "stableIngress": "web" } },
+        "steps": [{ "setWeight": 20 }, { "setWeight": 60 }] } })
+}
+
+/// The canary gets another weight.
+fn weight(world: &World, to: i32) -> Change {
+    let body = json!({ "metadata": { "annotations": { NGINX_WEIGHT: to.to_string() } } });
+    Change::patch(world.routes[1].object.clone(), body, 1)
+}
+
 const NGINX_CANARY: &str = "nginx.ingress.kubernetes.io/canary";
 const NGINX_WEIGHT: &str = "nginx.ingress.kubernetes.io/canary-weight";
 
 #[test]
 fn traffic_never_comes_before_its_pods_nor_stays_behind_them() {
-    let weight = |world: &World, to: i32| {
-        let body = json!({ "metadata": { "annotations": { NGINX_WEIGHT: to.to_string() } } });
-        Change::patch(world.routes[1].object.clone(), body, 1)
-    };
     let cases = [
         // what, weight now, available (old, new), next weight or size, expected
         ("a pod for a fifth", 0, (4, 1), "20", None),
@@ -256,6 +261,173 @@ fn a_step_index_that_falls_or_passes_a_pause_is_not_stored() {
             let kept = harm.cut.status.unwrap().current_step_index;
             assert_eq!(kept, world.rollout.status.current_step_index, "{what}");
         }
+    }
+}
+
+/// A run or an Experiment about the new revision.
+fn trial(name: &str, kind: &crate::decision::Kind, step: &str, phase: &str) -> Arc<TrialView> {
+    let frame = frame(json!({
+        "metadata": { "namespace": "default", "name": name,
+            "labels": { POD_TEMPLATE_HASH: "new", "step-index": step } },
+        "status": { "phase": phase },
+    }));
+    Arc::new(TrialView::read(kind, &frame))
+}
+
+/// What | the gate | how it stands | is it open?
+const GATES: &str = r#"
+a run that succeeded              | analysis   | run 1 Successful            | open
+one that goes on                  | analysis   | run 1 Running               | closed
+one that failed                   | analysis   | run 1 Failed                | closed
+one of another step               | analysis   | run 0 Successful            | closed
+none                              | analysis   |                             | closed
+an Experiment that succeeded      | experiment | experiment 1 Successful     | open
+one that goes on                  | experiment | experiment 1 Running        | closed
+none                              | experiment |                             | closed
+a plugin that succeeded           | plugin     | plugin 1 Run Successful     | open
+one that goes on                  | plugin     | plugin 1 Run Running        | closed
+one that was told to end          | plugin     | plugin 1 Terminate Running  | open
+one of another step               | plugin     | plugin 0 Run Successful     | closed
+none                              | plugin     |                             | closed
+a weight                          | weight     |                             | open"#;
+
+#[test]
+fn a_step_index_that_passes_a_closed_gate_is_not_stored() {
+    for row in GATES.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, gate, standing, expected] = cells[..] else { panic!("four cells: {row}") };
+        let step = match gate {
+            "analysis" => json!({ "analysis": { "templates": [{ "templateName": "t" }] } }),
+            "experiment" => json!({ "experiment": { "templates": [] } }),
+            "plugin" => json!({ "plugin": { "name": "p" } }),
+            _ => json!({ "setWeight": 40 }),
+        };
+        let strategy = json!({ "canary": { "steps": [{ "setWeight": 20 }, step] } });
+        let named = json!({ "currentExperiment": "t",
+            "currentStepAnalysisRunStatus": { "name": "t", "status": "Running" } });
+        let quiet = json!({ "pauseConditions": [], "controllerPause": false, "canary": named });
+        let mut world = world(strategy, status(1, quiet.clone()), 4, 1);
+        let mut next = status(2, quiet);
+        match standing.split_whitespace().collect::<Vec<_>>()[..] {
+            ["run", step, phase] => {
+                let run = trial("t", &kinds::ANALYSIS_RUN, step, phase);
+                world.runs = Known::Present(vec![run]);
+            }
+            ["experiment", step, phase] => {
+                let experiment = trial("t", &kinds::EXPERIMENT, step, phase);
+                world.experiments = Known::Present(vec![experiment]);
+            }
+            ["plugin", index, operation, phase] => {
+                let index: i32 = index.parse().unwrap();
+                next["canary"]["stepPluginStatuses"] = json!([{ "index": index, "name": "p",
+                    "operation": operation, "phase": phase }]);
+            }
+            _ => {}
+        }
+        let next = Some(serde_json::from_value(next).unwrap());
+        let found = check(&world, &Decided { status: next, ..Decided::default() }, at(1));
+        let found = found.map(|harm| harm.invariant.id());
+        let expected = (expected == "closed").then_some("I-7");
+        assert_eq!(found, expected, "{gate}: {what}");
+    }
+}
+
+/// What | strategy | verdict of the run | status besides | changes | expected.
+const VERDICTS: &str = r#"
+users come through pods         | canary     | 1 Failed       | {}                                             | new=2          | I-8
+an analysis without a verdict   | canary     | 1 Inconclusive | {}                                             | new=2          | I-8
+it goes on                      | canary     | 1 Running      | {}                                             | new=2          | -
+it was found good               | canary     | 1 Successful   | {}                                             | new=2          | -
+more of the other revision      | canary     | 1 Failed       | {}                                             | old=5          | -
+of a step that was skipped      | canary     | 0 Failed       | {}                                             | new=2          | -
+wanted in full                  | canary     | 1 Failed       | {"promoteFull":true}                           | new=2          | -
+tried again                     | canary     | 1 Failed       | {"abortedAt":"1970-01-01T00:00:00Z"}           | new=2          | -
+given up                        | canary     | 1 Failed       | {"abortedAt":"1970-01-01T00:00:00Z","abort":true} | new=2       | I-8
+resumed by a person             | canary     | 1 Inconclusive | {"controllerPause":true}                       | new=2          | -
+the switch                      | blue-green | 1 Failed       | {}                                             | active>new     | I-8
+the switch away                 | blue-green | 1 Failed       | {}                                             | active>old     | -
+a preview                       | blue-green | 1 Failed       | {}                                             | preview>new    | -
+pods before the switch          | blue-green | 1 Failed       | {}                                             | new=5          | -
+a weight                        | routed     | 1 Failed       | {}                                             | weight=20      | I-8
+less weight                     | routed     | 1 Failed       | {}                                             | weight=5       | -
+pods without weight             | routed     | 1 Failed       | {}                                             | new=2          | -"#;
+
+#[test]
+fn nothing_moves_towards_a_revision_that_was_not_found_good() {
+    for row in VERDICTS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, strategy, verdict, besides, text, expected] = cells[..] else {
+            panic!("six cells: {row}");
+        };
+        let slot = json!({ "name": "run", "status": "Running" });
+        let mut stored = status(
+            1,
+            json!({ "pauseConditions": [], "controllerPause": false,
+            "canary": { "currentStepAnalysisRunStatus": slot } }),
+        );
+        let besides: Value = serde_json::from_str(besides).unwrap();
+        stored.as_object_mut().unwrap().extend(besides.as_object().unwrap().clone());
+        let mut world = match strategy {
+            "canary" => world(canary(), stored, 4, 1),
+            "blue-green" => world(blue_green(), stored, 4, 1),
+            _ => World {
+                rollout: world(routed_strategy(), stored, 4, 1).rollout,
+                ..routed(10, 4, 1)
+            },
+        };
+        let (step, phase) = verdict.split_once(' ').unwrap();
+        world.runs = Known::Present(vec![trial("run", &kinds::ANALYSIS_RUN, step, phase)]);
+        let changes = match text.strip_prefix("weight=") {
+            Some(to) => vec![weight(&world, to.parse().unwrap())],
+            None => changes(&world, text),
+        };
+        let found = check(&world, &Decided { changes, ..Decided::default() }, at(1));
+        let found = found.map_or("-", |harm| harm.invariant.id());
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
+#[test]
+fn a_revision_that_was_not_found_good_does_not_become_the_stable_one() {
+    let slot = json!({ "name": "run", "status": "Running" });
+    let named = json!({ "pauseConditions": [], "controllerPause": false,
+        "blueGreen": { "postPromotionAnalysisRunStatus": slot } });
+    let mut world = world(blue_green(), status(0, named.clone()), 4, 1);
+    let mut next = status(0, named);
+    next["stableRS"] = json!("new");
+    let next: RolloutStatus = serde_json::from_value(next).unwrap();
+    for (phase, expected) in [("Failed", Some("I-8")), ("Successful", None)] {
+        let run = trial("run", &kinds::ANALYSIS_RUN, "", phase);
+        world.runs = Known::Present(vec![run]);
+        let decision = Decided { status: Some(next.clone()), ..Decided::default() };
+        let found = check(&world, &decision, at(1));
+        assert_eq!(found.as_ref().map(|harm| harm.invariant.id()), expected, "{phase}");
+        let kept = found.map(|harm| harm.cut.status.unwrap().stable_rs.to_string());
+        assert_eq!(kept, expected.map(|_| "old".to_owned()), "{phase}");
+    }
+}
+
+#[test]
+fn what_takes_traffic_off_a_revision_that_is_not_stable_is_done_all_the_same() {
+    let world = World {
+        rollout: world(routed_strategy(), status(0, json!({})), 4, 1).rollout,
+        ..routed(20, 5, 1)
+    };
+    let cases = [
+        // What follows a change that is cut, and how much of it is, what is left of them
+        ("less weight", vec![weight(&world, 10)], 1),
+        ("more weight", vec![weight(&world, 20)], 0),
+        ("back to stable", changes(&world, "canary>old"), 1),
+        ("stable to the new one", changes(&world, "active>new"), 0),
+        ("more pods", changes(&world, "new=3"), 1),
+        ("fewer pods", changes(&world, "old=3"), 0),
+    ];
+    for (what, after, left) in cases {
+        let cut = changes(&world, "new=0");
+        let changes: Vec<Change> = cut.into_iter().chain(after).collect();
+        let decision = Decided { changes, ..Decided::default() };
+        let harm = check(&world, &decision, at(0)).unwrap();
+        assert_eq!((harm.invariant.id(), harm.cut.changes.len()), ("I-6", left), "{what}");
     }
 }
 

@@ -34,10 +34,14 @@ impl<'w> Traffic<'w> {
             let found = self.starves(pods, change, next);
             return found.map(|message| (Invariant::TrafficBeforeTeardown, message));
         }
+        self.moved(change).and_then(|(from, to)| self.moves(pods, from, to))
+    }
+
+    /// The canary side's weight before and after a change, if it changes that.
+    pub(super) fn moved(&self, change: &Change) -> Option<(i32, i32)> {
         let after = self.patched(change)?;
-        let (from, to) = (self.carried(&self.seen), self.carried(&after));
-        let moved = from.into_iter().zip(to).find(|(from, to)| from != to);
-        moved.and_then(|(from, to)| self.moves(pods, from, to))
+        let (from, to) = (self.carried(), self.carried_in(&after));
+        from.into_iter().zip(to).find(|(from, to)| from != to)
     }
 
     /// Notes a change as done.
@@ -64,7 +68,11 @@ impl<'w> Traffic<'w> {
     }
 
     /// The canary side's weight, router by router.
-    fn carried(&self, seen: &Seen) -> Vec<i32> {
+    pub(super) fn carried(&self) -> Vec<i32> {
+        self.carried_in(&self.seen)
+    }
+
+    fn carried_in(&self, seen: &Seen) -> Vec<i32> {
         let sides = self.sides();
         self.routers.iter().map(|router| router.carried(&sides, seen)).collect()
     }
@@ -105,7 +113,7 @@ impl<'w> Traffic<'w> {
         if size <= next || self.replicas() == 0 {
             return None;
         }
-        let (backends, weights) = (self.backends(), self.carried(&self.seen));
+        let (backends, weights) = (self.backends(), self.carried());
         let most = weights.iter().copied().max().unwrap_or(0);
         let least = weights.iter().copied().min().unwrap_or(0);
         let is_behind = |service: &str| pods.selected(service) == hash;
@@ -142,7 +150,8 @@ impl<'w> Traffic<'w> {
         self.world.rollout.spec.fields.replicas_or_default()
     }
 
-    fn backends(&self) -> Backends<'w> {
+    /// The Services of both sides.
+    pub(super) fn backends(&self) -> Backends<'w> {
         let sides = self.sides();
         sides.ping_pong.unwrap_or(sides.fixed)
     }

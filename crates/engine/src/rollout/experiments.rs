@@ -39,6 +39,14 @@ pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     clean_up(draft, trial)
 }
 
+/// Has the current step's Experiment found the new revision bad, or found nothing?
+pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
+    let name = &draft.status.canary.current_experiment;
+    let mut named = draft.experiments.iter().filter(|trial| *trial.name == **name);
+    current_step(draft).is_some()
+        && named.any(|trial| trial.phase.is_completed() && trial.phase != TrialPhase::Successful)
+}
+
 /// Where the traffic of the current Experiment goes: its sets of pods that were given a share, while
 /// it runs.
 pub(super) fn destinations(draft: &Draft<'_>) -> Vec<Destination> {

@@ -44,8 +44,17 @@ fn is_configured(draft: &Draft<'_>) -> bool {
 
 /// What the pods of a ReplicaSet should carry in its role.
 pub(super) fn wanted<'w>(draft: &Draft<'w>, roles: Roles, at: usize) -> Option<&'w Metadata> {
+    wanted_beside(draft, roles, at, &draft.status.stable_rs)
+}
+
+/// The same while this is the stable revision.
+fn wanted_beside<'w>(
+    draft: &Draft<'w>,
+    roles: Roles,
+    at: usize,
+    stable: &str,
+) -> Option<&'w Metadata> {
     let [of_new, of_stable] = blocks(draft);
-    let stable = &*draft.status.stable_rs;
     let is_whole = stable.is_empty() || *stable == *draft.sets[roles.new].hash;
     match at {
         _ if at == roles.new => {
@@ -92,6 +101,25 @@ pub(super) fn digest(metadata: Option<&Metadata>) -> u64 {
     marks(metadata).flat_map(bytes).fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+/// Are there pods of the new revision that are not known to carry what its role wants once this is
+/// the stable revision? A rollout does not become healthy before they do.
+pub(super) fn is_awaited(draft: &Draft<'_>, roles: Roles, stable: &str) -> bool {
+    let at = roles.new;
+    let set = &draft.sets[at];
+    if !is_configured(draft) || set.size == 0 {
+        return false;
+    }
+    let wanted = wanted_beside(draft, roles, at, stable);
+    if marks(wanted).chain(marks(set.injected())).next().is_none() {
+        return false;
+    }
+    let is_template_right =
+        stale(set, wanted).is_empty() && marks(wanted).all(|mark| in_template(set, mark));
+    let is_right = |pod: &PodView| pod.terminating || missing(pod, wanted, &[]).is_none();
+    let listed = pods::listed(draft, roles, at).filter(|_| is_template_right && set.is_observed());
+    !listed.is_some_and(|listed| listed.pods.iter().all(is_right))
 }
 
 /// Pods that are not known, where it matters.
@@ -156,17 +184,20 @@ fn mark_pods<'w>(draft: Draft<'w>, roles: Roles, at: usize) -> Draft<'w> {
     let stale = stale(&set, wanted);
     let mut draft = draft;
     let staying = listed.pods.iter().filter(|pod| !pod.terminating);
-    let due = staying.filter_map(|pod| {
-        let lacking: Vec<Mark<'_>> = marks(wanted).filter(|mark| !has(pod, *mark)).collect();
-        let left: Vec<Mark<'_>> = stale.iter().copied().filter(|mark| has(pod, *mark)).collect();
-        let is_right = lacking.is_empty() && left.is_empty();
-        (!is_right).then(|| (pod, json!({ "metadata": difference(&lacking, &left) })))
-    });
+    let due = staying.filter_map(|pod| Some((pod, missing(pod, wanted, &stale)?)));
     for (pod, body) in due.take(PODS_PER_DECISION) {
         let target = ObjectRef::new(kinds::POD, &draft.rollout().namespace, &pod.name);
         draft = draft.plan(Change::patch(target, body, pod.version).or_skip());
     }
     draft
+}
+
+/// The patch that a pod still needs.
+fn missing(pod: &PodView, wanted: Option<&Metadata>, stale: &[Mark<'_>]) -> Option<Value> {
+    let lacking: Vec<Mark<'_>> = marks(wanted).filter(|mark| !has(pod, *mark)).collect();
+    let left: Vec<Mark<'_>> = stale.iter().copied().filter(|mark| has(pod, *mark)).collect();
+    let is_right = lacking.is_empty() && left.is_empty();
+    (!is_right).then(|| json!({ "metadata": difference(&lacking, &left) }))
 }
 
 /// Do the pods of a ReplicaSet matter: are there any, made by the spec as it is now, that should

@@ -33,7 +33,8 @@ pub(super) fn sizes(draft: &Draft<'_>, roles: Roles) -> Sizes {
         max_weight,
         weight,
         exact,
-        carried: weights::carried(draft),
+        // Where no router is named, somebody else sends what the steps say.
+        carried: weights::carried(draft).unwrap_or_else(|| weight.clamp(0, max_weight)),
         least: strategy.min_pods_per_replica_set,
         is_dynamic: strategy.dynamic_stable_scale,
         is_aborted: draft.is_aborted(),

@@ -12,6 +12,7 @@ use gradus_api::values::Time;
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
 use super::duration;
+use super::metadata;
 use super::plugin;
 use super::replica_sets::{Roles, find_stable};
 use super::routed;
@@ -20,6 +21,9 @@ use super::workload;
 use super::{progress, runs};
 use crate::decision::{After, EventKind};
 use crate::world::ReplicaSetView;
+
+/// Why a rollout that has all its pods is not healthy yet.
+const METADATA_PENDING: &str = "pods are still getting their labels and annotations";
 
 /// What a pass decided about the update itself.
 #[derive(Clone, Debug)]
@@ -209,7 +213,10 @@ fn finish<'w>(
 ) -> Draft<'w> {
     let (mut draft, mut next) = (draft, next);
     let is_paused = !next.pause_conditions.is_empty() || draft.spec().paused;
-    let is_healthy = is_healthy(&draft, &next);
+    // Healthy stays healthy; it only does not begin while pods lack the metadata of their role.
+    let is_held_back = draft.rollout().status.phase != phase::HEALTHY
+        && metadata::is_awaited(&draft, roles, &next.stable_rs);
+    let is_healthy = is_healthy(&draft, &next) && !is_held_back;
     let turned_unhealthy = set_healthy(&draft, &mut next, is_healthy && !is_paused);
     if next.abort {
         draft = set_aborted(draft, roles, &mut next, abort_because);
@@ -220,6 +227,9 @@ fn finish<'w>(
     set_available(&draft, &mut next);
     set_replica_failure(&draft, roles, &mut next);
     (next.phase, next.message) = phase_of(draft.spec(), &next);
+    if is_held_back && next.phase == phase::HEALTHY {
+        (next.phase, next.message) = (phase::PROGRESSING.into(), METADATA_PENDING.into());
+    }
     next.duration = duration::track(&draft, roles, &next);
     draft = tell_pause(draft, &next);
     draft.status = Arc::new(next);

@@ -15,7 +15,7 @@ pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     Some(format!("{found}: Forbidden: this version of Gradus does not support it yet"))
 }
 
-/// The first router that is not there yet; a routing without any router is refused too.
+/// The first router that is not there yet.
 fn unsupported_router(routing: &TrafficRouting) -> Option<String> {
     let routers = [
         ("spec.strategy.canary.trafficRouting.istio", routing.istio.is_some()),
@@ -25,7 +25,6 @@ fn unsupported_router(routing: &TrafficRouting) -> Option<String> {
         ("spec.strategy.canary.trafficRouting.traefik", routing.traefik.is_some()),
         ("spec.strategy.canary.trafficRouting.apisix", routing.apisix.is_some()),
         ("spec.strategy.canary.trafficRouting.plugins", !routing.plugins.is_empty()),
-        ("spec.strategy.canary.trafficRouting", routing.nginx.is_none() && routing.alb.is_none()),
     ];
     routers.into_iter().find(|(_, is_used)| *is_used).map(|(path, _)| path.to_owned())
 }

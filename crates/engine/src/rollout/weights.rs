@@ -34,12 +34,15 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
         }
         false => draft,
     };
+    let routers = traffic::routers(draft.rollout());
+    if routers.is_empty() {
+        return ControlFlow::Continue(unrecorded(unheld(draft)));
+    }
     if short_of(&draft, roles, &aim).is_some() {
         return ControlFlow::Continue(unheld(draft));
     }
     let stable_hash = Arc::clone(&draft.sets[stable].hash);
     let goal = goal(&draft, roles, &aim, &stable_hash);
-    let routers = traffic::routers(draft.rollout());
     for router in &routers {
         match router.plan(&goal, &draft.routes) {
             Ok(writes) => draft = writes.into_iter().fold(draft, write),
@@ -60,7 +63,7 @@ struct Aim {
 }
 
 fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
-    let (new, carried) = (&draft.sets[roles.new], carried(draft));
+    let (new, carried) = (&draft.sets[roles.new], carried(draft).unwrap_or(0));
     let plain = |weight: i32| Aim {
         weight,
         canary_hash: Arc::clone(&new.hash),
@@ -128,16 +131,18 @@ fn is_inconclusive(draft: &Draft<'_>) -> bool {
         .iter()
         .any(|reason| draft.status.pause_condition(reason).is_some())
         || runs::is_condemned(draft)
+        || experiments::is_condemned(draft)
 }
 
 /// On the way back the weight falls to the least that stable cannot carry yet; at once to none where
 /// the revision that is left has no pods. It never rises again.
 fn on_the_way_back(draft: &Draft<'_>, roles: Roles, is_empty: bool) -> i32 {
-    let Some(stable) = roles.stable else { return carried(draft) };
+    let carried = carried(draft).unwrap_or(0);
+    let Some(stable) = roles.stable else { return carried };
     if is_empty && draft.sets[stable].available() > 0 {
         return 0;
     }
-    (draft.canary().max_weight() - carried_by(draft, stable)).min(carried(draft))
+    (draft.canary().max_weight() - carried_by(draft, stable)).min(carried)
 }
 
 /// The most weight that the available pods of a ReplicaSet can carry.
@@ -179,7 +184,7 @@ fn short_of(draft: &Draft<'_>, roles: Roles, aim: &Aim) -> Option<Missing> {
     // Traffic that returns must arrive at stable, not at what its Service still selects.
     let selects = draft.service(backends(draft).stable).map_or("", |it| it.hash_text());
     let is_elsewhere = !selects.is_empty() && *selects != *draft.sets[stable].hash;
-    let falls = aim.weight < carried(draft);
+    let falls = carried(draft).is_some_and(|carried| aim.weight < carried);
     (lacks || is_elsewhere && falls).then_some(Missing::Available { at: stable, wanted })
 }
 
@@ -259,17 +264,19 @@ pub(super) fn backends<'w>(draft: &Draft<'w>) -> Backends<'w> {
     sides.ping_pong.unwrap_or(sides.fixed)
 }
 
-/// The weight that the canary side carries as the routing objects stand.
-pub(super) fn carried(draft: &Draft<'_>) -> i32 {
+/// The weight that the canary side carries as the routing objects stand; `None` where no router is
+/// named, so that nobody can tell.
+pub(super) fn carried(draft: &Draft<'_>) -> Option<i32> {
     let sides = sides(draft);
     let routers = traffic::routers(draft.rollout());
     let weights = routers.iter().map(|router| router.carried(&sides, &draft.routes));
-    weights.max().unwrap_or(0).clamp(0, draft.canary().max_weight())
+    weights.max().map(|weight| weight.clamp(0, draft.canary().max_weight()))
 }
 
 /// The weight that leads to a revision.
 pub(super) fn share(draft: &Draft<'_>, hash: &str) -> i32 {
-    let (sides, carried) = (backends(draft), carried(draft));
+    let Some(carried) = carried(draft) else { return 0 };
+    let sides = backends(draft);
     let selects = |name: &str| draft.service(name).is_some_and(|it| it.hash_text() == hash);
     let canary = if selects(sides.canary) { carried } else { 0 };
     let stable = if selects(sides.stable) { draft.canary().max_weight() - carried } else { 0 };
@@ -285,7 +292,8 @@ pub(super) fn may_move(draft: &Draft<'_>, roles: Roles, name: &str, to: usize) -
     if !routed::is_routed(draft.spec()) || left == 0 {
         return true;
     }
-    let (sides, carried) = (backends(draft), carried(draft));
+    let Some(carried) = carried(draft) else { return true };
+    let sides = backends(draft);
     let brings = match name {
         name if name == sides.canary => carried,
         name if name == sides.stable => draft.canary().max_weight() - carried,
@@ -405,6 +413,15 @@ fn stuck(draft: Draft<'_>, message: String) -> Draft<'_> {
     let status = Arc::make_mut(&mut draft.status);
     conditions::refresh(&mut status.conditions, draft.now, error(format_args!("{message}")));
     draft.event(EventKind::Warning, event::TRAFFIC_ROUTING_ERROR, message, After::Status)
+}
+
+/// Without a router nobody knows how the traffic is split, and the status does not say.
+fn unrecorded(draft: Draft<'_>) -> Draft<'_> {
+    let mut draft = draft;
+    if draft.status.canary.weights.is_some() {
+        Arc::make_mut(&mut draft.status).canary.weights = None;
+    }
+    draft
 }
 
 /// No router holds anything up any more.

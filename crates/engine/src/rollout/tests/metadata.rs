@@ -29,7 +29,7 @@ fn blue_green() -> Story {
 const CANARY: &str = "
 deploy  | create 1 size 2, revision 1, status, status | stable stable stable
 image   | create 2 size 1, revision 2, status, resize 1 to 1, status | stable stable; canary canary
-promote | status, resize 2 to 2, resize 1 to 0, status, mark 1 role-, mark 2 role=stable note-, mark pod role=stable note-, mark pod role=stable note-, annotate 2 | -; stable stable stable";
+promote | status, resize 2 to 2, resize 1 to 0, status, mark 1 role-, mark 2 role=stable note-, mark pod role=stable note-, mark pod role=stable note-, annotate 2, status | -; stable stable stable";
 
 #[test]
 fn a_canary_swaps_its_pods_labels_when_it_is_promoted() {
@@ -65,6 +65,49 @@ fn a_blue_green_switch_swaps_them_too() {
     settle(&mut story);
     assert_eq!(story.roles(), "- - -; active active active", "while the old one has its delay");
     assert_eq!(story.marked(1, "annotations", "note"), ["-", "-", "-"]);
+}
+
+#[test]
+fn a_canary_is_healthy_only_when_its_pods_carry_what_their_role_wants() {
+    let mut story = canary();
+    settle(&mut story);
+    story.set_image("v2");
+    settle(&mut story);
+    story.promote();
+    let mut messages = Vec::new();
+    for _ in 0..20 {
+        let made = story.reconcile(at(1));
+        let status = story.status();
+        let is_right = story.marked(1, "labels", "role").iter().all(|role| role == "stable");
+        assert!(is_right || status["phase"] != "Healthy", "after {made:?}");
+        let healthy = status["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|condition| condition["type"] == "Healthy" && condition["status"] == "True");
+        assert!(is_right || !healthy, "after {made:?}");
+        let message = status["message"].as_str().unwrap_or_default().to_owned();
+        messages.push(message);
+        story.pods_follow();
+    }
+    messages.dedup();
+    assert_eq!(messages.pop().unwrap(), "", "healthy in the end: {messages:?}");
+    let waits = "pods are still getting their labels and annotations";
+    assert_eq!(messages.pop().unwrap(), waits, "it says what it waits for: {messages:?}");
+}
+
+#[test]
+fn a_healthy_rollout_stays_so_while_other_metadata_is_given_to_its_pods() {
+    let mut story = canary();
+    settle(&mut story);
+    let metadata = json!({ "labels": { "role": "gold" } });
+    story.patch_spec(json!({ "strategy": { "canary": { "stableMetadata": metadata } } }));
+    for _ in 0..6 {
+        story.reconcile(at(1));
+        assert_eq!(story.status()["phase"], "Healthy");
+        story.pods_follow();
+    }
+    assert_eq!(story.roles(), "gold gold gold");
 }
 
 #[test]

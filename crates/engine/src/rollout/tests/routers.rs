@@ -272,3 +272,68 @@ fn an_ingress_that_is_missing_or_leads_elsewhere_is_an_invalid_spec() {
         assert_eq!(story.status()["phase"], "Healthy", "{what}: mended");
     }
 }
+
+/// What happens | sizes at rest | revisions of the stable and the canary Service | step and phase.
+const UNROUTED: &str = "
+deploy  | 4    | 1 1 | 4 Healthy
+image   | 4, 1 | 1 2 | 1 Paused
+promote | 4, 3 | 1 2 | 3 Paused
+abort   | 4, 3 | 1 1 | 0 Degraded
+retry   | 4, 1 | 1 2 | 1 Paused
+promote | 4, 3 | 1 2 | 3 Paused
+promote | 4, 4 | 2 2 | 4 Healthy";
+
+#[test]
+fn without_a_router_pods_follow_the_weights_and_the_status_names_none() {
+    let steps = json!([{ "setWeight": 25 }, { "pause": {} }, { "setWeight": 75 }, { "pause": {} }]);
+    let mut story = Story::nginx(4, json!({ "trafficRouting": { "nginx": null }, "steps": steps }));
+    for (second, row) in UNROUTED.trim().lines().enumerate() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [happens, sizes, services, standing] = cells[..] else { panic!("four cells: {row}") };
+        match happens {
+            "image" => story.set_image("v2"),
+            "promote" => story.promote(),
+            "abort" => story.patch_status(json!({ "abort": true })),
+            "retry" => story.patch_status(json!({ "abort": false })),
+            _ => {}
+        }
+        story.settle(at(second as i64));
+        let found: Vec<String> = story.sizes().iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(", "), sizes, "{happens}");
+        let found = format!("{} {}", story.selects("stable"), story.selects("canary"));
+        assert_eq!(found, services, "{happens}");
+        let status = story.status();
+        let index = &status["currentStepIndex"];
+        let found = format!("{index} {}", status["phase"].as_str().unwrap());
+        assert_eq!(found, standing, "{happens}");
+        assert_eq!(status["canary"]["weights"], Value::Null, "{happens}");
+    }
+}
+
+#[test]
+fn without_a_router_a_dynamic_stable_follows_the_steps() {
+    let steps = json!([{ "setWeight": 75 }, { "pause": {} }]);
+    let strategy = json!({ "trafficRouting": { "nginx": null }, "dynamicStableScale": true,
+        "steps": steps });
+    let mut story = Story::nginx(4, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    assert_eq!(story.sizes(), [1, 3]);
+    story.patch_status(json!({ "abort": true }));
+    story.settle(at(2));
+    assert_eq!(story.sizes(), [4, 0]);
+}
+
+#[test]
+fn a_router_that_is_taken_away_takes_its_weights_from_the_status() {
+    let mut story = Story::nginx(4, json!({ "steps": [{ "setWeight": 25 }, { "pause": {} }] }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    assert_eq!(story.status()["canary"]["weights"]["canary"]["weight"], 25);
+    story.patch_spec(json!({ "strategy": { "canary": { "trafficRouting": { "nginx": null } } } }));
+    story.settle(at(2));
+    assert_eq!(story.status()["canary"]["weights"], Value::Null);
+    assert_eq!((story.sizes(), &story.status()["phase"]), (vec![4, 1], &json!("Paused")));
+}

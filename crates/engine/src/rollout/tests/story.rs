@@ -14,6 +14,7 @@ use self::pods::marks;
 use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply};
 use crate::decision::{Change, ChangeId, Decision, ObjectRef, Op};
 use crate::frame::Frame;
+use crate::interlock;
 use crate::rollout::{Memo, decide, references, workload};
 use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, WorkloadView, World};
 
@@ -294,10 +295,14 @@ impl Story {
         writes
     }
 
-    /// The decision once everything it asks for is answered.
+    /// The decision once everything it asks for is answered. The interlock has nothing to cut from
+    /// it.
     pub fn decide(&mut self) -> Decision<RolloutStatus, Memo> {
         for _ in 0..8 {
-            let decision = decide(&self.world(), self.now);
+            let world = self.world();
+            let decision = decide(&world, self.now);
+            let harm = interlock::check(&world, &decision, self.now);
+            assert!(harm.is_none(), "the interlock holds it: {:?}", harm.map(|harm| harm.message));
             if !self.answer_live(&decision.asks) {
                 return decision;
             }
