@@ -1,6 +1,7 @@
 //! `cargo xtask real`: do the scenarios hold on a real control plane, with the real program as the
 //! controller?
 
+mod budgets;
 mod deeds;
 mod faults;
 mod ground;
@@ -134,6 +135,10 @@ async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failur
         controllers.push((part, stage.controller(part).await?));
     }
     summary += together::play(stage, &controllers, stories).await;
+    let rollouts = controllers.iter().find(|(part, _)| *part == Part::Rollouts);
+    if let Some((_, controller)) = rollouts {
+        summary += budgets::are_kept(stage, controller).await;
+    }
     summary += postgres::keeps_a_row(stage).await;
     summary += reported("plugin", plugin::commands_have_their_effects(stage)).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;

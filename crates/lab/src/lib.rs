@@ -3,8 +3,9 @@
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
 //! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and how
 //! often ([`enumerate`]). [`live`] tells the same stories with the production loop;
-//! [`tryout`] makes one of a user's own manifests.
+//! [`tryout`] makes one of a user's own manifests, [`budgets`] some that count writes.
 
+pub mod budgets;
 pub mod checks;
 mod deeds;
 mod door;

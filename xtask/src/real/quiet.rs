@@ -62,7 +62,8 @@ fn none(
     if found.is_empty() { Ok(()) } else { Err(Noise { expected, found }.into()) }
 }
 
-fn list(found: &BTreeMap<String, usize>) -> String {
+/// Each with its number.
+pub fn list(found: &BTreeMap<String, usize>) -> String {
     let one = |(request, count): (&String, &usize)| format!("{request} × {count}");
     found.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,9 @@
 //! How is a scenario told on the control plane, and what does it leave behind?
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use gradus_api::names;
@@ -18,7 +21,7 @@ use thiserror::Error;
 use super::{deeds, sets};
 use crate::{
     Failure,
-    audit::Audit,
+    audit::{Audit, Request, tally},
     plane::User,
     repository,
     stage::{Kept, Part, Stage},
@@ -30,6 +33,9 @@ const STEP_WITHIN: Duration = Duration::from_secs(120);
 /// Counts may be written a second late; what is not seen this long after its condition held is not
 /// coming. A step without a condition, the end among them, has all the time of a step.
 const SEEN_WITHIN: Duration = Duration::from_secs(15);
+
+/// How long the last writes of a story may still come.
+const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
 /// Why a story did not go as it is told.
 #[derive(Debug, Error)]
@@ -71,6 +77,11 @@ pub fn all() -> Result<Vec<Story>, Failure> {
 }
 
 impl Story {
+    /// A story about Rollouts that is in no file.
+    pub fn of(scenario: Scenario) -> Self {
+        Story { scenario, part: Part::Rollouts }
+    }
+
     pub fn name(&self) -> &str {
         &self.scenario.name
     }
@@ -95,8 +106,22 @@ impl Story {
         namespace: &str,
         telling: Telling,
     ) -> Result<Value, Failure> {
-        let client = stage.plane.client(User::Person).await?;
         let audit = Audit::from_now(stage.plane.audit_log())?;
+        let mut sightings = self.play_steps(stage, controller, namespace, telling).await?;
+        let status = self.end(&mut sightings).await?;
+        let deeds = deeds::of_controller(&audit, self.part.user(), namespace)?;
+        Ok(json!({ "status": status, "sizes": self.scenario.end.sizes, "created": deeds }))
+    }
+
+    /// Plays it up to its last step.
+    async fn play_steps(
+        &self,
+        stage: &Stage,
+        controller: &Kept,
+        namespace: &str,
+        telling: Telling,
+    ) -> Result<Sightings, Failure> {
+        let client = stage.plane.client(User::Person).await?;
         deeds::create_namespace(&client, namespace).await?;
         stage.kubelet.behave(namespace, self.scenario.images.clone());
         for object in &self.scenario.objects {
@@ -126,9 +151,27 @@ impl Story {
                 }
             }
         }
-        let status = self.end(&mut sightings).await?;
-        let deeds = deeds::of_controller(&audit, self.part.user(), namespace)?;
-        Ok(json!({ "status": status, "sizes": self.scenario.end.sizes, "created": deeds }))
+        Ok(sightings)
+    }
+
+    /// Plays it up to its last step; what the controller has written for it by then and shortly
+    /// after, Events aside, and the seconds that were started meanwhile.
+    pub async fn count(
+        &self,
+        stage: &Stage,
+        controller: &Kept,
+    ) -> Result<(BTreeMap<String, usize>, usize), Failure> {
+        let namespace = self.namespace("");
+        let audit = Audit::from_now(stage.plane.audit_log())?;
+        let began = Instant::now();
+        self.play_steps(stage, controller, &namespace, Telling::Free).await?;
+        let seconds = usize::try_from(began.elapsed().as_secs())? + 1;
+        tokio::time::sleep(SETTLES_WITHIN).await;
+        let requests = audit.requests_in(&namespace)?;
+        let counts = |one: &&Request| {
+            one.is_by(self.part.user()) && one.is_write() && one.resource != "events"
+        };
+        Ok((tally(requests.iter().filter(counts)), seconds))
     }
 
     /// Waits for the end that the story names.
