@@ -79,6 +79,8 @@ enum Broken {
     Request(#[from] hyper::Error),
     #[error("the API server gave no answer: {0}")]
     Server(#[from] Box<kube::Error>),
+    #[error("the proxy itself failed: {0}")]
+    Proxy(#[from] tokio::task::JoinError),
 }
 
 impl Proxy {
@@ -205,7 +207,8 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
-        async move { shared.answer(request).await }
+        // A task of its own: what has reached the server is done, though the controller dies.
+        async move { tokio::spawn(async move { shared.answer(request).await }).await? }
     });
     // How a connection ends is the controller's business: breaking it is what we are for.
     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
