@@ -130,7 +130,14 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<Tryout> {
 
 /// Kinds that play a part in an update; a ConfigMap beside it does not.
 fn is_simulated(object: &Value) -> bool {
-    let kinds = ["Service", "Ingress", "Deployment", "AnalysisTemplate", "ClusterAnalysisTemplate"];
+    let kinds = [
+        "Service",
+        "Ingress",
+        "Deployment",
+        "PodTemplate",
+        "AnalysisTemplate",
+        "ClusterAnalysisTemplate",
+    ];
     kinds.iter().any(|kind| object["kind"] == *kind)
 }
 
