@@ -3,7 +3,7 @@
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
 //! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and how
 //! often ([`enumerate`]). [`live`] tells the same stories with the production loop;
-//! [`tryout`] makes one of a user's own manifests.
+//! [`tryout`] makes one of a user's own manifests, with what analyses find ([`outlook`]).
 
 pub mod checks;
 mod deeds;
@@ -14,6 +14,7 @@ pub mod faults;
 pub mod live;
 mod meddler;
 pub mod objects;
+pub mod outlook;
 pub mod person;
 pub mod scenario;
 pub mod sight;
