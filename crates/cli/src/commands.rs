@@ -181,7 +181,7 @@ impl PluginCommand {
             C::Status(arguments) => status::run(&arguments, &cluster().await?).await?,
             C::Terminate(arguments) => terminate::run(&arguments, &cluster().await?).await?,
             C::Undo(arguments) => undo::run(&arguments, &cluster().await?).await?,
-            C::Version(arguments) => version::run(&arguments, caller),
+            C::Version(arguments) => version::run(&arguments, caller)?,
             C::Wait(arguments) => wait::run(&arguments, &cluster().await?).await?,
         }
         Ok(ExitCode::SUCCESS)

@@ -3,10 +3,26 @@
 use gradus_engine::decision::Kind;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Refusal, Scope};
+use crate::cluster::{Cluster, Part, PatchKind, Refusal, Scope};
 
 /// Most names that are offered.
 const OFFERED: usize = 5;
+
+/// The object of a name; where there is none, with what helps.
+pub async fn get(cluster: &Cluster, kind: &Kind, name: &str) -> anyhow::Result<Value> {
+    match cluster.get(kind, name).await {
+        Ok(object) => Ok(object),
+        Err(refusal) => Err(explained(cluster, kind, name, refusal).await),
+    }
+}
+
+/// Lays a merge patch over the main resource of a name; where there is none, with what helps.
+pub async fn merge(cluster: &Cluster, kind: &Kind, name: &str, body: &Value) -> anyhow::Result<()> {
+    match cluster.patch(kind, name, Part::Main, (PatchKind::Merge, body)).await {
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(explained(cluster, kind, name, refusal).await),
+    }
+}
 
 /// The refusal of a name, with what helps: names like it, or the namespace where it is.
 pub async fn explained(

@@ -19,6 +19,16 @@ pub enum Patch {
     Status(Value),
 }
 
+/// The merge patch that ends an AnalysisRun or an Experiment now.
+pub fn terminate() -> Value {
+    json!({ "spec": { "terminate": true } })
+}
+
+/// The merge patch that runs an Experiment again: it forgets how it stood.
+pub fn retry_experiment() -> Value {
+    json!({ "status": null })
+}
+
 /// What a user may want of a Rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {

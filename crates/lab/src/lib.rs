@@ -3,7 +3,8 @@
 //! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
 //! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and how
 //! often ([`enumerate`]). [`live`] tells the same stories with the production loop;
-//! [`tryout`] makes one of a user's own manifests, [`budgets`] some that count writes.
+//! [`tryout`] makes one of a user's own manifests, with what analyses find ([`outlook`]); [`budgets`]
+//! makes some that count writes.
 
 pub mod budgets;
 pub mod checks;
@@ -15,6 +16,7 @@ pub mod faults;
 pub mod live;
 mod meddler;
 pub mod objects;
+pub mod outlook;
 pub mod person;
 pub mod scenario;
 pub mod sight;

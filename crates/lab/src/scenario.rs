@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::faults::Planned;
+use crate::outlook::Outlook;
 use crate::person::Action;
 use crate::sight::When;
 
@@ -41,6 +42,20 @@ pub struct Scenario {
     pub faults: Vec<Planned>,
     /// How it must end.
     pub end: End,
+    /// What happens beside the steps; nothing in a story that is read from a file.
+    #[serde(skip)]
+    pub beside: Beside,
+}
+
+/// What happens beside the steps of a story, each at its own time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Beside {
+    /// When the update begins: other times count from then on.
+    pub update: SignedDuration,
+    /// Deeds that wait for nothing but their time, in its order.
+    pub deeds: Vec<(SignedDuration, Action)>,
+    /// What analyses find. Without it they are left to others.
+    pub outlook: Option<Outlook>,
 }
 
 /// One step: wait, look, act. Every part may be left out.

@@ -4,6 +4,7 @@
 //! Actors are the reconciles, each worker of the cluster, each watch, and the person. At each turn
 //! one of them takes one step. Time moves only when nobody can.
 
+mod beside;
 mod mind;
 mod story;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use crate::scenario::Scenario;
 use crate::subject::{Erased, Subject};
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
+use beside::Bystander;
 use mind::{Mind, Thinking};
 use story::Story;
 
@@ -188,6 +190,7 @@ struct Run<'p, S: Subject> {
     minds: Vec<Box<dyn Mind>>,
     subject: PhantomData<S>,
     story: Story,
+    bystander: Bystander,
     chance: Option<Chance>,
     meddler: Option<Meddler>,
     faults: Faults,
@@ -207,6 +210,7 @@ enum Turn {
     /// An engine, and one of its works.
     Flight(usize, usize),
     Person,
+    Bystander,
 }
 
 impl<'p, S: Subject> Run<'p, S> {
@@ -231,6 +235,7 @@ impl<'p, S: Subject> Run<'p, S> {
             minds,
             subject: PhantomData,
             story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
+            bystander: Bystander::new(Arc::clone(scenario), *start),
             chance: faults.seed.map(Chance::new),
             meddler: faults.meddling_seed().map(|seed| Meddler::new(seed, scenario.images.clone())),
             faults,
@@ -273,7 +278,8 @@ impl<'p, S: Subject> Run<'p, S> {
             }
             let next = self.next_moment();
             let last = self.bench.borrow().last_write;
-            let is_over = self.story.is_told() && next.is_none_or(|next| last + LASTING < next);
+            let is_told = self.story.is_told() && self.bystander.is_done();
+            let is_over = is_told && next.is_none_or(|next| last + LASTING < next);
             if is_over || next.is_none() {
                 let deed = self.meddler.as_mut().and_then(Meddler::last_word);
                 if self.meddle(deed) {
@@ -363,6 +369,7 @@ impl<'p, S: Subject> Run<'p, S> {
             Some(Turn::Decide(mind)) => self.minds[mind].decide(self.now),
             Some(Turn::Flight(mind, at)) => self.minds[mind].fly(at, self.now),
             Some(Turn::Person) => self.story.act(&self.bench)?,
+            Some(Turn::Bystander) => self.bystander.act(&self.bench)?,
         }
         if self.bench.borrow().interrupted_update == Some(true) && self.faults.ends_story() {
             self.story.stop();
@@ -401,7 +408,11 @@ impl<'p, S: Subject> Run<'p, S> {
         if let Some((who, _)) = minds().find(|(_, mind)| mind.is_stirred()) {
             return Some(Turn::Decide(who));
         }
-        self.story.is_ready(&self.bench.borrow(), self.now).then_some(Turn::Person)
+        let bench = self.bench.borrow();
+        if self.story.has_begun() && self.bystander.is_ready(&bench, self.now) {
+            return Some(Turn::Bystander);
+        }
+        self.story.is_ready(&bench, self.now).then_some(Turn::Person)
     }
 
     /// The seed picks one of those who can take a step.
@@ -420,6 +431,9 @@ impl<'p, S: Subject> Run<'p, S> {
         let has_answer = turns.is_empty() || !self.story.is_unanswered(&bench);
         if has_answer && self.story.is_ready(&bench, self.now) {
             turns.push(Turn::Person);
+        }
+        if self.story.has_begun() && self.bystander.is_ready(&bench, self.now) {
+            turns.push(Turn::Bystander);
         }
         drop(bench);
         let turn = self.chance.as_mut().and_then(|chance| chance.pick(&turns));
@@ -449,7 +463,9 @@ impl<'p, S: Subject> Run<'p, S> {
     fn next_moment(&self) -> Option<Timestamp> {
         let bench = self.bench.borrow();
         let story = self.story.next_due(self.now);
-        let moments = [bench.cluster.next_due(), story];
+        let beside = || self.bystander.next_due(&bench, self.now);
+        let beside = self.story.has_begun().then(beside).flatten();
+        let moments = [bench.cluster.next_due(), story, beside];
         let minds = self.minds.iter().filter_map(|mind| mind.next_due(self.now));
         moments.into_iter().flatten().chain(minds).filter(|moment| self.now < *moment).min()
     }

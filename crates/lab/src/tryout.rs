@@ -1,26 +1,33 @@
 //! What would become of a user's own manifests? They are deployed on a cluster in memory, updated,
 //! and watched to the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use gradus_api::analysis::AnalysisTemplateSpec;
 use gradus_api::names::{self, phase};
 use gradus_engine::rollout::services;
 use gradus_simkube::behave::{Behaviour, Behaviours};
+use gradus_simkube::object::Object;
 use gradus_simkube::{Place, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::checks::Violation;
-use crate::deeds::sight;
+use crate::deeds::{NAMESPACE, sight};
 use crate::ends::{revision, sets};
 use crate::faults::Faults;
+use crate::outlook::{Outlook, is_measurable};
 use crate::person::Action;
-use crate::scenario::{End, Scenario, Step};
+use crate::scenario::{Beside, End, Scenario, Step};
 use crate::sight::When;
 use crate::simulate::{Outcome, Prepared, Unprepared, simulate_watched};
 
 /// The update begins so long after the first deploy: by then it is settled, and waiting is free.
 const UPDATE_AT: SignedDuration = SignedDuration::from_hours(24);
+
+/// The revision of the update.
+const NEW: i64 = 2;
 
 /// What is to be tried.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +38,10 @@ pub struct Tryout {
     pub image: String,
     /// How images behave.
     pub behaviours: Vec<Behaviour>,
-    /// What people do, and when: one after the other.
+    /// What people do: each at its time, and those that wait for a sight one after the other.
     pub deeds: Vec<Deed>,
+    /// How the versions do, and what analyses find of it.
+    pub outlook: Outlook,
 }
 
 /// What somebody does.
@@ -57,6 +66,8 @@ pub struct Report {
     pub peak_pods: i64,
     /// Where the rollout stood, whenever that changed; times count from the beginning of the update.
     pub timeline: Vec<Sample>,
+    /// The share of requests that fail from each moment on; nothing where nobody declares any.
+    pub errors: Vec<(SignedDuration, f64)>,
     /// Invariants that were broken.
     pub violations: Vec<Violation>,
     /// Writes of the controller.
@@ -93,8 +104,23 @@ pub struct Sample {
     pub step: Option<i64>,
     /// Weight of the new revision: of the router, of the switch, else as the step asks.
     pub weight: i64,
+    /// Share of users at the new revision, from 0 to 1: by weight, by switch, else by pods.
+    pub share: f64,
     /// Wanted and available pods of each revision.
     pub pods: BTreeMap<i64, (i64, i64)>,
+    /// The AnalysisRuns and Experiments there are.
+    pub trials: Vec<TrialSample>,
+}
+
+/// How an AnalysisRun or an Experiment stood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialSample {
+    /// Its name.
+    pub name: String,
+    /// `status.phase`.
+    pub phase: String,
+    /// `status.message`.
+    pub message: String,
 }
 
 impl Tryout {
@@ -116,6 +142,19 @@ impl Tryout {
         named.filter(|name| !is_there(name)).map(str::to_owned).collect()
     }
 
+    /// Metrics of templates in the manifests, by template, that an error rate says nothing about.
+    pub fn unmeasurable(&self) -> Vec<(String, String)> {
+        let kinds = [names::kind::ANALYSIS_TEMPLATE, names::kind::CLUSTER_ANALYSIS_TEMPLATE];
+        let mut found = Vec::new();
+        for template in self.objects.iter().filter(|o| kinds.iter().any(|k| o["kind"] == *k)) {
+            let (spec, _) = gradus_api::decode::decode::<AnalysisTemplateSpec>(&template["spec"]);
+            let name = template["metadata"]["name"].as_str().unwrap_or_default();
+            let metrics = spec.metrics.into_iter().filter(|metric| !is_measurable(metric));
+            found.extend(metrics.map(|metric| (name.to_owned(), metric.name)));
+        }
+        found
+    }
+
     /// The story of it; `is_awaited` says whether it ends only with the update.
     fn scenario(&self, is_awaited: bool) -> Scenario {
         let selector = self.rollout().map(|rollout| &rollout["spec"]["selector"]["matchLabels"]);
@@ -127,15 +166,19 @@ impl Tryout {
         let begin = Step {
             at: Some(UPDATE_AT),
             when: Some(When { phase: Some(phase::HEALTHY.to_owned()), ..When::default() }),
-            r#do: Some(Action::SetImage(self.image.clone())),
+            r#do: Some(self.update()),
             ..Step::default()
         };
-        let deeds = self.deeds.iter().map(|deed| Step {
+        let waiting = self.deeds.iter().filter(|deed| deed.timed().is_none());
+        let waiting = waiting.map(|deed| Step {
             at: deed.after.map(|after| UPDATE_AT + after),
             when: deed.when.clone(),
             r#do: Some(deed.action.clone()),
             ..Step::default()
         });
+        let mut timed: Vec<(SignedDuration, Action)> =
+            self.deeds.iter().filter_map(Deed::timed).collect();
+        timed.sort_by_key(|(after, _)| *after);
         let over = When { over: Some(true), ..When::default() };
         let end = is_awaited.then(|| Step { when: Some(over), ..Step::default() });
         Scenario {
@@ -145,10 +188,41 @@ impl Tryout {
             time_scale: 1,
             objects,
             images: Behaviours::new(self.behaviours.clone()),
-            steps: std::iter::once(begin).chain(deeds).chain(end).collect(),
+            steps: std::iter::once(begin).chain(waiting).chain(end).collect(),
             faults: Vec::new(),
             end: End::default(),
+            beside: Beside { update: UPDATE_AT, deeds: timed, outlook: Some(self.outlook.clone()) },
         }
+    }
+
+    /// The update: another image, where the template is.
+    fn update(&self) -> Action {
+        let Some(workload) = self.workload() else { return Action::SetImage(self.image.clone()) };
+        let mut containers = template(workload)["spec"]["containers"].clone();
+        for container in containers.as_array_mut().into_iter().flatten() {
+            container["image"] = json!(self.image);
+        }
+        let template = json!({ "template": { "spec": { "containers": containers } } });
+        let is_inside = !workload["spec"]["template"].is_null();
+        let mut patch = if is_inside { json!({ "spec": template }) } else { template };
+        for field in ["apiVersion", "kind", "metadata"] {
+            patch[field] = workload[field].clone();
+        }
+        Action::Patch(patch)
+    }
+
+    /// The object that the Rollout takes its template from, where it names one.
+    fn workload(&self) -> Option<&Value> {
+        let named = &self.rollout()?["spec"]["workloadRef"];
+        self.objects.iter().find(|object| {
+            object["kind"] == named["kind"] && object["metadata"]["name"] == named["name"]
+        })
+    }
+
+    /// The first image of the first revision.
+    pub fn first_image(&self) -> Option<&str> {
+        let source = self.workload().or(self.rollout())?;
+        template(source)["spec"]["containers"][0]["image"].as_str()
     }
 
     /// The story as it may be disturbed: it is told even where nobody promotes at the end.
@@ -169,8 +243,51 @@ impl Tryout {
             }
         });
         timeline.retain(|sample| !sample.at.is_negative());
-        Ok(report(outcome, timeline))
+        let errors = self.errors(&timeline);
+        Ok(report(outcome, timeline, errors))
     }
+
+    /// The share of requests that fail, whenever that changes.
+    fn errors(&self, timeline: &[Sample]) -> Vec<(SignedDuration, f64)> {
+        let last = timeline.last().filter(|_| self.outlook.has_errors()).map(|last| last.at);
+        let Some(last) = last else { return Vec::new() };
+        let first = self.first_image().unwrap_or_default();
+        let turns = self.outlook.turns().filter(|turn| *turn <= last);
+        let moments: BTreeSet<SignedDuration> =
+            timeline.iter().map(|sample| sample.at).chain(turns).collect();
+        let mut errors: Vec<(SignedDuration, f64)> = Vec::new();
+        for at in moments {
+            let share = timeline.iter().rev().find(|sample| sample.at <= at);
+            let share = share.map_or(0.0, |sample| sample.share);
+            let of = |image: &str| self.outlook.error_share(image, at);
+            let failing = share * of(&self.image) + (1.0 - share) * of(first);
+            if errors.last().is_none_or(|(_, before)| (before - failing).abs() > f64::EPSILON) {
+                errors.push((at, failing));
+            }
+        }
+        errors
+    }
+}
+
+impl Report {
+    /// The share of requests that fail at a moment, where anybody declares it.
+    pub fn errors_at(&self, at: SignedDuration) -> Option<f64> {
+        self.errors.iter().rev().find(|(from, _)| *from <= at).map(|(_, share)| *share)
+    }
+}
+
+impl Deed {
+    /// When and what, if it waits for nothing but its time.
+    fn timed(&self) -> Option<(SignedDuration, Action)> {
+        let after = self.after.filter(|_| self.when.is_none())?;
+        Some((after, self.action.clone()))
+    }
+}
+
+/// The pod template of a workload.
+fn template(workload: &Value) -> &Value {
+    let inside = &workload["spec"]["template"];
+    if inside.is_null() { &workload["template"] } else { inside }
 }
 
 impl Sample {
@@ -206,17 +323,47 @@ fn sample(at: SignedDuration, cluster: &SimCluster, rollout: &Place) -> Option<S
         let wanted = count(&set.spec["replicas"]);
         (revision(set).unwrap_or(0), (wanted, count(&set.status["availableReplicas"])))
     });
+    let pods: BTreeMap<i64, (i64, i64)> = pods.collect();
+    let stable = object.status["canary"]["weights"]["stable"]["weight"].as_i64();
+    let weights = routed.zip(stable).or(switched.map(|weight| (weight, 100 - weight)));
+    let (new, old) = weights.unwrap_or_else(|| by_pods(&pods));
     Some(Sample {
         at,
         phase: text("phase"),
         message: text("message"),
         step: object.status["currentStepIndex"].as_i64(),
         weight: routed.or(switched).unwrap_or_else(|| sight(object).weight()),
-        pods: pods.collect(),
+        #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pods")]
+        share: new as f64 / (new + old).max(1) as f64,
+        pods,
+        trials: trials(cluster),
     })
 }
 
-fn report(outcome: Outcome, timeline: Vec<Sample>) -> Report {
+/// Available pods of the new revision, and of all others.
+fn by_pods(pods: &BTreeMap<i64, (i64, i64)>) -> (i64, i64) {
+    let available = |is_new: bool| {
+        let side = pods.iter().filter(|(revision, _)| (**revision >= NEW) == is_new);
+        side.map(|(_, (_, available))| available).sum()
+    };
+    (available(true), available(false))
+}
+
+fn trials(cluster: &SimCluster) -> Vec<TrialSample> {
+    let kinds = [names::kind::ANALYSIS_RUN, names::kind::EXPERIMENT];
+    let kinds =
+        kinds.into_iter().filter_map(|kind| cluster.kinds().by_name(names::API_VERSION, kind));
+    let objects = kinds.flat_map(|kind| cluster.list(kind, NAMESPACE));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let sample = |object: &Arc<Object>| TrialSample {
+        name: object.meta.name.to_string(),
+        phase: text(&object.status["phase"]),
+        message: text(&object.status["message"]),
+    };
+    objects.map(sample).collect()
+}
+
+fn report(outcome: Outcome, timeline: Vec<Sample>, errors: Vec<(SignedDuration, f64)>) -> Report {
     let status = &outcome.ending.status;
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let is_begun = !timeline.is_empty();
@@ -235,6 +382,7 @@ fn report(outcome: Outcome, timeline: Vec<Sample>) -> Report {
         duration: timeline.last().map_or(SignedDuration::ZERO, |last| last.at),
         peak_pods: timeline.iter().map(Sample::wanted).max().unwrap_or(0),
         violations: outcome.violations.iter().filter(|found| is_fault(found)).cloned().collect(),
+        errors,
         writes: outcome.writes,
         message: text("message").to_owned(),
         timeline,

@@ -172,7 +172,7 @@ impl Phase {
 }
 
 /// Whether `text` is `pattern` with each `*` standing for any text.
-fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else {
         return pattern == text;
     };

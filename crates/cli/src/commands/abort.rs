@@ -3,22 +3,17 @@
 use clap::Args;
 use gradus_engine::command::Command;
 
-use super::wish::carry_out;
+use super::wish::{Names, carry_out_on};
 use crate::cluster::Cluster;
 
 /// Abort an update: back to the stable version
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Names of rollouts
-    #[arg(required = true)]
-    names: Vec<String>,
+    #[command(flatten)]
+    rollouts: Names,
 }
 
 /// Aborts them, one after the other.
 pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
-    for name in &arguments.names {
-        carry_out(cluster, name, Command::Abort).await?;
-        println!("rollout '{name}' aborted");
-    }
-    Ok(())
+    carry_out_on(cluster, &arguments.rollouts, Command::Abort, "aborted").await
 }

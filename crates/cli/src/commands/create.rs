@@ -117,10 +117,7 @@ async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
             if wish.global {
                 place.namespace = String::new();
             }
-            match place.get(kind, name).await {
-                Ok(template) => template,
-                Err(refusal) => return Err(near::explained(&place, kind, name, refusal).await),
-            }
+            near::get(&place, kind, name).await?
         }
         (None, Some(path)) => read_object(path)?,
         _ => bail!("one of --from or --from-file must be specified"),

@@ -118,11 +118,12 @@ pub async fn watch(
     name: &str,
     showing: &Showing,
 ) -> anyhow::Result<()> {
-    let mut stop = Stop::listen()?;
+    // As people know it: a watched Rollout ends well, a watched Experiment dies of the signal.
+    let mut stop = if *kind == kinds::ROLLOUT { Some(Stop::listen()?) } else { None };
     let mut live = Live::start(cluster, kind, name);
     tokio::select! {
         synced = live.sync() => synced?,
-        () = stop.asked() => return Ok(()),
+        () = asked(stop.as_mut()) => return Ok(()),
     }
     if live.head().is_none() {
         return Err(near::absent(cluster, kind, name).await);
@@ -147,7 +148,7 @@ pub async fn watch(
         }
         tokio::select! {
             () = pass(&mut live) => {}
-            () = stop.asked() => return Ok(()),
+            () = asked(stop.as_mut()) => return Ok(()),
             () = until(end) => return Ok(()),
         }
     }
@@ -160,6 +161,13 @@ async fn pass(live: &mut Live) {
     let earliest = Instant::now() + QUIET;
     if tokio::time::timeout_at(next, live.changed()).await.is_ok() {
         while tokio::time::timeout_at(earliest, live.changed()).await.is_ok() {}
+    }
+}
+
+async fn asked(stop: Option<&mut Stop>) {
+    match stop {
+        Some(stop) => stop.asked().await,
+        None => std::future::pending().await,
     }
 }
 

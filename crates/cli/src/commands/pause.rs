@@ -3,22 +3,17 @@
 use clap::Args;
 use gradus_engine::command::Command;
 
-use super::wish::carry_out;
+use super::wish::{Names, carry_out_on};
 use crate::cluster::Cluster;
 
 /// Pause a rollout until it is promoted
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Names of rollouts
-    #[arg(required = true)]
-    names: Vec<String>,
+    #[command(flatten)]
+    rollouts: Names,
 }
 
 /// Pauses them, one after the other.
 pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
-    for name in &arguments.names {
-        carry_out(cluster, name, Command::Pause).await?;
-        println!("rollout '{name}' paused");
-    }
-    Ok(())
+    carry_out_on(cluster, &arguments.rollouts, Command::Pause, "paused").await
 }

@@ -1,12 +1,11 @@
 //! `retry`: try an aborted update, or an Experiment, once more.
 
 use clap::{Args, Subcommand};
-use gradus_engine::command::Command;
+use gradus_engine::command::{Command, retry_experiment};
 use gradus_engine::kinds;
-use serde_json::json;
 
-use super::wish::carry_out;
-use crate::cluster::{Cluster, Part, PatchKind};
+use super::wish::{Names, carry_out_on};
+use crate::cluster::Cluster;
 use crate::near;
 
 /// Retry a rollout or an experiment
@@ -27,33 +26,16 @@ enum What {
     Experiment(Names),
 }
 
-#[derive(Debug, Args)]
-struct Names {
-    /// Names
-    #[arg(required = true)]
-    names: Vec<String>,
-}
-
 /// Retries them, one after the other.
 pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
     match &arguments.what {
-        What::Rollout(Names { names }) => {
-            for name in names {
-                carry_out(cluster, name, Command::Retry).await?;
-                println!("rollout '{name}' retried");
-            }
-        }
+        What::Rollout(names) => carry_out_on(cluster, names, Command::Retry, "retried").await,
         What::Experiment(Names { names }) => {
             for name in names {
-                let body = json!({ "status": null });
-                let merge = (PatchKind::Merge, &body);
-                let kind = &kinds::EXPERIMENT;
-                if let Err(refusal) = cluster.patch(kind, name, Part::Main, merge).await {
-                    return Err(near::explained(cluster, kind, name, refusal).await);
-                }
+                near::merge(cluster, &kinds::EXPERIMENT, name, &retry_experiment()).await?;
                 println!("experiment '{name}' retried");
             }
+            Ok(())
         }
     }
-    Ok(())
 }

@@ -63,20 +63,13 @@ async fn attempt(
     container: &str,
     image: &str,
 ) -> anyhow::Result<Result<String, Refusal>> {
-    let rollout = match cluster.get(&kinds::ROLLOUT, name).await {
-        Ok(rollout) => rollout,
-        Err(refusal) => {
-            return Err(near::explained(cluster, &kinds::ROLLOUT, name, refusal).await);
-        }
-    };
+    let rollout = near::get(cluster, &kinds::ROLLOUT, name).await?;
     let (kind, target, workload) = match rollout["spec"]["workloadRef"]["name"].as_str() {
         None => (&kinds::ROLLOUT, name.to_owned(), rollout),
-        Some(target) => match cluster.get(&kinds::DEPLOYMENT, target).await {
-            Ok(workload) => (&kinds::DEPLOYMENT, target.to_owned(), workload),
-            Err(refusal) => {
-                return Err(near::explained(cluster, &kinds::DEPLOYMENT, target, refusal).await);
-            }
-        },
+        Some(target) => {
+            let workload = near::get(cluster, &kinds::DEPLOYMENT, target).await?;
+            (&kinds::DEPLOYMENT, target.to_owned(), workload)
+        }
     };
     let changed = set_image(&workload, container, image)?;
     match cluster.replace(kind, &target, &changed).await {

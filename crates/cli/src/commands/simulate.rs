@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use gradus_api::names;
+use gradus_api::rollout::StepKind;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
 use gradus_lab::tryout::{Report, Tryout, Verdict};
@@ -44,7 +45,7 @@ pub struct Arguments {
     /// Then run it again with every crash and every refused or lost write, one at a time
     #[arg(long)]
     faults: bool,
-    /// Draw pods and weights over time
+    /// Draw pods, weights, errors and analyses over time
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// How to print it
@@ -67,8 +68,8 @@ const INFALLIBLE: &str = "a String takes everything";
 /// Simulates and prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let tryout = prepare(arguments)?;
-    for name in tryout.missing_services() {
-        eprintln!("note: Service {name:?} is not in the manifests; it is made up");
+    for note in notes(&tryout) {
+        eprintln!("note: {note}");
     }
     let faults = arguments.seed.map_or_else(Faults::default, Faults::order);
     let report = tryout.run(&faults)?;
@@ -120,17 +121,44 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<Tryout> {
         },
     );
     let mut tryout = Tryout { objects, ..Tryout::default() };
-    let rollout = tryout.rollout().expect("it was found above");
-    let first = rollout["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
-    let first = first.unwrap_or("image:1").to_owned();
+    let first = tryout.first_image().unwrap_or("image:1").to_owned();
     tryout.image = arguments.image.clone().unwrap_or_else(|| format!("{first}-next"));
     behaviour::add(&mut tryout, &arguments.behaviour, &first)?;
     Ok(tryout)
 }
 
+/// What is not as it would be in a cluster.
+fn notes(tryout: &Tryout) -> Vec<String> {
+    let services = tryout.missing_services().into_iter();
+    let mut notes: Vec<String> = services
+        .map(|name| format!("Service {name:?} is not in the manifests; it is made up"))
+        .collect();
+    notes.extend(tryout.unmeasurable().into_iter().map(|(template, metric)| {
+        format!(
+            "metric {metric:?} of {template:?} has a condition that is more than a comparison with \
+             a number; it succeeds unless a behaviour says how the analysis ends"
+        )
+    }));
+    if timeline::steps(tryout.rollout().unwrap_or(&Value::Null))
+        .iter()
+        .any(|step| matches!(step.kind(), StepKind::Experiment(_)))
+    {
+        notes.push("Experiments have no pods here; they succeed after their duration".to_owned());
+    }
+    notes
+}
+
 /// Kinds that play a part in an update; a ConfigMap beside it does not.
 fn is_simulated(object: &Value) -> bool {
-    let kinds = ["Service", "Ingress", "Deployment", "AnalysisTemplate", "ClusterAnalysisTemplate"];
+    let kinds = [
+        "Service",
+        "Ingress",
+        "Deployment",
+        "ReplicaSet",
+        "PodTemplate",
+        "AnalysisTemplate",
+        "ClusterAnalysisTemplate",
+    ];
     kinds.iter().any(|kind| object["kind"] == *kind)
 }
 

@@ -1,10 +1,10 @@
 //! `terminate`: end an AnalysisRun or an Experiment now.
 
 use clap::{Args, Subcommand};
-use gradus_engine::kinds;
-use serde_json::json;
+use gradus_engine::{command, kinds};
 
-use crate::cluster::{Cluster, Part, PatchKind};
+use super::wish::Names;
+use crate::cluster::Cluster;
 use crate::near;
 
 /// Terminate an analysis run or an experiment
@@ -25,25 +25,14 @@ enum What {
     Experiment(Names),
 }
 
-#[derive(Debug, Args)]
-struct Names {
-    /// Names
-    #[arg(required = true)]
-    names: Vec<String>,
-}
-
 /// Terminates them, one after the other.
 pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
     let (kind, called, names) = match &arguments.what {
         What::AnalysisRun(Names { names }) => (&kinds::ANALYSIS_RUN, "analysisRun", names),
         What::Experiment(Names { names }) => (&kinds::EXPERIMENT, "experiment", names),
     };
-    let body = json!({ "spec": { "terminate": true } });
     for name in names {
-        let merge = (PatchKind::Merge, &body);
-        if let Err(refusal) = cluster.patch(kind, name, Part::Main, merge).await {
-            return Err(near::explained(cluster, kind, name, refusal).await);
-        }
+        near::merge(cluster, kind, name, &command::terminate()).await?;
         println!("{called} '{name}' terminated");
     }
     Ok(())

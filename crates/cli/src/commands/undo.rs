@@ -24,12 +24,7 @@ pub struct Arguments {
 /// Puts the template of the earlier revision in place of the current one.
 pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
     let Arguments { name, to_revision } = arguments;
-    let rollout = match cluster.get(&kinds::ROLLOUT, name).await {
-        Ok(rollout) => rollout,
-        Err(refusal) => {
-            return Err(near::explained(cluster, &kinds::ROLLOUT, name, refusal).await);
-        }
-    };
+    let rollout = near::get(cluster, &kinds::ROLLOUT, name).await?;
     let sets = cluster.list(&kinds::REPLICA_SET, &selector(&rollout)).await;
     let sets =
         sets.with_context(|| format!("failed to retrieve replica sets from rollout {name}"))?;

@@ -1,5 +1,6 @@
 //! How does a person's wish reach a Rollout?
 
+use clap::Args;
 use gradus_api::decode::decode;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 use gradus_engine::command::{Command, Patch, main_patch, patches, refusal};
@@ -8,20 +9,36 @@ use gradus_engine::kinds;
 use crate::cluster::{Cluster, Part, PatchKind, Refusal};
 use crate::near;
 
+/// Whom a wish is about.
+#[derive(Debug, Args)]
+pub struct Names {
+    /// Names
+    #[arg(required = true)]
+    pub names: Vec<String>,
+}
+
+/// The same wish for each of these rollouts, one after the other; the first refusal ends it.
+pub async fn carry_out_on(
+    cluster: &Cluster,
+    Names { names }: &Names,
+    command: Command,
+    done: &str,
+) -> anyhow::Result<()> {
+    for name in names {
+        carry_out(cluster, name, command).await?;
+        println!("rollout '{name}' {done}");
+    }
+    Ok(())
+}
+
 /// Sends the patches of a command. What depends on how the Rollout stands reads it first.
 pub async fn carry_out(cluster: &Cluster, name: &str, command: Command) -> anyhow::Result<()> {
     use Command::{Promote, PromoteFull, SkipAllSteps, SkipStep};
     let (mut spec, mut status) = (RolloutSpec::default(), RolloutStatus::default());
     if matches!(command, Promote | PromoteFull | SkipStep | SkipAllSteps) {
-        match cluster.get(&kinds::ROLLOUT, name).await {
-            Ok(rollout) => {
-                spec = decode(&rollout["spec"]).0;
-                status = decode(&rollout["status"]).0;
-            }
-            Err(refusal) => {
-                return Err(near::explained(cluster, &kinds::ROLLOUT, name, refusal).await);
-            }
-        }
+        let rollout = near::get(cluster, &kinds::ROLLOUT, name).await?;
+        spec = decode(&rollout["spec"]).0;
+        status = decode(&rollout["status"]).0;
     }
     if let Some(reason) = refusal(command, &spec) {
         anyhow::bail!("{reason}");

@@ -10,7 +10,7 @@ use gradus_lab::faults::Faults;
 use gradus_lab::{Prepared, simulate};
 use serde_json::Value;
 
-use crate::program::{Running, command, folder};
+use crate::program::{Running, command, folder, gradus};
 
 /// A fenced block of a document.
 pub struct Block {
@@ -104,7 +104,16 @@ fn every_sample_rollout_is_valid() {
 fn every_yaml_block_is_valid() {
     for block in blocks().iter().filter(|block| block.info.starts_with("yaml")) {
         let value: Value = serde_saphyr::from_str(&block.text).unwrap();
-        if block.info == "yaml scenario" {
+        if block.info == "yaml behaviour" {
+            let file = folder("docs-behaviour").join("behaviour.yaml");
+            std::fs::write(&file, &block.text).unwrap();
+            let sample = root().join("examples/rollouts/canary-with-analysis.yaml");
+            let [sample, file] = [&sample, &file].map(|path| path.to_str().unwrap());
+            let mut words = vec!["simulate", "-f", sample, "--behaviour", file];
+            words.extend(["--image", "nginx:1.28"]);
+            let done = gradus(&words);
+            assert_eq!(done.code, Some(0), "{}: {}{}", block.page, done.stdout, done.stderr);
+        } else if block.info == "yaml scenario" {
             let folder = folder("docs-scenario");
             let examples = folder.join("examples");
             std::fs::create_dir_all(folder.join("scenarios")).unwrap();

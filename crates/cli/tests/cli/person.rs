@@ -73,7 +73,7 @@ fn an_update_is_followed_promoted_undone_aborted_and_retried() {
 
 #[test]
 fn a_rollout_is_shown_live_until_somebody_ends_it() {
-    let (_cluster, _controller, plugin) = at_work("live");
+    let (cluster, _controller, plugin) = at_work("live");
     let mut shown = plugin.start("get rollout checkout -w --no-color");
     let mut listed = plugin.start("list rollouts -w");
     shown.until("Healthy");
@@ -86,6 +86,12 @@ fn a_rollout_is_shown_live_until_somebody_ends_it() {
     shown.signal("INT");
     assert_eq!(shown.end().code(), Some(0));
     assert!(shown.count("\x1b[H\x1b[2J\x1b[0;0HName:") > 1, "the screen is cleared each time");
+    cluster.store(&json!({ "apiVersion": gradus_api::names::API_VERSION, "kind": "Experiment",
+        "metadata": { "name": "trial" }, "spec": { "templates": [] } }));
+    let mut trial = plugin.start("get experiment trial -w --no-color");
+    trial.until("trial");
+    trial.signal("INT");
+    assert_eq!(trial.end().code(), None, "it dies of the signal");
     let mut limited = plugin.start("get rollout checkout -w --timeout-seconds 1");
     assert_eq!(limited.end().code(), Some(0));
     let mut status = plugin.start("status checkout");

@@ -53,6 +53,52 @@ fn machines_get_one_object_and_reviewers_a_picture() {
 }
 
 #[test]
+fn analyses_come_to_what_the_versions_do_and_are_told() {
+    let file = example("canary-with-analysis.yaml");
+    let picture = folder("simulate-analysis").join("out.svg");
+    let table: [(&str, &[&str], i32, &str); 6] = [
+        ("nobody fails", &[], 0, "-2-1 Successful"),
+        ("few fail", &["new:error-rate=2%"], 0, "Successful: Run Terminated"),
+        (
+            "many fail",
+            &["new:error-rate=8%@5m"],
+            2,
+            "Failed: Metric \"error-rate\" assessed Failed",
+        ),
+        ("it is said how it ends", &["new:analysis=error@60s"], 2, "-2 Error"),
+        ("the old one fails", &["old:error-rate=8%"], 0, "errors: 8.0% of all requests at most"),
+        ("an autoscaler", &["scale=10@1m", "new:error-rate=1%"], 0, "for 5 replicas"),
+    ];
+    for (what, behaviours, code, words) in table {
+        let mut arguments = vec!["simulate", "-f", &file];
+        arguments.extend(behaviours.iter().flat_map(|behaviour| ["--behaviour", *behaviour]));
+        let done = gradus(&arguments);
+        assert_eq!(done.code, Some(code), "{what}: {}{}", done.stdout, done.stderr);
+        assert!(done.stdout.contains(words), "{what}: {}", done.stdout);
+    }
+    let failing = ["--behaviour", "new:error-rate=8%@5m", "-o", "json", "--plot"];
+    let plot = picture.to_str().unwrap();
+    let done = gradus(&[&["simulate", "-f", &file], &failing[..], &[plot]].concat());
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    let last = report["analyses"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["phase"], report["result"].as_str()), (&"Failed".into(), Some("aborted")));
+    let rates = report["timeline"].as_array().unwrap().iter().map(|s| s["error_rate"].as_f64());
+    let most = rates.flatten().fold(0.0, f64::max);
+    assert!((0.02..0.08).contains(&most), "some of the users meet the new version: {most}");
+    let svg = std::fs::read_to_string(picture).unwrap();
+    assert!(svg.contains("class=\"errors\"") && svg.contains("-2 Failed</text>"), "{svg}");
+
+    for (wrong, expected) in [
+        ("new:error-rate=400%", "expected percents from 0 to 100"),
+        ("new:analysis=maybe", "expected one of Successful, Failed, Error, Inconclusive"),
+    ] {
+        let refused = gradus(&["simulate", "-f", &file, "--behaviour", wrong]);
+        assert_eq!(refused.code, Some(1), "{wrong}");
+        assert!(refused.stderr.contains(expected), "{wrong}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_users_own_manifest_survives_every_fault() {
     let file = example("canary-with-timed-pauses.yaml");
     let done = gradus(&["simulate", "-f", &file, "--faults"]);

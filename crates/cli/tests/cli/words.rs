@@ -62,6 +62,27 @@ fn wrong_words_are_answered_as_the_contract_says() {
 }
 
 #[test]
+fn the_version_is_told_in_the_lines_that_scripts_know() {
+    let said = Plugin::install("version", Path::new("/nowhere")).says("version");
+    let lines: Vec<&str> = said.lines().collect();
+    let fields: Vec<&str> = lines.iter().filter_map(|line| line.split(':').next()).collect();
+    let expected = [
+        "kubectl-argo-rollouts",
+        "  BuildDate",
+        "  GitCommit",
+        "  GitTreeState",
+        "  GoVersion",
+        "  Compiler",
+        "  Platform",
+    ];
+    assert_eq!(fields, expected, "{said}");
+    let commit = lines[2].trim_start_matches("  GitCommit: ");
+    let is_commit = commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+    assert!(is_commit || commit == "unknown", "{said}");
+    assert!(lines[5].contains("rustc 1."), "{said}");
+}
+
+#[test]
 fn a_cluster_that_cannot_be_had_is_named() {
     let folder = folder("no-cluster");
     let away = folder.join("away");

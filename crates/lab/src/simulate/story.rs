@@ -40,6 +40,11 @@ impl Story {
         self.step().is_none()
     }
 
+    /// Has anything been done yet?
+    pub(super) fn has_begun(&self) -> bool {
+        self.next > 0
+    }
+
     /// Nothing more is done: somebody else has taken over.
     pub(super) fn stop(&mut self) {
         self.next = self.scenario.steps.len();

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use gradus_api::names::analysis_phase;
 use gradus_api::rollout::{RolloutSpec, StepKind};
+use gradus_lab::outlook::{Given, Measured};
 use gradus_lab::person::Action;
 use gradus_lab::sight::When;
 use gradus_lab::tryout::{Deed, Tryout};
@@ -17,8 +19,12 @@ use serde::Deserialize;
 struct File {
     /// How images behave, as in scenarios.
     images: Vec<Behaviour>,
-    /// What people do, one after the other.
+    /// What people do: each at its time, and those that wait for a sight one after the other.
     actions: Vec<Act>,
+    /// What measuring a version gives.
+    metrics: Vec<Measured>,
+    /// How analyses of a version end.
+    analyses: Vec<Given>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -30,8 +36,17 @@ struct Act {
     r#do: Action,
 }
 
+/// How an analysis can end.
+const RESULTS: [&str; 4] = [
+    analysis_phase::SUCCESSFUL,
+    analysis_phase::FAILED,
+    analysis_phase::ERROR,
+    analysis_phase::INCONCLUSIVE,
+];
+
 const FORMS: &str = "start=10s, new:start=10s, new:never-ready, new:pull-error, new:crash=5s, \
-                     new:flapping=10s/5s, promote, promote@5m, promote-full@5m, abort@5m, \
+                     new:flapping=10s/5s, new:error-rate=4%, new:error-rate=4%@5m, \
+                     new:analysis=failed, new:analysis=failed@60s, promote, promote@5m, promote-full@5m, abort@5m, \
                      retry@5m, pause@5m, resume@5m, scale=10@5m, or a file";
 
 /// Adds what the arguments say; `first` is the image of the first deploy.
@@ -39,17 +54,28 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
     let mut all = Behaviour::default();
     let mut old: Option<Behaviour> = None;
     let mut new: Option<Behaviour> = None;
+    let (old_image, new_image) = (first.to_owned(), tryout.image.clone());
     for text in given {
         if Path::new(text).is_file() {
             add_file(tryout, text)?;
-        } else if let Some(form) = text.strip_prefix("new:") {
-            change(new.get_or_insert_with(|| all.clone()), form, text)?;
-        } else if let Some(form) = text.strip_prefix("old:") {
-            change(old.get_or_insert_with(|| all.clone()), form, text)?;
-        } else if text.contains('@') || text == "promote" {
-            add_deed(tryout, text)?;
-        } else {
-            change(&mut all, text, text)?;
+            continue;
+        }
+        let (whose, form) = text.split_once(':').unwrap_or(("", text));
+        let (image, behaviour) = match whose {
+            "new" => (new_image.as_str(), new.get_or_insert_with(|| all.clone())),
+            "old" => (old_image.as_str(), old.get_or_insert_with(|| all.clone())),
+            _ => ("*", &mut all),
+        };
+        let is_deed = form.contains('@') || form == "promote";
+        match form.split_once('=') {
+            Some(("error-rate", rate)) => {
+                tryout.outlook.measured.push(error_rate(image, rate, text)?);
+            }
+            Some(("analysis", result)) => {
+                tryout.outlook.given.push(end_of_analysis(image, result, text)?);
+            }
+            _ if is_deed && whose.is_empty() => add_deed(tryout, text)?,
+            _ => change(behaviour, form, text)?,
         }
     }
     let image = |behaviour: Option<Behaviour>, image: &str| {
@@ -57,21 +83,55 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
     };
     let new = image(new, &tryout.image);
     tryout.behaviours.extend(new.into_iter().chain(image(old, first)).chain([all]));
-    // What happens at a time happens in that order; what waits for a pause has no time.
-    if tryout.deeds.iter().all(|deed| deed.after.is_some()) {
-        tryout.deeds.sort_by_key(|deed| deed.after);
-    }
     Ok(())
 }
 
 fn add_file(tryout: &mut Tryout, path: &str) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-    let file: File = serde_saphyr::from_str(&text)
-        .with_context(|| format!("{path}: expected `images` and `actions`"))?;
+    let file: File = serde_saphyr::from_str(&text).with_context(|| {
+        format!("{path}: expected `images`, `actions`, `metrics` and `analyses`")
+    })?;
+    let unknown = file.analyses.iter().find(|given| !RESULTS.contains(&given.result.as_str()));
+    if let Some(given) = unknown {
+        bail!("{path}: result {:?}: expected one of {}", given.result, RESULTS.join(", "));
+    }
     tryout.behaviours.extend(file.images);
+    tryout.outlook.measured.extend(file.metrics);
+    tryout.outlook.given.extend(file.analyses);
     let deeds = file.actions.into_iter();
     tryout.deeds.extend(deeds.map(|act| Deed { after: act.at, when: act.when, action: act.r#do }));
     Ok(())
+}
+
+/// `4%`, or `4%@5m`: so many requests of a version fail, from a moment after the update began on.
+fn error_rate(image: &str, rate: &str, given: &str) -> anyhow::Result<Measured> {
+    let (percent, from) = rate.split_once('@').unwrap_or((rate, "0s"));
+    let percent: f64 = percent
+        .trim_end_matches('%')
+        .parse()
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .with_context(|| format!("behaviour {given:?}: expected percents from 0 to 100"))?;
+    Ok(Measured {
+        image: image.to_owned(),
+        error_percent: Some(percent),
+        from: duration(from, given)?,
+        ..Measured::default()
+    })
+}
+
+/// `failed`, or `failed@60s`: so ends every analysis of a version, so long after it began.
+fn end_of_analysis(image: &str, result: &str, given: &str) -> anyhow::Result<Given> {
+    let (result, after) = result.split_once('@').unwrap_or((result, "0s"));
+    let known = RESULTS.iter().find(|known| known.eq_ignore_ascii_case(result));
+    let known = known
+        .with_context(|| format!("behaviour {given:?}: expected one of {}", RESULTS.join(", ")))?;
+    Ok(Given {
+        image: image.to_owned(),
+        result: (*known).to_owned(),
+        after: duration(after, given)?,
+        message: String::new(),
+    })
 }
 
 fn change(behaviour: &mut Behaviour, form: &str, given: &str) -> anyhow::Result<()> {

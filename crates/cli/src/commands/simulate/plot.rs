@@ -1,8 +1,12 @@
-//! How does a simulated update look? Pods by revision and the weight over time, as SVG.
+//! How does a simulated update look? Pods by revision and the weight over time, as SVG; below them
+//! the errors and the analyses, where there are any.
+
+mod below;
 
 use std::fmt::Write as _;
 
 use gradus_lab::tryout::{Report, Sample};
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::INFALLIBLE;
@@ -22,9 +26,9 @@ struct Scale {
 }
 
 impl Scale {
-    fn x(&self, sample: &Sample) -> f64 {
+    fn x(&self, at: SignedDuration) -> f64 {
         let span = WIDTH - LEFT - RIGHT;
-        LEFT + span * (sample.at.as_secs_f64() / self.seconds).min(1.0)
+        LEFT + span * (at.as_secs_f64() / self.seconds).min(1.0)
     }
 
     fn pods(&self, pods: i64) -> f64 {
@@ -51,10 +55,12 @@ pub fn picture(report: &Report, rollout: &Value) -> String {
     let stable = |sample: &Sample| available(sample, 1);
     let all = |sample: &Sample| available(sample, 1) + available(sample, 2);
     let zero = |_: &Sample| 0;
+    let below = below::panels(report, &scale);
+    let height = HEIGHT + below.height;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n\
+         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n\
          <text x=\"{LEFT}\" y=\"20\" font-size=\"15\">{}: {} pods at most, {}</text>\n",
         escaped(name),
         report.peak_pods,
@@ -65,7 +71,7 @@ pub fn picture(report: &Report, rollout: &Value) -> String {
     let weight: Vec<(f64, f64)> = report
         .timeline
         .iter()
-        .map(|sample| (scale.x(sample), Scale::weight(sample.weight)))
+        .map(|sample| (scale.x(sample.at), Scale::weight(sample.weight)))
         .collect();
     writeln!(
         svg,
@@ -74,6 +80,7 @@ pub fn picture(report: &Report, rollout: &Value) -> String {
     )
     .expect(INFALLIBLE);
     axes(&mut svg, report, &scale);
+    svg.push_str(&below.svg);
     svg.push_str("</svg>\n");
     svg
 }
@@ -93,7 +100,7 @@ fn area(
 ) {
     let line = |count: &dyn Fn(&Sample) -> i64| -> Vec<(f64, f64)> {
         let points = report.timeline.iter();
-        points.map(|sample| (scale.x(sample), scale.pods(count(sample)))).collect()
+        points.map(|sample| (scale.x(sample.at), scale.pods(count(sample)))).collect()
     };
     let end = WIDTH - RIGHT;
     let upper = corners(&line(&to), end);
@@ -137,18 +144,13 @@ fn axes(svg: &mut String, report: &Report, scale: &Scale) {
          stroke=\"#5f6368\"/>"
     )
     .expect(INFALLIBLE);
-    let label = |x: f64, y: f64, anchor: &str, colour: &str, text: &str| {
-        format!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>\n"
-        )
-    };
     let top = scale.pods(report.peak_pods) + 4.0;
     svg.push_str(&label(left - 6.0, top, "end", "#202124", &report.peak_pods.to_string()));
     svg.push_str(&label(left - 6.0, bottom + 4.0, "end", "#202124", "0"));
     svg.push_str(&label(right + 6.0, Scale::weight(100) + 4.0, "start", "#d93025", "100 %"));
     svg.push_str(&label(right + 6.0, bottom + 4.0, "start", "#d93025", "0 %"));
     svg.push_str(&label(left, bottom + 18.0, "start", "#202124", "update"));
-    let end = report.timeline.last().map_or(right, |last| scale.x(last));
+    let end = report.timeline.last().map_or(right, |last| scale.x(last.at));
     svg.push_str(&label(end, bottom + 18.0, "middle", "#202124", &clock(report.duration)));
     let keys = [("#8ab4f8", "stable pods"), ("#81c995", "new pods"), ("#d93025", "weight")];
     for (at, (colour, text)) in (0_u8..).zip(keys) {
@@ -157,6 +159,13 @@ fn axes(svg: &mut String, report: &Report, scale: &Scale) {
             .expect(INFALLIBLE);
         svg.push_str(&label(x + 14.0, 20.0, "start", "#202124", text));
     }
+}
+
+fn label(x: f64, y: f64, anchor: &str, colour: &str, text: &str) -> String {
+    format!(
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{}</text>\n",
+        escaped(text)
+    )
 }
 
 fn escaped(text: &str) -> String {

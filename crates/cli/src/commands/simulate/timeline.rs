@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use gradus_api::rollout::{CanaryStep, RolloutSpec};
-use gradus_lab::tryout::{Report, Sample, Verdict};
+use gradus_lab::tryout::{Report, Sample, TrialSample, Verdict};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -16,27 +16,42 @@ pub fn text(report: &Report, rollout: &Value) -> String {
     let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
     let replicas = rollout["spec"]["replicas"].as_i64().unwrap_or(1);
     writeln!(out, "Rollout {name}, {replicas} replicas, from revision 1 to 2\n").expect(INFALLIBLE);
+    let errors = if report.errors.is_empty() { "" } else { "  ERRORS" };
     writeln!(
         out,
-        "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}  STATUS",
+        "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}{errors}  STATUS",
         "TIME", "STEP", "WEIGHT", "STABLE", "NEW", "PODS"
     )
     .expect(INFALLIBLE);
     for sample in told(&report.timeline) {
         writeln!(
             out,
-            "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}  {}",
+            "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}{}  {}",
             clock(sample.at),
             sample.step.map_or("-".to_owned(), |step| format!("{step}/{}", steps.len())),
             sample.weight,
             pods(sample, 1),
             pods(sample, 2),
             sample.wanted(),
+            report
+                .errors_at(sample.at)
+                .map_or(String::new(), |share| { format!("  {:>6}", percent(share)) }),
             status(sample),
         )
         .expect(INFALLIBLE);
     }
+    let trials = trials(report);
+    if !trials.is_empty() {
+        out.push_str("\nanalyses and experiments:\n");
+    }
+    for (at, TrialSample { name, phase, message }) in trials {
+        let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+        writeln!(out, "{:>10}  {name} {phase}{why}", clock(at)).expect(INFALLIBLE);
+    }
     writeln!(out, "\n{}", conclusion(report)).expect(INFALLIBLE);
+    if let Some(most) = report.errors.iter().map(|(_, share)| *share).max_by(f64::total_cmp) {
+        writeln!(out, "errors: {} of all requests at most", percent(most)).expect(INFALLIBLE);
+    }
     writeln!(out, "peak: {} pods for {replicas} replicas", report.peak_pods).expect(INFALLIBLE);
     match report.violations.as_slice() {
         [] => {
@@ -47,6 +62,25 @@ pub fn text(report: &Report, rollout: &Value) -> String {
         }),
     }
     out
+}
+
+/// How each AnalysisRun and Experiment stood, whenever that changed.
+pub fn trials(report: &Report) -> Vec<(SignedDuration, &TrialSample)> {
+    let mut known: Vec<(SignedDuration, &TrialSample)> = Vec::new();
+    for sample in &report.timeline {
+        for trial in sample.trials.iter().filter(|trial| !trial.phase.is_empty()) {
+            let last = known.iter().rev().find(|(_, known)| known.name == trial.name);
+            if last.is_none_or(|(_, last)| *last != trial) {
+                known.push((sample.at, trial));
+            }
+        }
+    }
+    known
+}
+
+/// `2.5%`
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
 }
 
 /// Of what happens within a second at one step in one phase, the last is worth a line.
@@ -96,7 +130,15 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
                 "step": sample.step,
                 "weight": sample.weight,
                 "pods": pods,
+                "error_rate": report.errors_at(sample.at),
             })
+        })
+        .collect();
+    let analyses: Vec<Value> = trials(report)
+        .into_iter()
+        .map(|(at, TrialSample { name, phase, message })| {
+            let seconds = at.as_secs_f64();
+            json!({ "seconds": seconds, "name": name, "phase": phase, "message": message })
         })
         .collect();
     let violations: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
@@ -106,6 +148,7 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
         "peak_pods": report.peak_pods,
         "steps": taken(report, &steps(rollout)),
         "timeline": timeline,
+        "analyses": analyses,
         "violations": violations,
         "message": report.message,
         "writes": report.writes,
