@@ -6,6 +6,8 @@
 mod alb;
 mod ingress;
 mod nginx;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::collections::BTreeMap;
