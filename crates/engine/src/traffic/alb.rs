@@ -1,5 +1,6 @@
 //! AWS load balancer controller: weights and header routes are annotations of the user's Ingress.
 
+pub mod release;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,6 @@ use gradus_api::traffic::ManagedRoute;
 use serde_json::{Value, json};
 
 use super::*;
-
 use crate::traffic::tests::{self, goal, seen};
 use crate::traffic::{Destination, routers};
 

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-
 use crate::traffic::routers;
 use crate::traffic::tests::{self, goal, seen};
 
