@@ -90,6 +90,8 @@ pub mod annotation {
     pub const ANALYSIS_RUN_METRIC: &str = "analysisrun.argoproj.io/metric-name";
     /// Which annotations of an ALB Ingress each Rollout manages, as JSON.
     pub const MANAGED_ALB: &str = "rollouts.argoproj.io/managed-alb-annotations";
+    /// Which actions of an Ingress were whose, as older versions wrote it.
+    pub const MANAGED_ALB_ACTIONS: &str = "rollouts.argoproj.io/managed-alb-actions";
     /// What the notification engine has already sent.
     pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
 }

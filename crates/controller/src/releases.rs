@@ -1,4 +1,4 @@
-//! What does the controller remember of Services that carry our marks, and of who names them?
+//! What does the controller remember of objects that carry our marks, and of who names them?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,139 +7,140 @@ use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{Event, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::release::{Marked, Releases, is_marked};
-use gradus_engine::rollout::services;
-use gradus_engine::world::ServiceView;
+use gradus_engine::release::{Mark, Marked, Releases};
 
 use crate::watched::{Key, Watch, Watched};
 
-/// Services with our marks, and which Services each Rollout names.
-#[derive(Default)]
-pub struct ReleaseIndex {
+/// Objects of one kind with our marks, and which of them each Rollout names.
+pub struct ReleaseIndex<M> {
     /// Those that carry a mark, or did once: a late event must not bring a mark back.
-    services: BTreeMap<Key, Arc<ServiceView>>,
+    marked: BTreeMap<Key, Arc<M>>,
     rollouts: BTreeMap<Key, Names>,
-    /// Which Rollouts name a Service.
+    /// Which Rollouts name an object.
     users: BTreeMap<Key, BTreeSet<Arc<str>>>,
 }
 
 /// What a Rollout names.
 struct Names {
     version: u64,
-    services: Vec<Key>,
+    objects: Vec<Key>,
 }
 
-impl ReleaseIndex {
+impl<M> Default for ReleaseIndex<M> {
+    fn default() -> Self {
+        ReleaseIndex { marked: BTreeMap::new(), rollouts: BTreeMap::new(), users: BTreeMap::new() }
+    }
+}
+
+impl<M: Mark> ReleaseIndex<M> {
     fn apply_rollout(&mut self, frame: &Frame) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let named = services::names_in(&frame.spec).into_iter();
-        let services: Vec<Key> = named
+        let named = M::named_in(&frame.spec).into_iter();
+        let objects: Vec<Key> = named
             .map(|name| Key { namespace: Arc::clone(&key.namespace), name: name.into() })
             .collect();
-        let is_same = self.rollouts.get(&key).is_some_and(|known| known.services == services);
+        let is_same = self.rollouts.get(&key).is_some_and(|known| known.objects == objects);
         let version = frame.meta.version;
         if is_same {
-            self.rollouts.insert(key, Names { version, services });
+            self.rollouts.insert(key, Names { version, objects });
             return Vec::new();
         }
         let mut woken = self.remove_rollout(&key);
-        for service in &services {
-            self.users.entry(service.clone()).or_default().insert(Arc::clone(&key.name));
+        for object in &objects {
+            self.users.entry(object.clone()).or_default().insert(Arc::clone(&key.name));
         }
-        woken.extend(services.iter().cloned());
-        self.rollouts.insert(key, Names { version, services });
+        woken.extend(objects.iter().cloned());
+        self.rollouts.insert(key, Names { version, objects });
         woken
     }
 
-    /// Forgets a Rollout; wakes the Services it named.
+    /// Forgets a Rollout; wakes the objects it named.
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
-        let Some(Names { services, .. }) = self.rollouts.remove(key) else { return Vec::new() };
-        for service in &services {
-            if let Some(users) = self.users.get_mut(service) {
+        let Some(Names { objects, .. }) = self.rollouts.remove(key) else { return Vec::new() };
+        for object in &objects {
+            if let Some(users) = self.users.get_mut(object) {
                 users.remove(&key.name);
                 if users.is_empty() {
-                    self.users.remove(service);
+                    self.users.remove(object);
                 }
             }
         }
-        services
+        objects
     }
 
-    fn apply_service(&mut self, frame: &Frame) -> Vec<Key> {
+    fn apply_object(&mut self, frame: &Frame) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let view = ServiceView::read(frame);
-        if !is_marked(&view) && !self.services.contains_key(&key) {
+        let object = M::read(frame);
+        if !object.is_marked() && !self.marked.contains_key(&key) {
             return Vec::new();
         }
-        self.services.insert(key.clone(), Arc::new(view));
+        self.marked.insert(key.clone(), Arc::new(object));
         vec![key]
     }
 }
 
-impl Watched for Releases {
-    type Index = ReleaseIndex;
+impl<M: Mark> Watched for Releases<M> {
+    type Index = ReleaseIndex<M>;
 
     fn watches(instance_id: &str) -> Vec<Watch> {
-        vec![
-            Watch::of_instance(kinds::ROLLOUT, instance_id),
-            Watch { kind: kinds::SERVICE, labels: None },
-        ]
+        vec![Watch::of_instance(kinds::ROLLOUT, instance_id), Watch { kind: M::KIND, labels: None }]
     }
 
-    fn apply(index: &mut ReleaseIndex, kind: &Kind, frame: &Frame) -> Vec<Key> {
-        if *kind == kinds::SERVICE {
-            return index.apply_service(frame);
+    fn apply(index: &mut ReleaseIndex<M>, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        if *kind == M::KIND {
+            return index.apply_object(frame);
         }
         index.apply_rollout(frame)
     }
 
-    fn remove(index: &mut ReleaseIndex, object: &ObjectRef) -> Vec<Key> {
+    fn remove(index: &mut ReleaseIndex<M>, object: &ObjectRef) -> Vec<Key> {
         let key = Key::new(&object.namespace, &object.name);
-        if object.kind == kinds::SERVICE {
-            return index.services.remove(&key).map(|_| key).into_iter().collect();
+        if object.kind == M::KIND {
+            return index.marked.remove(&key).map(|_| key).into_iter().collect();
         }
         index.remove_rollout(&key)
     }
 
-    fn version(index: &ReleaseIndex, object: &ObjectRef) -> Option<u64> {
+    fn version(index: &ReleaseIndex<M>, object: &ObjectRef) -> Option<u64> {
         let key = Key::new(&object.namespace, &object.name);
-        if object.kind == kinds::SERVICE {
-            return index.services.get(&key).map(|view| view.version);
+        if object.kind == M::KIND {
+            return index.marked.get(&key).map(|marked| marked.version());
         }
         index.rollouts.get(&key).map(|names| names.version)
     }
 
-    fn objects(index: &ReleaseIndex, kind: &Kind) -> Vec<ObjectRef> {
+    fn objects(index: &ReleaseIndex<M>, kind: &Kind) -> Vec<ObjectRef> {
         let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
-        if *kind == kinds::SERVICE {
-            index.services.keys().map(of).collect()
+        if *kind == M::KIND {
+            index.marked.keys().map(of).collect()
         } else {
             index.rollouts.keys().map(of).collect()
         }
     }
 
     fn gather(
-        index: &ReleaseIndex,
+        index: &ReleaseIndex<M>,
         key: &Key,
         answers: &BTreeMap<AskId, Answer>,
         recall: &Recall<()>,
-    ) -> Option<Marked> {
-        let service = index.services.get(key).filter(|service| is_marked(service))?;
-        let manager = service.managed_by.as_ref().and_then(|name| {
+    ) -> Option<Marked<M>> {
+        let object = index.marked.get(key).filter(|object| object.is_marked())?;
+        let version = |name: &Arc<str>| {
             let manager = Key { namespace: Arc::clone(&key.namespace), name: Arc::clone(name) };
-            index.rollouts.get(&manager)
-        });
+            index.rollouts.get(&manager).map_or(0, |names| names.version)
+        };
+        let managers = object.managers().into_iter();
         Some(Marked {
             namespace: Arc::clone(&key.namespace),
-            service: Arc::clone(service),
+            object: Arc::clone(object),
             users: index.users.get(key).into_iter().flatten().cloned().collect(),
-            manager: manager.map_or(0, |names| names.version),
+            managers: managers.map(|name| (Arc::clone(&name), version(&name))).collect(),
             answers: answers.clone(),
             recall: recall.clone(),
         })
     }
 
-    fn is_urgent(_: &Marked) -> bool {
+    fn is_urgent(_: &Marked<M>) -> bool {
         false
     }
 
@@ -150,6 +151,7 @@ impl Watched for Releases {
 
 #[cfg(test)]
 mod tests {
+    use gradus_engine::world::ServiceView;
     use serde_json::{Value, json};
 
     use super::*;
@@ -166,17 +168,19 @@ mod tests {
 
     #[test]
     fn a_service_is_looked_at_when_it_is_marked_and_when_a_rollout_lets_go_of_it() {
-        let mut index = ReleaseIndex::default();
+        let mut index = ReleaseIndex::<ServiceView>::default();
         let plain = frame("active", 1, json!({ "selector": { "app": "web" } }));
-        assert_eq!(index.apply_service(&plain), [], "nothing of ours is on it");
+        assert_eq!(index.apply_object(&plain), [], "nothing of ours is on it");
         let uses =
             |service: &str| json!({ "strategy": { "blueGreen": { "activeService": service } } });
         assert_eq!(index.apply_rollout(&frame("web", 2, uses("active"))), [key("active")]);
         let hash = json!({ "selector": { "rollouts-pod-template-hash": "h" } });
-        assert_eq!(index.apply_service(&frame("active", 3, hash)), [key("active")]);
-        let users = |index: &ReleaseIndex| {
+        assert_eq!(index.apply_object(&frame("active", 3, hash)), [key("active")]);
+        let users = |index: &ReleaseIndex<ServiceView>| {
             let none = BTreeMap::new();
-            Releases::gather(index, &key("active"), &none, &Recall::default()).unwrap().users
+            Releases::<ServiceView>::gather(index, &key("active"), &none, &Recall::default())
+                .unwrap()
+                .users
         };
         assert_eq!(users(&index).len(), 1);
         assert_eq!(index.apply_rollout(&frame("web", 4, uses("active"))), [], "as before");

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::future::{FutureExt, LocalBoxFuture, join};
+use futures::future::{FutureExt, LocalBoxFuture, join3};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
 use gradus_engine::decision::{Frees, Kind};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::release::Releases;
+use gradus_engine::release::{ManagedIngress, Releases};
+use gradus_engine::world::ServiceView;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -76,7 +77,8 @@ impl<C: Clone> Outside<C> {
     }
 }
 
-/// Runs an engine; beside that of Rollouts, the one that lets go of the Services they leave.
+/// Runs an engine; beside that of Rollouts, those that let go of the Services and Ingresses they
+/// leave.
 pub async fn run_all<W: Watched, C: Cluster + Clone>(
     outside: Outside<C>,
     settings: Settings,
@@ -86,8 +88,10 @@ pub async fn run_all<W: Watched, C: Cluster + Clone>(
         return run::<W, C>(outside, settings, stop).await;
     }
     let stop = stop.shared();
-    let releasing = run::<Releases, C>(outside.beside(), settings.clone(), stop.clone());
-    join(run::<W, C>(outside, settings, stop), releasing).await;
+    let (beside, also) = (settings.clone(), settings.clone());
+    let services = run::<Releases<ServiceView>, C>(outside.beside(), beside, stop.clone());
+    let ingresses = run::<Releases<ManagedIngress>, C>(outside.beside(), also, stop.clone());
+    join3(run::<W, C>(outside, settings, stop), services, ingresses).await;
 }
 
 /// Everything that can wake the loop.

@@ -1,149 +1,205 @@
-//! Which marks of ours are left on a Service that no Rollout names any more? One patch takes them
-//! off: the Service selects pods of every revision again.
+//! Which marks of ours are left on an object that no Rollout names any more? One patch takes them off.
 //!
-//! Only the server's own word counts: the Rollout that the mark names is not there, or no longer
-//! names the Service. What is not answered, or cannot be read, changes nothing.
+//! Only the server's own word counts: the Rollout that a mark names is not there, or no longer names
+//! the object. What is not answered, or cannot be read, changes nothing.
+
+mod ingress;
+mod service;
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use gradus_api::names::{annotation, label};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
 use crate::decision::{Change, Decision, Frees, Guard, Kind, ObjectRef, Why};
-use crate::rollout::services;
-use crate::world::ServiceView;
+use crate::frame::Frame;
+use crate::uid::Uid;
 use crate::{Engine, Head, StatusPlace, kinds};
+pub use ingress::ManagedIngress;
 
-/// The engine of Services that carry our marks.
-pub struct Releases;
+/// The engine of objects of one kind that carry our marks.
+pub struct Releases<M>(PhantomData<M>);
 
-/// Everything one decision about a marked Service may look at.
+/// What our marks on a kind of objects are, and how they come off.
+pub trait Mark: Clone + Serialize + DeserializeOwned + 'static {
+    /// The kind.
+    const KIND: Kind;
+    /// Where the marks are, for people.
+    const FIELD: &'static str;
+
+    /// An object of the kind.
+    fn read(frame: &Frame) -> Self;
+
+    /// Its name.
+    fn name(&self) -> &Arc<str>;
+
+    /// Its identity.
+    fn uid(&self) -> Uid;
+
+    /// Its `resourceVersion`.
+    fn version(&self) -> u64;
+
+    /// Is there anything of ours on it?
+    fn is_marked(&self) -> bool;
+
+    /// The Rollouts that its marks name; none where a mark names nobody.
+    fn managers(&self) -> Vec<Arc<str>>;
+
+    /// The patch that takes off the marks of these Rollouts, or those that name nobody.
+    fn unmarked(&self, released: &[Arc<str>]) -> Value;
+
+    /// The objects of this kind that a Rollout's spec names, read from its JSON.
+    fn named_in(spec: &Value) -> Vec<&str>;
+}
+
+/// Everything one decision about a marked object may look at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Marked {
+pub struct Marked<M> {
     /// Its namespace.
     pub namespace: Arc<str>,
-    /// The Service.
-    pub service: Arc<ServiceView>,
+    /// The object.
+    pub object: Arc<M>,
     /// The Rollouts we know of that name it.
     pub users: Vec<Arc<str>>,
-    /// Version of the Rollout that manages it by its mark; 0 where we know of none.
-    pub manager: u64,
+    /// Versions of the Rollouts that its marks name; 0 where we know of none.
+    pub managers: BTreeMap<Arc<str>, u64>,
     /// What the outside has answered so far.
     pub answers: BTreeMap<AskId, Answer>,
-    /// What the shell remembers of this Service.
+    /// What the shell remembers of this object.
     pub recall: Recall<()>,
 }
 
-impl Engine for Releases {
-    type World = Marked;
+impl<M: Mark> Engine for Releases<M> {
+    type World = Marked<M>;
     type Status = ();
     type Memo = ();
 
-    const KIND: Kind = kinds::SERVICE;
+    const KIND: Kind = M::KIND;
     // Never written.
     const STATUS: StatusPlace = StatusPlace::Subresource;
 
-    fn head(world: &Marked) -> Head {
-        let service = &world.service;
-        Head { object: world.object(), uid: service.uid, version: service.version }
+    fn head(world: &Marked<M>) -> Head {
+        let object = &world.object;
+        Head { object: world.reference(), uid: object.uid(), version: object.version() }
     }
 
-    fn decide(world: &Marked, now: Timestamp) -> Decision<()> {
+    fn decide(world: &Marked<M>, now: Timestamp) -> Decision<()> {
         decide(world, now)
     }
 
-    fn stored_status(_: &Marked) -> &() {
+    fn stored_status(_: &Marked<M>) -> &() {
         &()
     }
 
-    fn fingerprint(world: &Marked) -> u64 {
+    fn fingerprint(world: &Marked<M>) -> u64 {
         let answered =
             world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
         let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
-        let numbers = [world.service.version, world.users.len() as u64, world.manager];
-        crate::fingerprint(numbers.into_iter().chain(answered).chain(failed))
+        let managers = world.managers.values().copied();
+        let numbers = [world.object.version(), world.users.len() as u64].into_iter();
+        crate::fingerprint(numbers.chain(managers).chain(answered).chain(failed))
     }
 }
 
-impl Marked {
-    fn object(&self) -> ObjectRef {
-        ObjectRef::new(kinds::SERVICE, &self.namespace, &self.service.name)
+impl<M: Mark> Marked<M> {
+    fn reference(&self) -> ObjectRef {
+        ObjectRef::new(M::KIND, &self.namespace, self.object.name())
+    }
+
+    fn why(&self, guard: Guard, frees: Frees) -> Why {
+        let field = M::FIELD.into();
+        Why { guard, object: self.reference(), field, since: None, frees }
     }
 }
 
-/// Is there anything of ours on a Service?
-pub fn is_marked(service: &ServiceView) -> bool {
-    service.hash.is_some() || service.managed_by.is_some()
-}
-
-fn decide(world: &Marked, now: Timestamp) -> Decision<()> {
-    let Some(ask) = question(world) else { return Decision::default() };
-    let waits = |guard: Guard, frees: Frees| Why {
-        guard,
-        object: world.object(),
-        field: "spec.selector".into(),
-        since: None,
-        frees,
-    };
-    let answer = world.answers.get(&ask.id).map(|answer| &answer.reply);
-    let (changes, why) = match answer {
-        None => {
-            let question = format!("does a Rollout name {}", world.object());
-            (None, Some(waits(Guard::Unanswered { question }, Frees::Cluster)))
-        }
-        Some(Err(failed)) => {
-            let guard = Guard::Unreadable { message: failed.message.clone() };
-            (None, Some(waits(guard, Frees::At(failed.retry_at))))
-        }
-        Some(Ok(reply)) if is_named_in(reply, &world.service.name) => (None, None),
-        Some(Ok(_)) => {
-            let change = unmark(world);
-            match world.recall.failed.get(&change.id).filter(|failed| now < failed.retry_at) {
-                Some(failed) => {
-                    let message = failed.message.clone();
-                    let guard = Guard::Refused { message, times: failed.times };
-                    (None, Some(waits(guard, Frees::At(failed.retry_at))))
-                }
-                None => (Some(change), None),
+fn decide<M: Mark>(world: &Marked<M>, now: Timestamp) -> Decision<()> {
+    let mut decision = Decision::default();
+    let mut released = Vec::new();
+    let questions = questions(world);
+    let mut is_free = false;
+    for (manager, ask) in questions {
+        match heard(world, &ask) {
+            Heard::Waits(why) => decision.why.push(why),
+            Heard::Named => {}
+            Heard::Free => {
+                is_free = true;
+                released.extend(manager);
             }
         }
-    };
-    Decision {
-        changes: changes.into_iter().collect(),
-        asks: vec![ask],
-        why: why.into_iter().collect(),
-        ..Decision::default()
+        decision.asks.push(ask);
     }
+    if !is_free {
+        return decision;
+    }
+    let change = unmark(world, &released);
+    match world.recall.failed.get(&change.id).filter(|failed| now < failed.retry_at) {
+        Some(failed) => {
+            let guard = Guard::Refused { message: failed.message.clone(), times: failed.times };
+            decision.why.push(world.why(guard, Frees::At(failed.retry_at)));
+        }
+        None => decision.changes.push(change),
+    }
+    decision
 }
 
-/// What must be asked before the marks may go; nothing while a Rollout we know of uses the Service.
-fn question(world: &Marked) -> Option<Ask> {
-    let (namespace, service) = (&world.namespace, &world.service);
-    match &service.managed_by {
-        Some(manager) if world.users.contains(manager) => None,
-        Some(manager) => {
-            let target = ObjectRef::new(kinds::ROLLOUT, namespace, manager);
-            // What we know of that Rollout has changed: it is asked anew.
-            let id = AskId(format!("read {target} after {}", world.manager).into());
-            Some(Ask { id, ..Ask::read(target) })
-        }
-        None if !world.users.is_empty() => None,
-        None => Some(Ask {
-            id: AskId(format!("rollouts of {namespace} for {}", service.version).into()),
+/// What must be asked before marks may go, and about whose; nothing while a Rollout we know of uses
+/// the object.
+fn questions<M: Mark>(world: &Marked<M>) -> Vec<(Option<Arc<str>>, Ask)> {
+    let namespace = &world.namespace;
+    let managers = world.object.managers();
+    if managers.is_empty() {
+        let ask = Ask {
+            id: AskId(format!("rollouts of {namespace} for {}", world.object.version()).into()),
             question: Question::Rollouts(Arc::clone(namespace)),
             effect: Effect::Reads,
             after: None,
-        }),
+        };
+        return world.users.is_empty().then_some((None, ask)).into_iter().collect();
+    }
+    let strangers = managers.into_iter().filter(|manager| !world.users.contains(manager));
+    let about = |manager: Arc<str>| {
+        let target = ObjectRef::new(kinds::ROLLOUT, namespace, &manager);
+        // What we know of that Rollout has changed: it is asked anew.
+        let version = world.managers.get(&manager).copied().unwrap_or(0);
+        let id = AskId(format!("read {target} after {version}").into());
+        (Some(manager), Ask { id, ..Ask::read(target) })
+    };
+    strangers.map(about).collect()
+}
+
+/// What an answer says about a mark.
+enum Heard {
+    /// Nothing yet.
+    Waits(Why),
+    /// The object is still named.
+    Named,
+    /// Nobody names it.
+    Free,
+}
+
+fn heard<M: Mark>(world: &Marked<M>, ask: &Ask) -> Heard {
+    match world.answers.get(&ask.id).map(|answer| &answer.reply) {
+        None => {
+            let question = format!("does a Rollout name {}", world.reference());
+            Heard::Waits(world.why(Guard::Unanswered { question }, Frees::Cluster))
+        }
+        Some(Err(failed)) => {
+            let guard = Guard::Unreadable { message: failed.message.clone() };
+            Heard::Waits(world.why(guard, Frees::At(failed.retry_at)))
+        }
+        Some(Ok(reply)) if is_named_in::<M>(reply, world.object.name()) => Heard::Named,
+        Some(Ok(_)) => Heard::Free,
     }
 }
 
-/// Does one of the Rollouts in a reply name this Service?
-fn is_named_in(reply: &Reply, service: &str) -> bool {
-    let names = |rollout: &Arc<Value>| services::names_in(&rollout["spec"]).contains(&service);
+/// Does one of the Rollouts in a reply name this object?
+fn is_named_in<M: Mark>(reply: &Reply, object: &str) -> bool {
+    let names = |rollout: &Arc<Value>| M::named_in(&rollout["spec"]).contains(&object);
     match reply {
         Reply::Object(found) => found.as_ref().is_some_and(names),
         Reply::Objects(found) => found.iter().any(names),
@@ -152,16 +208,9 @@ fn is_named_in(reply: &Reply, service: &str) -> bool {
     }
 }
 
-fn unmark(world: &Marked) -> Change {
-    let service = &world.service;
-    let mut body = json!({});
-    if service.hash.is_some() {
-        body["spec"] = json!({ "selector": { label::POD_TEMPLATE_HASH: null } });
-    }
-    if service.managed_by.is_some() {
-        body["metadata"] = json!({ "annotations": { annotation::MANAGED_BY: null } });
-    }
-    Change::patch(world.object(), body, service.version)
+fn unmark<M: Mark>(world: &Marked<M>, released: &[Arc<str>]) -> Change {
+    let object = &world.object;
+    Change::patch(world.reference(), object.unmarked(released), object.version())
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 mod alb;
 mod ingress;
 mod nginx;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ use serde_json::Value;
 
 use crate::decision::ObjectRef;
 use crate::world::{Known, RolloutView, Route, World};
+pub use alb::release::{managed_in, managers, released};
 pub use view::RouteView;
 
 /// The routing objects that are there, as the planned writes leave them.

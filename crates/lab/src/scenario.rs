@@ -172,13 +172,13 @@ impl Scenario {
         self.rollout()["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// Are there Services in it, now or later? Without them nobody has to let go of one.
-    pub fn has_services(&self) -> bool {
+    /// Are there objects of this kind in it, now or later? Without them nobody has to let go of one.
+    pub fn has(&self, kind: &str) -> bool {
         let applied = self.steps.iter().filter_map(|step| match &step.r#do {
             Some(Action::Apply(object)) => Some(object),
             _ => None,
         });
-        self.objects.iter().chain(applied).any(|object| object["kind"] == "Service")
+        self.objects.iter().chain(applied).any(|object| object["kind"] == kind)
     }
 
     /// The same story with every pause and time divided by `scale`.

@@ -17,8 +17,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use gradus_engine::Engine;
-use gradus_engine::release::Releases;
+use gradus_engine::release::{ManagedIngress, Releases};
 use gradus_engine::rollout::Rollouts;
+use gradus_engine::world::ServiceView;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Key;
 use gradus_simkube::request::Request;
@@ -223,8 +224,11 @@ impl<'p, S: Subject> Run<'p, S> {
         let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
         let bench = Rc::new(RefCell::new(bench));
         let mut minds: Vec<Box<dyn Mind>> = vec![Box::new(Thinking::<S>::new(&bench))];
-        if S::KIND == Rollouts::KIND && scenario.has_services() {
-            minds.push(Box::new(Thinking::<Releases>::new(&bench)));
+        if S::KIND == Rollouts::KIND && scenario.has("Service") {
+            minds.push(Box::new(Thinking::<Releases<ServiceView>>::new(&bench)));
+        }
+        if S::KIND == Rollouts::KIND && scenario.has("Ingress") {
+            minds.push(Box::new(Thinking::<Releases<ManagedIngress>>::new(&bench)));
         }
         Run {
             watcher: None,

@@ -19,6 +19,8 @@ pub(super) struct Named {
     /// Of each named object of a demanded kind: the object, `None` where it is known not to be
     /// there, no entry while nobody knows.
     kept: BTreeMap<ObjectRef, Option<Kept>>,
+    /// How many objects of each demanded kind are named.
+    demanded: BTreeMap<Kind, usize>,
     synced: BTreeSet<Kind>,
 }
 
@@ -28,24 +30,43 @@ struct Kept {
 }
 
 impl Named {
-    /// Notes everything a Rollout names; `None` when it is gone.
+    /// Notes everything a Rollout names: nothing when it is gone.
     pub fn name(&mut self, rollout: &Key, objects: Vec<ObjectRef>) {
-        for object in self.by_rollout.remove(rollout).unwrap_or_default() {
-            if let Some(users) = self.by_object.get_mut(&object) {
-                users.remove(rollout);
-                if users.is_empty() {
-                    self.by_object.remove(&object);
-                }
-            }
-        }
         for object in &objects {
-            self.by_object.entry(object.clone()).or_default().insert(rollout.clone());
+            self.take(rollout, object);
+        }
+        let former = self.by_rollout.remove(rollout).unwrap_or_default();
+        for object in former.iter().filter(|object| !objects.contains(object)) {
+            self.leave(rollout, object);
         }
         if !objects.is_empty() {
             self.by_rollout.insert(rollout.clone(), objects);
         }
-        let named = &self.by_object;
-        self.kept.retain(|object, _| named.contains_key(object));
+    }
+
+    fn take(&mut self, rollout: &Key, object: &ObjectRef) {
+        let users = self.by_object.entry(object.clone()).or_default();
+        if users.is_empty() && is_on_demand(&object.kind) {
+            *self.demanded.entry(object.kind.clone()).or_default() += 1;
+        }
+        users.insert(rollout.clone());
+    }
+
+    /// What nobody names any more is not kept.
+    fn leave(&mut self, rollout: &Key, object: &ObjectRef) {
+        let Some(users) = self.by_object.get_mut(object) else { return };
+        users.remove(rollout);
+        if !users.is_empty() {
+            return;
+        }
+        self.by_object.remove(object);
+        self.kept.remove(object);
+        if let Some(count) = self.demanded.get_mut(&object.kind) {
+            *count -= 1;
+            if *count == 0 {
+                self.demanded.remove(&object.kind);
+            }
+        }
     }
 
     /// Who names an object.
@@ -55,13 +76,7 @@ impl Named {
 
     /// The kinds that are watched because somebody names an object of them.
     pub fn demands(&self) -> Vec<Kind> {
-        let mut kinds: Vec<Kind> = Vec::new();
-        for object in self.by_object.keys() {
-            if is_on_demand(&object.kind) && kinds.last() != Some(&object.kind) {
-                kinds.push(object.kind.clone());
-            }
-        }
-        kinds
+        self.demanded.keys().cloned().collect()
     }
 
     /// Objects that a Rollout names and nobody has looked at since, although their kind is watched.
@@ -129,4 +144,46 @@ impl Named {
 /// Is a kind watched only once a Rollout names an object of it?
 pub(super) fn is_on_demand(kind: &Kind) -> bool {
     super::ON_DEMAND.contains(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_engine::kinds;
+    use serde_json::json;
+
+    use super::*;
+
+    fn ingress(name: &str) -> ObjectRef {
+        ObjectRef::new(kinds::INGRESS, &"default".into(), &name.into())
+    }
+
+    #[test]
+    fn a_kind_is_demanded_and_an_object_is_kept_as_long_as_somebody_names_it() {
+        let key = |name: &str| Key { namespace: "default".into(), name: name.into() };
+        let service = ObjectRef::new(kinds::SERVICE, &"default".into(), &"web".into());
+        let frame = serde_json::from_value(json!({ "metadata": {
+            "name": "web", "namespace": "default", "resourceVersion": "7" } }));
+        let frame: Frame = frame.unwrap();
+        let mut named = Named::default();
+        named.name(&key("one"), vec![service.clone()]);
+        assert_eq!(named.demands(), [], "Services are watched anyway");
+        let steps: [(&str, Vec<ObjectRef>, usize, Option<u64>); 6] = [
+            // who, names what; kinds demanded and version kept afterwards
+            ("one", vec![service, ingress("web")], 1, None),
+            ("one", vec![ingress("web"), ingress("other")], 1, Some(7)),
+            ("two", vec![ingress("web")], 1, Some(7)),
+            ("one", vec![ingress("other")], 1, Some(7)),
+            ("two", Vec::new(), 1, None),
+            ("one", Vec::new(), 0, None),
+        ];
+        for (at, (who, objects, demanded, version)) in steps.into_iter().enumerate() {
+            named.name(&key(who), objects);
+            let found = (named.demands().len(), named.version(&ingress("web")));
+            assert_eq!(found, (demanded, version), "step {at}");
+            if at == 0 {
+                assert_eq!(named.keep(&kinds::INGRESS, &frame), [key("one")]);
+            }
+        }
+        assert_eq!(named.users(&ingress("web")), []);
+    }
 }

@@ -234,6 +234,16 @@ fn pause_change(draft: &Draft<'_>, roles: Roles) -> Pauses {
     }
 }
 
+/// Is there nothing left but the switch that the pause was for?
+pub(super) fn awaits_switch(draft: &Draft<'_>) -> bool {
+    let status = &draft.status;
+    draft.is_blue_green()
+        && needs_pause(draft.blue_green())
+        && !draft.is_promoted()
+        && *active_hash(draft) != *status.current_pod_hash
+        && runs::is_pre_promotion_done(draft)
+}
+
 /// When the pause ends by itself.
 pub(super) fn pause_end(draft: &Draft<'_>) -> Option<Timestamp> {
     let strategy = draft.blue_green();

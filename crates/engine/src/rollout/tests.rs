@@ -12,6 +12,7 @@ mod restart;
 mod routers;
 mod runs;
 mod story;
+mod takeover;
 mod traffic;
 mod workload;
 

@@ -1,5 +1,6 @@
 //! AWS load balancer controller: weights and header routes are annotations of the user's Ingress.
 
+pub mod release;
 #[cfg(test)]
 mod tests;
 
@@ -84,9 +85,7 @@ impl Router for Alb<'_> {
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError> {
-        let names = self.named().names();
-        let writes = names.into_iter().map(|name| self.plan_one(name, goal, seen));
-        Ok(writes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        self.named().plan(|name| self.plan_one(name, goal, seen))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Seen;
+use super::{RouteError, RouteWrite, Seen};
 use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::world::RolloutView;
@@ -26,6 +26,14 @@ impl<'a> Named<'a> {
     pub fn names(&self) -> Vec<&'a str> {
         let one = Some(self.one.1).filter(|name| !name.is_empty());
         one.into_iter().chain(self.several.1.iter().map(String::as_str)).collect()
+    }
+
+    /// The writes that are missing on all of them, in order.
+    pub fn plan(
+        &self,
+        one: impl Fn(&str) -> Result<Option<RouteWrite>, RouteError>,
+    ) -> Result<Vec<RouteWrite>, RouteError> {
+        self.names().into_iter().filter_map(|name| one(name).transpose()).collect()
     }
 
     /// The first thing wrong with them, as a field error: exactly one field is set, every Ingress is

@@ -57,9 +57,7 @@ impl Router for Nginx<'_> {
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError> {
-        let names = self.named().names();
-        let writes = names.into_iter().map(|name| self.plan_one(name, goal, seen));
-        Ok(writes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        self.named().plan(|name| self.plan_one(name, goal, seen))
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Feed {
 
 /// Do the checks go by what this engine is shown and decides?
 pub(super) fn is_judged<W: Watched>() -> bool {
-    W::KIND != kinds::SERVICE
+    W::KIND != kinds::SERVICE && W::KIND != kinds::INGRESS
 }
 
 /// The watches of an engine that has just started.

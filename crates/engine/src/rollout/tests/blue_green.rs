@@ -84,6 +84,42 @@ fn a_pause_before_the_switch_ends_by_hand_or_by_time() {
     }
 }
 
+/// What the strategy says | what goes wrong between the pause and a person's resume.
+const RESUMED: &str = r#"
+by hand            | {"autoPromotionEnabled":false}                           | lost pod
+by hand or by time | {"autoPromotionSeconds":600}                             | lost pod
+with a preview     | {"autoPromotionEnabled":false,"previewReplicaCount":2}   | lost pod
+by hand            | {"autoPromotionEnabled":false}                           | scaled
+with a preview     | {"autoPromotionEnabled":false,"previewReplicaCount":2}   | scaled"#;
+
+#[test]
+fn a_resume_counts_although_the_new_revision_is_not_complete_just_then() {
+    for row in RESUMED.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, strategy, wrong] = cells[..] else { panic!("three cells: {row}") };
+        let mut story = Story::blue_green(3, serde_json::from_str(strategy).unwrap());
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(1));
+        assert_eq!(story.status()["phase"], "Paused", "{what}");
+        match wrong {
+            "scaled" => story.patch_spec(json!({ "replicas": 4 })),
+            _ => story.lose_pod(1),
+        }
+        story.promote();
+        for second in 2..6 {
+            story.reconcile(at(second));
+            assert_eq!(story.selects("active"), 1, "{what}, {wrong}: not before it is complete");
+        }
+        story.take_events();
+        story.settle(at(6));
+        assert_eq!(story.selects("active"), 2, "{what}, {wrong}");
+        let told = story.take_events();
+        assert!(!told.contains(&"RolloutPaused".to_owned()), "{what}, {wrong}: {told:?}");
+        assert!(story.status()["controllerPause"].is_null(), "{what}, {wrong}: it is over");
+    }
+}
+
 #[test]
 fn a_preview_count_grows_to_full_size_before_the_switch() {
     let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });

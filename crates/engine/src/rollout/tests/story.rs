@@ -1,5 +1,6 @@
 //! A rollout told step by step: decisions are applied to plain JSON objects, pods follow on request.
 
+mod left;
 mod pods;
 mod trials;
 

@@ -7,7 +7,7 @@ use gradus_api::traffic::ManagedRoute;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::frame::Frame;
+use crate::traffic::tests::{self, goal, seen};
 use crate::traffic::{Destination, routers};
 
 const ACTION: &str = "alb.ingress.kubernetes.io/actions.stable";
@@ -16,30 +16,7 @@ const BOOKS: &str = "rollouts.argoproj.io/managed-alb-annotations";
 fn rollout(more: Value) -> RolloutView {
     let mut alb = json!({ "ingress": "web", "servicePort": 443 });
     alb.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let strategy = json!({ "canary": {
-        "stableService": "stable", "canaryService": "canary", "trafficRouting": { "alb": alb },
-    } });
-    let frame = json!({
-        "metadata": { "name": "app", "namespace": "shop", "uid": "u-1" },
-        "spec": { "strategy": strategy },
-    });
-    let frame: Frame = serde_json::from_value(frame).unwrap();
-    RolloutView::read(&frame, None)
-}
-
-fn goal(weight: i32) -> Goal<'static> {
-    Goal {
-        weight,
-        max_weight: 100,
-        canary_hash: "b",
-        stable_hash: "a",
-        sides: Sides { fixed: Backends { stable: "stable", canary: "canary" }, ping_pong: None },
-        additional: &[],
-        header_routes: Vec::new(),
-        mirror_routes: Vec::new(),
-        managed_routes: &[],
-        canary_empty: false,
-    }
+    tests::rollout(json!({ "alb": alb }))
 }
 
 fn ingress(name: &str, annotations: Value) -> Value {
@@ -53,17 +30,9 @@ fn ingress(name: &str, annotations: Value) -> Value {
     })
 }
 
-fn seen(rollout: &RolloutView, objects: &[Value]) -> Seen {
-    let entry = |object: &Value| {
-        let name = object["metadata"]["name"].as_str().unwrap();
-        (reference(rollout, name), RouteView(Arc::new(object.clone())))
-    };
-    objects.iter().map(entry).collect()
-}
-
 /// The Ingress as the planned write leaves it, and the messages; `None` if nothing is missing.
 fn planned(rollout: &RolloutView, goal: &Goal<'_>, object: &Value) -> Option<(Value, Vec<String>)> {
-    let seen = seen(rollout, std::slice::from_ref(object));
+    let seen = seen(std::slice::from_ref(object));
     let mut writes = routers(rollout)[0].plan(goal, &seen).unwrap();
     let write = writes.pop()?;
     let RouteOp::Merge(patch) = &write.op else { panic!("{write:?}") };
@@ -87,8 +56,8 @@ fn the_action_is_written_to_the_letter_beside_what_others_keep() {
     assert_eq!(told, ["Updating Ingress `web` to desiredWeight '20'"]);
     assert_eq!(planned(&rollout, &goal(20), &after), None, "nothing is missing any more");
     let sides = goal(0).sides;
-    assert_eq!(routers(&rollout)[0].carried(&sides, &seen(&rollout, &[after])), 20);
-    assert_eq!(routers(&rollout)[0].carried(&sides, &seen(&rollout, &[object])), 0);
+    assert_eq!(routers(&rollout)[0].carried(&sides, &seen(&[after])), 20);
+    assert_eq!(routers(&rollout)[0].carried(&sides, &seen(&[object])), 0);
 }
 
 #[test]
@@ -167,7 +136,7 @@ fn each_of_several_ingresses_is_brought_there() {
     let (one, _) =
         planned(&self::rollout(json!({ "ingress": "one" })), &goal(20), &ingress("one", json!({})))
             .unwrap();
-    let seen = seen(&rollout, &[one, ingress("two", json!({}))]);
+    let seen = seen(&[one, ingress("two", json!({}))]);
     let writes = routers(&rollout)[0].plan(&goal(20), &seen).unwrap();
     let names: Vec<&str> = writes.iter().map(|write| &*write.target.name).collect();
     assert_eq!(names, ["two"], "the first is there already");
@@ -198,7 +167,7 @@ fn what_cannot_be_done_is_said() {
     ];
     for (more, object, expected) in cases {
         let rollout = rollout(more);
-        let seen = seen(&rollout, object.as_slice());
+        let seen = seen(object.as_slice());
         let error = routers(&rollout)[0].plan(&goal(20), &seen).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }

@@ -1,40 +1,15 @@
 //! The canary Ingress: made once, then only what differs is patched.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::frame::Frame;
-use crate::traffic::{Backends, routers};
+use crate::traffic::routers;
+use crate::traffic::tests::{self, goal, seen};
 
 fn rollout(nginx: Value, more: Value) -> RolloutView {
     let mut routing = json!({ "nginx": nginx });
     routing.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let strategy = json!({ "canary": {
-        "stableService": "stable", "canaryService": "canary", "trafficRouting": routing,
-    } });
-    let frame = json!({
-        "metadata": { "name": "app", "namespace": "shop", "uid": "u-1" },
-        "spec": { "strategy": strategy },
-    });
-    let frame: Frame = serde_json::from_value(frame).unwrap();
-    RolloutView::read(&frame, None)
-}
-
-fn goal(weight: i32) -> Goal<'static> {
-    Goal {
-        weight,
-        max_weight: 100,
-        canary_hash: "b",
-        stable_hash: "a",
-        sides: Sides { fixed: Backends { stable: "stable", canary: "canary" }, ping_pong: None },
-        additional: &[],
-        header_routes: Vec::new(),
-        mirror_routes: Vec::new(),
-        managed_routes: &[],
-        canary_empty: false,
-    }
+    tests::rollout(routing)
 }
 
 fn path(service: &str) -> Value {
@@ -56,17 +31,9 @@ fn stable() -> Value {
     })
 }
 
-fn seen(rollout: &RolloutView, objects: &[Value]) -> Seen {
-    let entry = |object: &Value| {
-        let name = object["metadata"]["name"].as_str().unwrap();
-        (reference(rollout, name), RouteView(Arc::new(object.clone())))
-    };
-    objects.iter().map(entry).collect()
-}
-
 /// The writes for one router, each with what is told.
 fn plan(rollout: &RolloutView, weight: i32, objects: &[Value]) -> Result<Vec<RouteWrite>, String> {
-    let seen = seen(rollout, objects);
+    let seen = seen(objects);
     let found = routers(rollout)[0].plan(&goal(weight), &seen);
     found.map_err(|error| error.to_string())
 }
@@ -128,8 +95,8 @@ fn only_what_differs_is_patched_and_nothing_when_all_is_there() {
     assert_eq!(writes[0].op, RouteOp::Merge(json!({ "spec": { "tls": null } })), "tls follows");
     let routers = routers(&rollout);
     let sides = goal(0).sides;
-    assert_eq!(routers[0].carried(&sides, &seen(&rollout, &[stable(), canary])), 20);
-    assert_eq!(routers[0].carried(&sides, &seen(&rollout, &[stable()])), 0, "not made yet");
+    assert_eq!(routers[0].carried(&sides, &seen(&[stable(), canary])), 20);
+    assert_eq!(routers[0].carried(&sides, &seen(&[stable()])), 0, "not made yet");
 }
 
 #[test]

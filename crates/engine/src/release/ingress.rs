@@ -1,0 +1,72 @@
+//! Our marks on the Ingress of an AWS load balancer: the actions that split its traffic, and the book
+//! of which annotations are whose. Without them each action sends all to its own Service.
+
+use std::sync::Arc;
+
+use gradus_api::names::annotation;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Mark;
+use crate::decision::Kind;
+use crate::frame::Frame;
+use crate::kinds;
+use crate::traffic::{self, RouteView};
+use crate::uid::Uid;
+
+/// An Ingress; whole only where Rollouts have written in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ManagedIngress {
+    name: Arc<str>,
+    uid: Uid,
+    version: u64,
+    managers: Vec<Arc<str>>,
+    object: Option<Arc<Value>>,
+}
+
+impl Mark for ManagedIngress {
+    const KIND: Kind = kinds::INGRESS;
+    const FIELD: &'static str = "metadata.annotations";
+
+    fn read(frame: &Frame) -> Self {
+        let meta = &frame.meta;
+        let book = meta.annotations.get(annotation::MANAGED_ALB);
+        let managers = book.map(|text| traffic::managers(text)).unwrap_or_default();
+        ManagedIngress {
+            name: Arc::clone(&meta.name),
+            uid: meta.uid,
+            version: meta.version,
+            object: (!managers.is_empty()).then(|| Arc::new(frame.object())),
+            managers,
+        }
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn uid(&self) -> Uid {
+        self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn is_marked(&self) -> bool {
+        !self.managers.is_empty()
+    }
+
+    fn managers(&self) -> Vec<Arc<str>> {
+        self.managers.clone()
+    }
+
+    fn unmarked(&self, released: &[Arc<str>]) -> Value {
+        let object = self.object.clone().unwrap_or_default();
+        traffic::released(&RouteView(object), released)
+    }
+
+    fn named_in(spec: &Value) -> Vec<&str> {
+        traffic::managed_in(spec)
+    }
+}

@@ -1,0 +1,59 @@
+//! Our marks on a Service: the revision it selects, and whose it is. Without them it selects pods of
+//! every revision again.
+
+use std::sync::Arc;
+
+use gradus_api::names::{annotation, label};
+use serde_json::{Value, json};
+
+use super::Mark;
+use crate::decision::Kind;
+use crate::frame::Frame;
+use crate::kinds;
+use crate::rollout::services;
+use crate::uid::Uid;
+use crate::world::ServiceView;
+
+impl Mark for ServiceView {
+    const KIND: Kind = kinds::SERVICE;
+    const FIELD: &'static str = "spec.selector";
+
+    fn read(frame: &Frame) -> Self {
+        ServiceView::read(frame)
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn uid(&self) -> Uid {
+        self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn is_marked(&self) -> bool {
+        self.hash.is_some() || self.managed_by.is_some()
+    }
+
+    fn managers(&self) -> Vec<Arc<str>> {
+        self.managed_by.iter().cloned().collect()
+    }
+
+    fn unmarked(&self, _released: &[Arc<str>]) -> Value {
+        let mut body = json!({});
+        if self.hash.is_some() {
+            body["spec"] = json!({ "selector": { label::POD_TEMPLATE_HASH: null } });
+        }
+        if self.managed_by.is_some() {
+            body["metadata"] = json!({ "annotations": { annotation::MANAGED_BY: null } });
+        }
+        body
+    }
+
+    fn named_in(spec: &Value) -> Vec<&str> {
+        services::names_in(spec)
+    }
+}
