@@ -131,17 +131,23 @@ fn is_aborted(draft: &Draft<'_>) -> bool {
 
 /// How many pods the new ReplicaSet should have now.
 fn new_target(draft: &Draft<'_>, roles: Roles) -> i32 {
-    let (strategy, status, replicas) = (draft.blue_green(), &draft.status, draft.replicas());
-    let Some(preview) = strategy.preview_replica_count else { return replicas };
+    let (status, replicas) = (&draft.status, draft.replicas());
+    let Some(preview) = preview_size(draft) else { return replicas };
     let new = &*draft.sets[roles.new].hash;
     let active = active_hash(draft);
     let is_paused = draft.spec().paused || !status.pause_conditions.is_empty();
     let checkpoint = status.blue_green.scale_up_preview_check_point;
     let is_whole = active.is_empty()
         || active == new
+        || status.stable_rs == *new // Also where the active Service has yet to follow.
         || draft.promotes_fully()
         || new == status.current_pod_hash && !is_paused && checkpoint;
     if is_whole { replicas } else { preview }
+}
+
+/// How many pods a preview has, if it is to have fewer than all: never more than all.
+fn preview_size(draft: &Draft<'_>) -> Option<i32> {
+    Some(draft.blue_green().preview_replica_count?.min(draft.replicas()))
 }
 
 /// The revision the active Service selects.
@@ -283,8 +289,8 @@ fn switch_active<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w
         };
     }
     let new = Arc::clone(&draft.sets[roles.new]);
-    let may_switch =
-        !is_halted(&draft) && is_at_target(&draft, roles) && is_saturated(&draft, &new);
+    let is_complete = is_at_target(&draft, roles) && is_saturated(&draft, &new);
+    let may_switch = !is_halted(&draft) && is_complete && may_serve(&draft, &new);
     let is_paused = matches!(pauses, Pauses::Add(_)) || !is_pause_complete(&draft);
     let is_cleared = !is_paused && runs::is_pre_promotion_done(&draft);
     if may_switch && (is_fast_tracked(&draft, roles) || is_cleared) {
@@ -294,12 +300,17 @@ fn switch_active<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w
     }
 }
 
+/// Is nobody sent from pods to none? A rollout of no replicas is complete without any.
+fn may_serve(draft: &Draft<'_>, set: &ReplicaSetView) -> bool {
+    set.available() > 0 || draft.sets.iter().all(|other| other.available() == 0)
+}
+
 /// The analyses before and after the switch.
 fn run_analyses<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let active = active_hash(&draft).to_owned();
     let new = &draft.sets[roles.new];
     let is_complete = is_saturated(&draft, new);
-    let is_ready = match draft.blue_green().preview_replica_count {
+    let is_ready = match preview_size(&draft) {
         Some(preview) => new.size == preview && new.available() == preview,
         None => is_complete,
     };
@@ -341,7 +352,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
 
 /// Has the preview served its purpose, so that the new ReplicaSet may grow to full size?
 fn preview_is_done(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> bool {
-    let Some(preview) = draft.blue_green().preview_replica_count else { return false };
+    let Some(preview) = preview_size(draft) else { return false };
     let is_over = !matches!(pauses, Pauses::Add(_))
         && is_pause_complete(draft)
         && runs::is_pre_promotion_done(draft);

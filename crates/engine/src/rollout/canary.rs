@@ -29,9 +29,9 @@ pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
     let draft = match (is_begun, roles.separate_stable()) {
         (false, Some(stable)) => {
-            let (replicas, size) = (draft.replicas(), draft.sets[roles.new].size);
+            let (whole, size) = (stable_within(&draft, stable), draft.sets[roles.new].size);
             // The note of the new one follows all the same, or this would never end.
-            let mut draft = draft.resize(stable, replicas).resize(roles.new, size);
+            let mut draft = draft.resize(stable, whole).resize(roles.new, size);
             if draft.creation == Creation::Unsized {
                 draft.creation = Creation::Sized;
             }
@@ -48,6 +48,16 @@ pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         }
     };
     status::refresh_counts(draft, roles)
+}
+
+/// All replicas for stable, as far as the surge has room for them.
+fn stable_within(draft: &Draft<'_>, stable: usize) -> i32 {
+    if routed::is_routed(draft.spec()) {
+        return draft.replicas();
+    }
+    let goal = goal(draft);
+    let room = goal.replicas + goal.surge - sizes(draft).into_iter().sum::<i32>();
+    goal.replicas.min(draft.sets[stable].size + room.max(0))
 }
 
 /// Is this another template, or are these other steps, than the status is about?

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gradus_api::values::{Round, Time};
 use jiff::{SignedDuration, Timestamp};
 
-use super::draft::Draft;
+use super::draft::{Creation, Draft};
 use super::pods::{self, Listed};
 use super::replica_sets::Roles;
 use super::scale;
@@ -37,6 +37,9 @@ pub(super) fn apply(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     }
     if let Some((_, failure)) = standing.refused(&draft) {
         return draft.wake(failure.retry_at);
+    }
+    if draft.creation != Creation::None {
+        return draft; // How many pods must stay is known when the new ReplicaSet has its size.
     }
     let staying = standing.older.iter().filter(|pod| !pod.terminating);
     for pod in staying.take(standing.may_go) {

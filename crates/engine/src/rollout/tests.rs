@@ -314,3 +314,22 @@ fn a_new_number_of_replicas_before_the_first_status_does_not_strand_an_update() 
         assert_eq!(story.sizes(), [0, replicas], "{replicas} replicas");
     }
 }
+
+#[test]
+fn a_stable_revision_that_follows_a_new_number_of_replicas_keeps_to_the_surge() {
+    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    let limits = json!({ "maxSurge": 0, "maxUnavailable": 1 });
+    story.patch_spec(json!({ "strategy": { "canary": limits } }));
+    story.settle(at(0));
+    let stored = story.status();
+    story.set_image("v2");
+    story.reconcile(at(10));
+    assert_eq!(story.sizes(), [4, 1]);
+    // The status of the update was never stored; then an autoscaler acts.
+    story.patch_status(json!({ "currentPodHash": stored["currentPodHash"] }));
+    story.patch_spec(json!({ "replicas": 6 }));
+    story.reconcile(at(20));
+    assert_eq!(story.sizes(), [5, 1], "six in all, not seven");
+    story.settle(at(30));
+    assert_eq!(story.sizes(), [5, 1], "20 % of six is one");
+}

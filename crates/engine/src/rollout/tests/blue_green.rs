@@ -141,6 +141,68 @@ fn a_preview_count_grows_to_full_size_before_the_switch() {
 }
 
 #[test]
+fn a_preview_never_has_more_pods_than_the_rollout() {
+    for (replicas, expected) in [(2, [2, 2]), (0, [0, 0])] {
+        let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 3 });
+        let mut story = Story::blue_green(replicas, strategy);
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(10));
+        assert_eq!(story.sizes(), expected, "{replicas} replicas");
+        assert_eq!(story.status()["phase"], "Paused", "{replicas} replicas");
+        story.promote();
+        story.settle(at(20));
+        assert_eq!(story.selects("active"), 2, "{replicas} replicas");
+        assert_eq!(story.status()["phase"], "Healthy", "{replicas} replicas");
+    }
+}
+
+#[test]
+fn what_becomes_stable_while_the_active_service_leads_elsewhere_has_all_its_pods() {
+    let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });
+    let mut story = Story::blue_green(3, strategy);
+    story.settle(at(0));
+    // No status of the first revision was ever stored.
+    story.lose_status();
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.sizes(), story.selects("active")), (vec![3, 3], 2));
+    assert_eq!(story.status()["phase"], "Healthy");
+}
+
+#[test]
+fn without_replicas_the_active_service_moves_when_the_last_pods_are_gone() {
+    let mut story = Story::blue_green(2, json!({}));
+    story.reconcile(at(0));
+    story.pods_follow();
+    story.lose_status();
+    story.set_image("v2");
+    story.patch_spec(json!({ "replicas": 0 }));
+    assert!(!story.reconcile(at(10)).contains(&"switch active to 2".to_owned()));
+    story.settle(at(11));
+    assert_eq!((story.sizes(), story.selects("active")), (vec![0, 0], 2));
+}
+
+#[test]
+fn a_pod_that_was_taken_away_is_not_counted_again_when_its_replica_set_grows() {
+    let mut story = Story::blue_green(5, json!({ "autoPromotionEnabled": false }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.patch_spec(json!({ "replicas": 2 }));
+    assert_eq!(story.reconcile(at(11)), ["resize 1 to 2", "resize 2 to 2", "status"]);
+    // Nobody has seen the pods go when they are wanted again.
+    story.patch_status(json!({ "abort": true }));
+    story.patch_spec(json!({ "replicas": 5 }));
+    story.reconcile(at(12));
+    assert_eq!(story.sizes(), [5, 2]);
+    let deadline = "scale-down-deadline";
+    assert_eq!(story.note(1, deadline), &json!(null), "stable has two pods, not five");
+    story.settle(at(13));
+    assert_ne!(story.note(1, deadline), &json!(null), "now it has");
+}
+
+#[test]
 fn an_abort_goes_back_and_keeps_the_preview_for_its_delay() {
     let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
     story.settle(at(0));

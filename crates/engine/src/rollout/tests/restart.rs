@@ -79,6 +79,17 @@ fn a_restart_replaces_every_older_pod_and_is_noted_once() {
 }
 
 #[test]
+fn no_pod_is_evicted_beside_a_new_replica_set() {
+    let mut story = deployed(false, 3, json!(0));
+    story.patch_spec(json!({ "restartAt": at(10) }));
+    story.set_image("v2");
+    assert_eq!(story.reconcile(at(20)), ["create 2 size 1", "revision 2", "status"]);
+    story.settle(at(30));
+    assert_eq!(story.status()["phase"], "Healthy", "{}", story.status());
+    assert_eq!(story.sizes(), [0, 3]);
+}
+
+#[test]
 fn a_restart_without_pods_to_replace_is_done_at_once() {
     let mut story = deployed(false, 0, json!(1));
     story.patch_spec(json!({ "restartAt": at(10) }));

@@ -101,6 +101,22 @@ fn a_header_route_waits_for_its_router() {
 }
 
 #[test]
+fn without_replicas_an_update_does_not_wait_for_a_header_route() {
+    let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
+    let route = json!({ "setHeaderRoute": { "name": "by-header", "match": header } });
+    let mut story = with_fixed_services(json!([{ "setWeight": 25 }, route, { "pause": {} }]));
+    story.settle(at(0));
+    story.patch_spec(json!({ "replicas": 0 }));
+    story.settle(at(1));
+    story.set_image("v2");
+    story.settle(at(2));
+    assert_eq!((story.status()["phase"].as_str(), has_route(&story)), (Some("Paused"), false));
+    story.patch_spec(json!({ "replicas": 4 }));
+    story.settle(at(3));
+    assert!(has_route(&story), "it is there with the pods");
+}
+
+#[test]
 fn ping_and_pong_take_turns() {
     let pair = json!({ "pingService": "ping", "pongService": "pong" });
     let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);

@@ -464,6 +464,12 @@ impl Story {
         self.touch_rollout();
     }
 
+    /// Nothing that was decided so far has been stored in the status.
+    pub fn lose_status(&mut self) {
+        self.rollout["status"] = json!({});
+        self.touch_rollout();
+    }
+
     /// A user promotes.
     pub fn promote(&mut self) {
         self.patch_status(json!({ "pauseConditions": null }));
