@@ -255,6 +255,16 @@ fn is_pause_complete(draft: &Draft<'_>) -> bool {
         || pause_end(draft).is_some_and(|end| end <= draft.now)
 }
 
+/// Is the pause all that lies before the switch, or before a preview grows to full size?
+pub(super) fn awaits_switch(draft: &Draft<'_>) -> bool {
+    let status = &draft.status;
+    needs_pause(draft.blue_green())
+        && !draft.is_promoted()
+        && !status.blue_green.scale_up_preview_check_point
+        && *active_hash(draft) != *status.current_pod_hash
+        && runs::is_pre_promotion_done(draft)
+}
+
 /// Points the active Service at the revision that should have the traffic.
 fn switch_active<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     let draft = match pause_end(&draft) {

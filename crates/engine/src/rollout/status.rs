@@ -9,6 +9,7 @@ use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, Paus
 use gradus_api::rollout::{RolloutSpec, RolloutStatus, StepKind};
 use gradus_api::values::Time;
 
+use super::blue_green;
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
 use super::draft::Draft;
 use super::duration;
@@ -194,13 +195,16 @@ fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCond
     if is_aborted {
         kept.clear();
     }
-    // A person's resume leaves controllerPause set; it stands until the step has taken note.
-    let awaits_step = change == Pauses::Keep && !is_aborted && stored.pause_conditions.is_empty();
-    let is_ours = is_ours && (!kept.is_empty() || awaits_step && at_pause(draft));
+    // A person's resume leaves controllerPause set; it stands until the pause has taken note.
+    let is_resumed = change == Pauses::Keep && !is_aborted && stored.pause_conditions.is_empty();
+    let is_ours = is_ours && (!kept.is_empty() || is_resumed && at_pause(draft));
     (kept, is_ours)
 }
 
 fn at_pause(draft: &Draft<'_>) -> bool {
+    if draft.is_blue_green() {
+        return blue_green::awaits_switch(draft);
+    }
     draft.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)))
 }
 
@@ -332,7 +336,7 @@ fn set_completed<'w>(draft: Draft<'w>, roles: Roles, next: &mut RolloutStatus) -
 fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
     let is_available = if draft.is_blue_green() {
         let active = find_stable(&next.blue_green.active_selector, &draft.sets);
-        active.is_some_and(|at| super::blue_green::is_saturated(draft, &draft.sets[at]))
+        active.is_some_and(|at| blue_green::is_saturated(draft, &draft.sets[at]))
     } else {
         next.available_replicas >= draft.replicas()
     };

@@ -37,6 +37,7 @@ pub struct Story {
     deployment: Option<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
+    messages: Vec<String>,
     version: u64,
     now: Timestamp,
 }
@@ -76,6 +77,7 @@ impl Story {
             deployment: None,
             recall: Recall::default(),
             events: Vec::new(),
+            messages: Vec::new(),
             version: 1,
             now: Timestamp::UNIX_EPOCH,
         }
@@ -291,7 +293,10 @@ impl Story {
             writes.push("status".to_owned());
         }
         self.recall.failed.retain(|_, failure| now < failure.retry_at);
-        self.events.extend(decision.events.into_iter().map(|event| event.reason.into_owned()));
+        for event in decision.events {
+            self.events.push(event.reason.into_owned());
+            self.messages.push(event.message);
+        }
         writes
     }
 
@@ -382,6 +387,9 @@ impl Story {
             }
             Op::Merge(patch) if *change.target.kind.name == *"Rollout" => {
                 merge(&mut self.rollout, patch);
+                if patch["spec"].is_object() {
+                    bump(&mut self.rollout);
+                }
                 self.touch_rollout();
                 noted(patch)
             }
@@ -513,6 +521,11 @@ impl Story {
     /// Reasons of the Events since the last call.
     pub fn take_events(&mut self) -> Vec<String> {
         std::mem::take(&mut self.events)
+    }
+
+    /// Messages of the Events since the last call.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
     }
 
     fn touch_rollout(&mut self) {
