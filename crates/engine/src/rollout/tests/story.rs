@@ -191,6 +191,11 @@ impl Story {
         &self.rollout
     }
 
+    /// The Rollout has a label.
+    pub fn label(&mut self, key: &str, value: &str) {
+        self.rollout["metadata"]["labels"][key] = json!(value);
+    }
+
     /// A ReplicaSet as it is stored.
     pub fn set(&mut self, at: usize) -> &mut Value {
         &mut self.sets[at]
