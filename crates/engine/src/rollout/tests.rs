@@ -8,6 +8,7 @@ mod blue_green_sizes;
 mod claim;
 mod deploy;
 mod duration;
+mod events;
 mod experiments;
 mod history;
 mod metadata;

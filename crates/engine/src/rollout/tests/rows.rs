@@ -36,7 +36,8 @@ fn stands(story: &Story) -> String {
     format!("{} | {} | {}", sizes.join(" "), status["currentStepIndex"], says.trim())
 }
 
-fn act(story: &mut Story, deed: &str) {
+/// Does what the words say.
+pub fn act(story: &mut Story, deed: &str) {
     let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
     match deed.split_once(' ').unwrap_or((deed, "")) {
         ("" | "stuck", _) => {}
@@ -54,6 +55,11 @@ fn act(story: &mut Story, deed: &str) {
         }
         ("blueGreen", patch) => {
             story.patch_spec(json!({ "strategy": { "blueGreen": parsed(patch) } }));
+        }
+        ("turns", words) => {
+            let mut words = words.splitn(3, ' ');
+            let [name, phase] = [words.next().unwrap(), words.next().unwrap()];
+            story.trial_turns(name, phase, words.next().unwrap_or_default());
         }
         ("status", patch) => story.patch_status(parsed(patch)),
         _ => panic!("nobody knows {deed:?}"),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::pods::marks;
 use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply};
-use crate::decision::{Change, ChangeId, Decision, ObjectRef, Op};
+use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::interlock;
 use crate::rollout::{Memo, decide, references, workload};
@@ -37,7 +37,7 @@ pub struct Story {
     deployment: Option<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
-    messages: Vec<String>,
+    told: Vec<Event>,
     version: u64,
     now: Timestamp,
 }
@@ -77,7 +77,7 @@ impl Story {
             deployment: None,
             recall: Recall::default(),
             events: Vec::new(),
-            messages: Vec::new(),
+            told: Vec::new(),
             version: 1,
             now: Timestamp::UNIX_EPOCH,
         }
@@ -299,8 +299,8 @@ impl Story {
         }
         self.recall.failed.retain(|_, failure| now < failure.retry_at);
         for event in decision.events {
-            self.events.push(event.reason.into_owned());
-            self.messages.push(event.message);
+            self.events.push(event.reason.to_string());
+            self.told.push(event);
         }
         writes
     }
@@ -530,7 +530,12 @@ impl Story {
 
     /// Messages of the Events since the last call.
     pub fn take_messages(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.messages)
+        self.take_told().into_iter().map(|event| event.message).collect()
+    }
+
+    /// The Events since the last call, or since their messages were taken.
+    pub fn take_told(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.told)
     }
 
     fn touch_rollout(&mut self) {
