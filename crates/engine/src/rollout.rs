@@ -38,14 +38,14 @@ mod weights;
 mod why;
 pub mod workload;
 
-use gradus_api::names::{condition, condition_status, reason};
+use gradus_api::names::{condition, condition_status, event, reason};
 use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{Decision, Frees, Guard, Kind, Urgency, Why};
+use crate::decision::{After, Decision, Event, EventKind, Frees, Guard, Kind, Urgency, Why};
 use crate::interlock::{self, Harm};
-use crate::world::{Known, Route, World};
+use crate::world::{Known, RolloutView, Route, World};
 use crate::{Engine, Head, StatusPlace, kinds, traffic};
 use draft::Draft;
 pub use progress::Peak;
@@ -117,6 +117,28 @@ impl Engine for Rollouts {
 
 /// The decision for one Rollout. The same World and now always give the same Decision.
 pub fn decide(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
+    let mut decision = judge(world, now);
+    let is_observed = |status: &RolloutStatus| !status.observed_generation.is_empty();
+    if !is_observed(&world.rollout.status) && decision.status.as_ref().is_some_and(is_observed) {
+        decision.events.insert(0, greeting(&world.rollout));
+    }
+    decision
+}
+
+/// Told once, with the first status that is stored, whatever that says.
+fn greeting(rollout: &RolloutView) -> Event {
+    let message =
+        format!("Rollout resource added to informer: {}/{}", rollout.namespace, rollout.name);
+    Event {
+        about: rollout.reference(),
+        kind: EventKind::Normal,
+        reason: event::ROLLOUT_ADDED.into(),
+        message,
+        after: After::Status,
+    }
+}
+
+fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     let rollout = &world.rollout;
     if rollout.deleting {
         return Decision { memo: world.recall.memo.clone(), ..Decision::default() };

@@ -325,7 +325,7 @@ impl<'p, S: Subject> Run<'p, S> {
             let rollout = bench.rollout();
             let counts = bench.checker.counts();
             self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
-            if self.faults.interruption.is_none() {
+            if self.faults.interruption.is_none() && self.story.is_told() {
                 self.violations.extend(self.story.judge_around(&bench));
             }
             let traffic = bench.checker.judge_end();
@@ -445,9 +445,12 @@ impl<'p, S: Subject> Run<'p, S> {
         turn
     }
 
-    /// What the interlock had to hold is a fault of the engine.
+    /// What the interlock had to hold is a fault of the engine, unless it decided about a Rollout whose
+    /// end it has not seen yet: its ReplicaSets may be gone before.
     fn blame_held(&mut self) {
-        for (invariant, numbers) in self.minds.iter_mut().flat_map(|mind| mind.take_harms()) {
+        let is_gone = self.bench.borrow().rollout().is_none();
+        let harms = self.minds.iter_mut().flat_map(|mind| mind.take_harms());
+        for (invariant, numbers) in harms.filter(|_| !is_gone) {
             let object = self.prepared.rollout.key.name.to_string();
             let write = "a decision that the interlock held".to_owned();
             self.violations.push(Violation { invariant, write, object, numbers });

@@ -6,6 +6,7 @@ mod bad_input;
 mod cluster;
 mod commands;
 mod completion;
+mod contract;
 mod controller;
 mod demo;
 mod docs;

@@ -205,3 +205,21 @@ fn an_orphan_wakes_the_rollouts_that_it_matches_and_no_others() {
     index.remove_set(&key("left"));
     assert_eq!((orphans(&index, "web"), index.set(&key("left"))), (0, None));
 }
+
+#[test]
+fn only_the_objects_of_its_own_instance_are_seen() {
+    let key = "argo-rollouts.argoproj.io/controller-instance-id";
+    for (id, wanted) in [("", format!("!{key}")), ("shop", format!("{key}=shop"))] {
+        let watches = Rollouts::watches(id);
+        let labels = |kind: Kind| {
+            let watch = watches.iter().find(|watch| watch.kind == kind).unwrap();
+            watch.labels.clone()
+        };
+        let shared = [kinds::ROLLOUT, kinds::ANALYSIS_RUN, kinds::EXPERIMENT];
+        for kind in shared.into_iter().chain([kinds::ANALYSIS_TEMPLATE]) {
+            assert_eq!(labels(kind), Some(wanted.clone()), "{id:?}");
+        }
+        assert_eq!(labels(kinds::SERVICE), None, "{id:?}");
+        assert_eq!(labels(kinds::REPLICA_SET).as_deref(), Some("rollouts-pod-template-hash"));
+    }
+}

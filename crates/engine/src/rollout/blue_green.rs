@@ -240,16 +240,6 @@ fn pause_change(draft: &Draft<'_>, roles: Roles) -> Pauses {
     }
 }
 
-/// Is there nothing left but the switch that the pause was for?
-pub(super) fn awaits_switch(draft: &Draft<'_>) -> bool {
-    let status = &draft.status;
-    draft.is_blue_green()
-        && needs_pause(draft.blue_green())
-        && !draft.is_promoted()
-        && *active_hash(draft) != *status.current_pod_hash
-        && runs::is_pre_promotion_done(draft)
-}
-
 /// When the pause ends by itself.
 pub(super) fn pause_end(draft: &Draft<'_>) -> Option<Timestamp> {
     let strategy = draft.blue_green();
@@ -269,6 +259,16 @@ fn is_pause_complete(draft: &Draft<'_>) -> bool {
         || !needs_pause(draft.blue_green())
         || is_resumed
         || pause_end(draft).is_some_and(|end| end <= draft.now)
+}
+
+/// Is the pause all that lies before the switch, or before a preview grows to full size?
+pub(super) fn awaits_switch(draft: &Draft<'_>) -> bool {
+    let status = &draft.status;
+    needs_pause(draft.blue_green())
+        && !draft.is_promoted()
+        && !status.blue_green.scale_up_preview_check_point
+        && *active_hash(draft) != *status.current_pod_hash
+        && runs::is_pre_promotion_done(draft)
 }
 
 /// Points the active Service at the revision that should have the traffic.

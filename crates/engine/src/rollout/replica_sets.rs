@@ -71,11 +71,6 @@ pub(super) fn create(draft: Draft<'_>) -> Draft<'_> {
     draft.changes.push(change);
     draft.sets.push(Arc::new(created(&draft, &name, revision)));
     draft.creation = Creation::Unsized;
-    if draft.status.observed_generation.is_empty() {
-        let text =
-            format!("Rollout resource added to informer: {}/{}", rollout.namespace, rollout.name);
-        draft = draft.event(EventKind::Normal, event::ROLLOUT_ADDED, text, after.clone());
-    }
     let mut draft = note_revision(draft, revision);
     let statement = Statement {
         r#type: condition::PROGRESSING,

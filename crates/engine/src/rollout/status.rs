@@ -195,15 +195,16 @@ fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCond
     if is_aborted {
         kept.clear();
     }
-    // A person's resume leaves controllerPause set; it stands until the step, or the switch, has
-    // taken note.
+    // A person's resume leaves controllerPause set; it stands until the pause has taken note.
     let is_resumed = change == Pauses::Keep && !is_aborted && stored.pause_conditions.is_empty();
-    let is_awaited = || at_pause(draft) || blue_green::awaits_switch(draft);
-    let is_ours = is_ours && (!kept.is_empty() || is_resumed && is_awaited());
+    let is_ours = is_ours && (!kept.is_empty() || is_resumed && at_pause(draft));
     (kept, is_ours)
 }
 
 fn at_pause(draft: &Draft<'_>) -> bool {
+    if draft.is_blue_green() {
+        return blue_green::awaits_switch(draft);
+    }
     draft.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)))
 }
 

@@ -1,15 +1,23 @@
 //! Whole rollouts as tables: what happened, what is decided, what the status says.
 
 mod analyses;
+mod basic;
 mod blue_green;
 mod blue_green_runs;
+mod blue_green_sizes;
 mod claim;
+mod deploy;
 mod duration;
+mod events;
 mod experiments;
+mod history;
 mod metadata;
+mod misuse;
 mod plugin;
 mod restart;
+mod routed;
 mod routers;
+mod rows;
 mod runs;
 mod story;
 mod takeover;

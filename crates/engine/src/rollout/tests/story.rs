@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::pods::marks;
 use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply};
-use crate::decision::{Change, ChangeId, Decision, ObjectRef, Op};
+use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::interlock;
 use crate::rollout::{Memo, decide, references, workload};
@@ -38,6 +38,7 @@ pub struct Story {
     deployment: Option<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
+    told: Vec<Event>,
     version: u64,
     now: Timestamp,
 }
@@ -77,6 +78,7 @@ impl Story {
             deployment: None,
             recall: Recall::default(),
             events: Vec::new(),
+            told: Vec::new(),
             version: 1,
             now: Timestamp::UNIX_EPOCH,
         }
@@ -190,6 +192,11 @@ impl Story {
         &self.rollout
     }
 
+    /// The Rollout has a label.
+    pub fn label(&mut self, key: &str, value: &str) {
+        self.rollout["metadata"]["labels"][key] = json!(value);
+    }
+
     /// A ReplicaSet as it is stored.
     pub fn set(&mut self, at: usize) -> &mut Value {
         &mut self.sets[at]
@@ -292,7 +299,10 @@ impl Story {
             writes.push("status".to_owned());
         }
         self.recall.failed.retain(|_, failure| now < failure.retry_at);
-        self.events.extend(decision.events.into_iter().map(|event| event.reason.into_owned()));
+        for event in decision.events {
+            self.events.push(event.reason.to_string());
+            self.told.push(event);
+        }
         writes
     }
 
@@ -383,6 +393,9 @@ impl Story {
             }
             Op::Merge(patch) if *change.target.kind.name == *"Rollout" => {
                 merge(&mut self.rollout, patch);
+                if patch["spec"].is_object() {
+                    bump(&mut self.rollout);
+                }
                 self.touch_rollout();
                 noted(patch)
             }
@@ -520,6 +533,16 @@ impl Story {
     /// Reasons of the Events since the last call.
     pub fn take_events(&mut self) -> Vec<String> {
         std::mem::take(&mut self.events)
+    }
+
+    /// Messages of the Events since the last call.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        self.take_told().into_iter().map(|event| event.message).collect()
+    }
+
+    /// The Events since the last call, or since their messages were taken.
+    pub fn take_told(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.told)
     }
 
     fn touch_rollout(&mut self) {

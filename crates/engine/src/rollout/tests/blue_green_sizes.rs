@@ -1,0 +1,234 @@
+//! Blue-green rollouts from deed to deed: sizes, delays, counts and what ends them.
+
+use serde_json::{Value, json};
+
+use super::at;
+use super::rows::tell;
+use super::story::Story;
+
+/// As `tell` reads them; a person promotes.
+const PAUSED: &str = r"
+0    | image v1        | 2   | null | Healthy                | deployed
+10   | image v2, stuck | 2 2 | null | Progressing active service cutover pending | 80: no pause before the pods are there
+20   |                 | 2 2 | null | Paused BlueGreenPause  | 80: then it begins
+30   | pause           | 2 2 | null | Paused manually paused | 81: halted by hand as well
+40   | promote         | 2 2 | null | Paused manually paused | 81: nothing moves meanwhile
+50   | resume          | 2 2 | null | Healthy                | 81: and then it does
+90   |                 | 0 2 | null | Healthy                | the delay has passed";
+
+#[test]
+fn a_preview_waits_for_its_pods_then_for_a_person() {
+    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    tell(&mut story, PAUSED);
+}
+
+#[test]
+fn a_halt_by_hand_holds_a_promotion_by_time() {
+    let mut story = Story::blue_green(2, json!({ "autoPromotionSeconds": 10 }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!(story.decide().wake_at, Some(at(20)));
+    story.patch_spec(json!({ "paused": true }));
+    story.settle(at(100));
+    assert_eq!(story.selects("active"), 1, "81");
+    story.patch_spec(json!({ "paused": false }));
+    story.settle(at(101));
+    assert_eq!(story.selects("active"), 2, "81");
+}
+
+#[test]
+fn there_is_nothing_to_wait_for_where_the_active_service_leads_already() {
+    for (what, selects_new) in [("the new revision", true), ("every revision", false)] {
+        let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
+        story.settle(at(0));
+        story.set_image("v2");
+        story.reconcile(at(10));
+        let hash = selects_new.then(|| story.hash(1));
+        let selector = json!({ "selector": { "rollouts-pod-template-hash": hash } });
+        story.patch_service("active", json!({ "spec": selector }));
+        story.settle(at(20));
+        assert_eq!(story.status()["phase"], "Healthy", "83: {what}");
+        assert_eq!(story.selects("active"), 2, "83: {what}");
+    }
+}
+
+/// Desired, current, updated, ready, available.
+fn counts(story: &Story) -> Vec<i64> {
+    let mut counts = vec![story.rollout()["spec"]["replicas"].as_i64().unwrap()];
+    let fields = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
+    counts.extend(fields.map(|field| story.status()[field].as_i64().unwrap_or(0)));
+    counts
+}
+
+#[test]
+fn counts_and_selector_are_of_the_active_revision() {
+    let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });
+    let mut story = Story::blue_green(2, strategy);
+    story.reconcile(at(0));
+    assert_eq!(story.status()["selector"], "app=web", "93: no active revision yet");
+    story.settle(at(1));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!(counts(&story), [2, 3, 1, 2, 2], "84: one preview beside two");
+    let active = format!("app=web,rollouts-pod-template-hash={}", story.hash(0));
+    assert_eq!(story.status()["selector"], active, "93");
+    assert_eq!(story.status()["HPAReplicas"], 2, "93: an autoscaler sees the active ones");
+    story.promote();
+    story.settle(at(20));
+    assert_eq!(counts(&story), [2, 4, 2, 2, 2], "84: both complete, the new one active");
+    let active = format!("app=web,rollouts-pod-template-hash={}", story.hash(1));
+    assert_eq!(story.status()["selector"], active, "93");
+}
+
+/// As `tell` reads them; one preview pod of three, promoted by a person.
+const PREVIEWED: &str = r"
+0    | image v1 | 3     | null | Healthy               | deployed
+10   | image v2 | 3 1   | null | Paused BlueGreenPause | one to look at
+20   | scale 5  | 5 1   | null | Paused BlueGreenPause | 86: stable follows, the preview stays
+30   | full     | 5 5   | null | Healthy               | 85: straight to the end
+100  | image v3 | 0 5 1 | null | Paused BlueGreenPause | one to look at
+110  | abort    | 0 5 1 | null | Degraded RolloutAborted: Rollout aborted update to revision 3 | given up
+115  | image v4 | 0 5 5 1 | null | Paused BlueGreenPause | 91: the next; an old one has full size for its delay
+150  |          | 0 5 0 1 | null | Paused BlueGreenPause | 91: the one that was given up goes after its delay";
+
+#[test]
+fn a_preview_keeps_its_own_size_until_it_is_promoted() {
+    let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });
+    let mut story = Story::blue_green(3, strategy);
+    tell(&mut story, PREVIEWED);
+    assert_eq!((story.selects("active"), story.selects("preview")), (2, 4), "91");
+}
+
+/// What stands in the annotation, the size afterwards, whether the annotation is gone.
+#[test]
+fn an_old_revision_stays_until_its_deadline_and_no_longer() {
+    let cases = [
+        ("ahead", json!(at(500)), 3, false),
+        ("past", json!(at(50)), 0, true),
+        ("not to be read", json!("soon"), 0, true),
+    ];
+    for (what, deadline, size, is_gone) in cases {
+        let mut story = Story::blue_green(2, json!({}));
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(10));
+        assert_eq!(*story.note(0, "scale-down-deadline"), json!(at(40)), "87: after the switch");
+        story.set(0)["metadata"]["annotations"]["scale-down-deadline"] = deadline;
+        story.patch_spec(json!({ "replicas": 3 }));
+        story.settle(at(30));
+        story.settle(at(100));
+        assert_eq!(story.sizes(), [size, 3], "87: {what}");
+        assert_eq!(*story.note(0, "scale-down-deadline") == Value::Null, is_gone, "87: {what}");
+    }
+}
+
+#[test]
+fn a_way_back_within_the_delay_is_one_more_revision_without_a_pause() {
+    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.promote();
+    story.settle(at(20));
+    story.take_events();
+    story.take_messages();
+    story.set_image("v1");
+    story.settle(at(25));
+    let expected = [
+        "RolloutUpdated",
+        "SwitchService",
+        "RolloutNotCompleted",
+        "SwitchService",
+        "RolloutCompleted",
+    ];
+    assert_eq!(story.take_events(), expected, "88");
+    assert_eq!(story.note(0, "rollout.argoproj.io/revision"), "3", "88");
+    let hash = story.hash(0);
+    let last = format!("Rollout completed update to revision 3 ({hash}): Fast rollback");
+    assert_eq!(story.take_messages().last(), Some(&last), "88");
+}
+
+/// As `tell` reads them; a deadline of one minute.
+const STUCK: &str = r#"
+0    | image v1   | 2   | null | Healthy | deployed
+10   | image bad, stuck | 2 2 | null | Progressing active service cutover pending | it does not come up
+71   | stuck      | 2 2 | null | Degraded ProgressDeadlineExceeded: ReplicaSet "web-HASH" has timed out progressing. | 94: told, not given up
+80   | spec {"progressDeadlineAbort":true}, stuck | 2 2 | null | Degraded RolloutAborted: Rollout aborted update to revision 2: ReplicaSet "web-HASH" has timed out progressing. | 94: given up once that is wished
+111  | stuck      | 2 0 | null | Degraded RolloutAborted: Rollout aborted update to revision 2: ReplicaSet "web-HASH" has timed out progressing. | 94: its pods go after the delay"#;
+
+#[test]
+fn pods_that_never_come_give_the_update_up_only_where_that_is_wished() {
+    let mut story = Story::blue_green(2, json!({}));
+    story.patch_spec(json!({ "progressDeadlineSeconds": 60 }));
+    let mut bad = story.clone();
+    bad.set_image("bad");
+    tell(&mut story, &STUCK.replace("HASH", &bad.world().rollout.hash));
+    assert_eq!((story.selects("active"), &story.status()["abort"]), (1, &json!(true)), "94");
+}
+
+#[test]
+fn a_promoted_rollout_that_loses_its_pods_is_never_given_up() {
+    let mut story = Story::blue_green(2, json!({}));
+    story.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
+    story.settle(at(0));
+    story.settle_without_new_pods(at(10));
+    story.settle_without_new_pods(at(999));
+    assert_eq!(
+        (&story.status()["phase"], &story.status()["abort"]),
+        (&json!("Degraded"), &Value::Null)
+    );
+}
+
+/// The limit of delayed revisions before and after, and the sizes.
+#[test]
+fn a_lower_limit_of_delayed_revisions_counts_at_once() {
+    let mut story = Story::blue_green(2, json!({ "scaleDownDelayRevisionLimit": 2 }));
+    for tag in ["v1", "v2", "v3", "v4"] {
+        story.set_image(tag);
+        story.settle(at(10));
+    }
+    assert_eq!(story.sizes(), [0, 2, 2, 2], "96: two are delayed");
+    let limit = json!({ "scaleDownDelayRevisionLimit": 1 });
+    story.patch_spec(json!({ "strategy": { "blueGreen": limit } }));
+    story.settle(at(11));
+    assert_eq!(story.sizes(), [0, 0, 2, 2], "96: one is");
+}
+
+#[test]
+fn another_strategy_keeps_the_pods_and_forgets_what_was_of_the_old_one() {
+    let mut story = Story::blue_green(2, json!({}));
+    story.settle(at(0));
+    story.patch_spec(json!({ "strategy": { "blueGreen": null,
+        "canary": { "steps": [{ "setWeight": 50 }, { "pause": {} }] } } }));
+    story.settle(at(10));
+    let status = story.status();
+    assert_eq!((story.sizes(), &status["phase"]), (vec![2], &json!("Healthy")), "95");
+    assert_eq!(status["blueGreen"], json!({}), "95");
+    assert_eq!(status["currentStepIndex"], 2, "95");
+    assert_ne!(status["currentStepHash"], Value::Null, "95");
+    assert_eq!(status["selector"], "app=web", "95");
+    story.set_image("v2");
+    story.settle(at(20));
+    assert_eq!((story.sizes(), &story.status()["phase"]), (vec![1, 1], &json!("Paused")), "95");
+}
+
+#[test]
+fn a_promote_is_kept_while_the_preview_is_not_ready() {
+    for strategy in [json!({}), json!({ "previewReplicaCount": 1 })] {
+        let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
+        story.patch_spec(json!({ "strategy": { "blueGreen": strategy } }));
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(10));
+        assert_eq!(story.status()["phase"], "Paused", "{strategy}");
+        story.promote();
+        story.lose_pod(1);
+        story.reconcile(at(20));
+        story.reconcile(at(21));
+        assert_eq!(story.selects("active"), 1, "{strategy}");
+        story.settle(at(30));
+        assert_eq!(story.selects("active"), 2, "{strategy}: {}", story.status());
+        assert_eq!(story.status()["controllerPause"], Value::Null, "{strategy}");
+    }
+}

@@ -1,0 +1,200 @@
+//! What people get wrong in the middle of an update: it is said, nothing moves, and it heals.
+
+use serde_json::{Value, json};
+
+use super::at;
+use super::story::Story;
+
+/// What is wrong | whose strategy | what is merged into the spec | what mends it | what is said.
+const MISTAKES: &str = r#"
+11: no selector | canary | {"selector":null} | {"selector":{"matchLabels":{"app":"web"}}} | spec.selector: Required value: Rollout has missing field '.spec.selector'
+11: a selector of nothing | canary | {"selector":{"matchLabels":null}} | {"selector":{"matchLabels":{"app":"web"}}} | spec.selector: Invalid value: {}: empty selector is invalid for deployment
+11: a selector that no pod matches | canary | {"selector":{"matchLabels":{"app":"shop"}}} | {"selector":{"matchLabels":{"app":"web"}}} | spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`
+17: more than everything | canary | {"strategy":{"canary":{"steps":[{"setWeight":101}]}}} | {"strategy":{"canary":{"steps":STEPS}}} | spec.strategy.steps[0].setWeight: Invalid value: 101: SetWeight needs to be between 0 and 100
+17: less than nothing | canary | {"strategy":{"canary":{"steps":[{"setWeight":-1}]}}} | {"strategy":{"canary":{"steps":STEPS}}} | spec.strategy.steps[0].setWeight: Invalid value: -1: SetWeight needs to be between 0 and 100
+17: a size of its own without a router | canary | {"strategy":{"canary":{"steps":[{"setCanaryScale":{"replicas":1}}]}}} | {"strategy":{"canary":{"steps":STEPS}}} | spec.strategy.trafficRouting: Required value: SetCanaryScale requires TrafficRouting to be set
+17: a pause of no known length | canary | {"strategy":{"canary":{"steps":[{"pause":{"duration":"1z"}}]}}} | {"strategy":{"canary":{"steps":STEPS}}} | spec.strategy.steps[0].pause.duration: Invalid value: -1: Duration needs to be greater than 0
+17: a stable side that gives way without a router | canary | {"strategy":{"canary":{"dynamicStableScale":true}}} | {"strategy":{"canary":{"dynamicStableScale":null}}} | spec.strategy.dynamicStableScale: Invalid value: true: Canary dynamicStableScale can only be used with traffic routing
+17: a stable side that gives way after a delay | nginx | {"strategy":{"canary":{"dynamicStableScale":true,"scaleDownDelaySeconds":5}}} | {"strategy":{"canary":{"dynamicStableScale":null,"scaleDownDelaySeconds":null}}} | spec.strategy.dynamicStableScale: Invalid value: true: Canary dynamicStableScale cannot be used with scaleDownDelaySeconds
+17: both strategies | canary | {"strategy":{"blueGreen":{"activeService":"active"}}} | {"strategy":{"blueGreen":null}} | spec.strategy.strategy: Invalid value: "blueGreen: true canary: true": Multiple Strategies can not be listed
+no strategy | blueGreen | {"strategy":{"blueGreen":null}} | {"strategy":{"blueGreen":{"activeService":"active","previewService":"preview","autoPromotionEnabled":false}}} | spec.strategy.strategy: Required value: Rollout has missing field '.spec.strategy.canary or .spec.strategy.blueGreen'
+14: one Service in both parts | blueGreen | {"strategy":{"blueGreen":{"previewService":"active"}}} | {"strategy":{"blueGreen":{"previewService":"preview"}}} | spec.strategy.activeService: Invalid value: "active": This rollout uses the same service for the active and preview services, but two different services are required.
+14: one Service in both parts of a canary | nginx | {"strategy":{"canary":{"canaryService":"stable"}}} | {"strategy":{"canary":{"canaryService":"canary"}}} | spec.strategy.stableService: Invalid value: "stable": This rollout uses the same service for the stable and canary services, but two different services are required."#;
+
+const STEPS: &str = r#"[{"setWeight":20},{"pause":{}}]"#;
+
+/// Five pods in mid-update, paused.
+fn updating(whose: &str) -> Story {
+    let steps = json!({ "steps": serde_json::from_str::<Value>(STEPS).unwrap() });
+    let mut story = match whose {
+        "canary" => Story::canary(5, steps["steps"].clone()),
+        "nginx" => Story::nginx(5, steps),
+        _ => Story::blue_green(5, json!({ "autoPromotionEnabled": false })),
+    };
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!(story.status()["phase"], "Paused", "{whose}");
+    story
+}
+
+/// What users are served by: sizes, and what each Service selects.
+fn serving(story: &Story, whose: &str) -> (Vec<i64>, Vec<usize>) {
+    let services: &[&str] = match whose {
+        "canary" => &[],
+        "nginx" => &["stable", "canary"],
+        _ => &["active", "preview"],
+    };
+    (story.sizes(), services.iter().map(|name| story.selects(name)).collect())
+}
+
+#[test]
+fn a_mistake_in_mid_update_is_said_and_moves_nothing_until_it_is_mended() {
+    for row in MISTAKES.replace("STEPS", STEPS).trim().lines() {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [what, whose, mistake, mended, words] = cells[..] else { panic!("five cells: {row}") };
+        let mut story = updating(whose);
+        let (before, status) = (serving(&story, whose), story.status());
+        story.patch_spec(serde_json::from_str(mistake).unwrap());
+        assert_eq!(story.reconcile(at(20)), ["status"], "{what}");
+        let message = format!("InvalidSpec: The Rollout \"web\" is invalid: {words}");
+        assert_eq!(story.status()["message"], message, "{what}");
+        assert_eq!(story.status()["phase"], "Degraded", "{what}");
+        assert_eq!(story.status()["currentStepIndex"], status["currentStepIndex"], "{what}");
+        assert_eq!(serving(&story, whose), before, "{what}: users notice nothing");
+        assert_eq!(story.reconcile(at(21)), [""; 0], "{what}: said once");
+        story.patch_spec(serde_json::from_str(mended).unwrap());
+        story.settle(at(30));
+        assert_eq!(story.status()["phase"], "Paused", "{what}: {}", story.status()["message"]);
+        assert_eq!(serving(&story, whose), before, "{what}: as before");
+    }
+}
+
+#[test]
+fn another_mistake_is_said_in_place_of_the_first() {
+    let mut story = updating("canary");
+    story.patch_spec(json!({ "minReadySeconds": -1 }));
+    story.reconcile(at(20));
+    story.patch_spec(json!({ "minReadySeconds": 0, "selector": null }));
+    story.reconcile(at(30));
+    let known = story.condition("InvalidSpec");
+    let words = "The Rollout \"web\" is invalid: spec.selector: Required value: \
+                 Rollout has missing field '.spec.selector'";
+    assert_eq!(known["message"], words, "11");
+    assert_eq!(known["lastTransitionTime"], json!(at(20)), "it is invalid all the while");
+    assert_eq!(known["lastUpdateTime"], json!(at(30)));
+}
+
+/// Every Service a strategy can name, by its field.
+fn named(field: &str) -> Story {
+    let services = |names: Value| json!({ "strategy": { "canary": names } });
+    let mut story = match field {
+        "activeService" | "previewService" => Story::blue_green(2, json!({})),
+        _ => Story::canary(2, json!([])).with_services(&["stable", "canary", "ping", "pong"]),
+    };
+    match field {
+        "stableService" | "canaryService" => {
+            story.patch_spec(services(
+                json!({ "stableService": "stable", "canaryService": "canary" }),
+            ));
+        }
+        "pingPong.pingService" | "pingPong.pongService" => {
+            let pair = json!({ "pingService": "ping", "pongService": "pong" });
+            story.patch_spec(services(json!({ "pingPong": pair })));
+        }
+        _ => {}
+    }
+    story
+}
+
+#[test]
+fn a_service_that_is_missing_not_ours_or_of_other_pods_is_named_and_heals() {
+    type Deed = fn(&mut Story, &str);
+    let deeds: [(Deed, &str); 3] = [
+        (|story, name| story.lose_service(name), "14: service \"NAME\" not found"),
+        (
+            |story, name| {
+                let owner = json!({ "argo-rollouts.argoproj.io/managed-by-rollouts": "other" });
+                story.patch_service(name, json!({ "metadata": { "annotations": owner } }));
+            },
+            "15: Service \"NAME\" is managed by another Rollout",
+        ),
+        (
+            |story, name| {
+                story.patch_service(name, json!({ "spec": { "selector": { "tier": "x" } } }));
+            },
+            "16: Service \"NAME\" has unmatch label \"tier\" in rollout",
+        ),
+    ];
+    let fields = [
+        ("blueGreen", "activeService", "active"),
+        ("blueGreen", "previewService", "preview"),
+        ("canary", "stableService", "stable"),
+        ("canary", "canaryService", "canary"),
+        ("canary", "pingPong.pingService", "ping"),
+        ("canary", "pingPong.pongService", "pong"),
+    ];
+    for (strategy, field, name) in fields {
+        for (deed, words) in deeds {
+            let mut story = named(field);
+            story.settle(at(0));
+            assert_eq!(
+                story.status()["phase"],
+                "Healthy",
+                "{field}: {}",
+                story.status()["message"]
+            );
+            let mut broken = story.clone();
+            deed(&mut broken, name);
+            broken.reconcile(at(1));
+            let words = words.replace("NAME", name);
+            let (row, words) = words.split_once(": ").unwrap();
+            let expected = format!(
+                "InvalidSpec: The Rollout \"web\" is invalid: \
+                 spec.strategy.{strategy}.{field}: Invalid value: \"{name}\": {words}"
+            );
+            assert_eq!(broken.status()["message"], expected, "{row}");
+            assert_eq!(broken.sizes(), [2], "{row}: {field}");
+        }
+    }
+}
+
+/// What happens in mid-update, and the phase and sizes in the end.
+#[test]
+fn another_strategy_in_mid_update_goes_on_with_the_same_pods() {
+    let canary = json!({ "steps": [{ "setWeight": 40 }, { "pause": {} }] });
+    let mut story = updating("blueGreen");
+    story.patch_spec(json!({ "strategy": { "blueGreen": null, "canary": canary } }));
+    story.settle(at(20));
+    assert_eq!(story.sizes(), [3, 2], "the canary's first step, with the same ReplicaSets");
+    assert_eq!(story.status()["phase"], "Paused");
+    story.promote();
+    story.settle(at(30));
+    assert_eq!((story.sizes(), &story.status()["phase"]), (vec![0, 5], &json!("Healthy")));
+
+    let mut story = updating("canary").with_services(&["active"]);
+    let whole = json!({ "activeService": "active" });
+    story.patch_spec(json!({ "strategy": { "canary": null, "blueGreen": whole } }));
+    story.reconcile(at(20));
+    let least: i64 = story.sizes().iter().sum();
+    assert!(least >= 5, "somebody serves: {:?}", story.sizes());
+    story.settle(at(21));
+    assert_eq!((story.selects("active"), &story.status()["phase"]), (2, &json!("Healthy")));
+    story.settle(at(99));
+    assert_eq!(story.sizes(), [0, 5]);
+}
+
+#[test]
+fn a_rollout_of_no_pods_comes_back_with_the_version_it_had() {
+    for whose in ["canary", "nginx", "blueGreen"] {
+        let mut story = updating(whose);
+        let before = serving(&story, whose);
+        story.patch_spec(json!({ "replicas": 0 }));
+        story.settle(at(20));
+        assert!(story.sizes().iter().all(|size| *size == 0), "{whose}: {:?}", story.sizes());
+        story.patch_spec(json!({ "replicas": 5 }));
+        story.settle(at(30));
+        assert_eq!(serving(&story, whose), before, "{whose}");
+        assert_eq!(story.status()["phase"], "Paused", "{whose}: {}", story.status()["message"]);
+    }
+}
