@@ -29,7 +29,7 @@ pub(crate) mod selector;
 pub mod services;
 mod status;
 mod step;
-mod supported;
+pub mod supported;
 #[cfg(test)]
 mod tests;
 mod trials;

@@ -2,6 +2,8 @@
 //! place.
 
 mod advice;
+mod analyses;
+mod beside;
 mod builtin;
 mod finding;
 mod rollout;
@@ -19,6 +21,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::manifest::{self, Document, Source};
+use beside::Beside;
 use finding::{Finding, Severity, Stage};
 
 /// Check manifests without a cluster
@@ -57,15 +60,25 @@ fn check(sources: &[Arc<Source>]) -> Vec<Finding> {
     for document in &documents {
         findings.extend(schema::check(document));
     }
-    for document in documents.iter().filter(|document| rollout::is_rollout(document)) {
-        let (wrong, spec) = rollout::check(document, &documents);
-        let is_known = |error: &Finding| findings.iter().any(|known| known.is_same_place(error));
-        let wrong: Vec<Finding> = wrong.into_iter().filter(|error| !is_known(error)).collect();
-        let is_sound = wrong.is_empty();
-        findings.extend(wrong);
-        if is_sound {
-            findings.extend(advice::of(document, &spec));
-        }
+    for document in &documents {
+        let beside = Beside { document, all: &documents };
+        let found = if rollout::is_rollout(document) {
+            of_rollout(beside)
+        } else {
+            analyses::of_others(beside)
+        };
+        let is_known = |one: &Finding| findings.iter().any(|known| known.is_same_place(one));
+        let new: Vec<Finding> = found.into_iter().filter(|one| !is_known(one)).collect();
+        findings.extend(new);
+    }
+    findings
+}
+
+/// What is wrong with a Rollout; where nothing is, what will surprise.
+fn of_rollout(beside: Beside<'_>) -> Vec<Finding> {
+    let (mut findings, spec) = rollout::check(beside);
+    if !findings.iter().any(|finding| finding.severity == Severity::Error) {
+        findings.extend(advice::of(beside.document, &spec));
     }
     findings
 }

@@ -164,10 +164,21 @@ pub(super) fn check(world: &World) -> Option<Unusable> {
                 return Some(Unusable::Invalid(analysis.invalid(&name, &detail)));
             }
         };
-        let trial = trial(rollout, analysis, &analyses, &found).err();
-        let wrong = trial.map(|detail| analysis.invalid(&analysis.names(), &detail));
-        wrong.or_else(|| unbounded(analysis, &found)).map(Unusable::Invalid)
+        fault(rollout, analysis, &analyses, &found).map(Unusable::Invalid)
     })
+}
+
+/// Why the templates of an analysis do not make a run that an update can wait for, as a field
+/// error. `all` are the analyses of the Rollout.
+pub fn fault(
+    rollout: &RolloutView,
+    analysis: &Analysis<'_>,
+    all: &[Analysis<'_>],
+    found: &Found<'_>,
+) -> Option<String> {
+    let trial = trial(rollout, analysis, all, found).err();
+    let wrong = trial.map(|detail| analysis.invalid(&analysis.names(), &detail));
+    wrong.or_else(|| unbounded(analysis, found))
 }
 
 /// Makes the run on trial: arguments with any value, and the rules of every analysis step beside its
@@ -228,8 +239,8 @@ fn both_sources(template: &TemplateView) -> Option<String> {
     Some(format!("arg '{}' has both Value and ValueFrom fields", found.name))
 }
 
-/// The last placeholder of the metrics that is no argument of the template.
-fn unknown_placeholder(template: &TemplateView) -> Option<String> {
+/// The last placeholder of the metrics that is no argument of the template, in words.
+pub fn unknown_placeholder(template: &TemplateView) -> Option<String> {
     let is_known = |tag: &str| {
         let name = tag.trim().strip_prefix("args.");
         name.is_some_and(|name| template.fields.args.iter().any(|argument| argument.name == name))

@@ -4,7 +4,7 @@ use gradus_api::rollout::{CanaryStep, RolloutSpec, StepKind};
 use gradus_api::traffic::TrafficRouting;
 
 /// The first field that asks for something this version cannot do, as a field error.
-pub(super) fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
+pub fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     let canary = spec.strategy.canary.as_ref();
     let routing = || unsupported_router(canary?.traffic_routing.as_deref()?);
     let found = routing().or_else(|| {

@@ -31,7 +31,8 @@ pub fn reference(rollout: &RolloutView) -> Option<ObjectRef> {
     Some(ObjectRef::new(kind, &rollout.namespace, &named.name.as_str().into()))
 }
 
-fn kind_of(named: &WorkloadRef) -> Result<Kind, String> {
+/// The kind that is named, or why it cannot be referred to.
+pub fn kind_of(named: &WorkloadRef) -> Result<Kind, String> {
     let (group, version) = named.api_version.rsplit_once('/').unwrap_or(("", &named.api_version));
     let is_named =
         |(in_group, kind, _): &(&str, &str, Kind)| (*in_group, *kind) == (group, &named.kind);

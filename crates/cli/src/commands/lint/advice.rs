@@ -1,7 +1,7 @@
 //! What will surprise whoever applies a Rollout that is accepted?
 
 use gradus_api::rollout::{CanaryStep, CanaryStrategy, RolloutSpec, StepKind};
-use gradus_engine::rollout::scale;
+use gradus_engine::rollout::{scale, supported};
 use serde_json::Value;
 
 use super::finding::Finding;
@@ -9,7 +9,10 @@ use crate::manifest::Document;
 
 /// Everything that is worth a word, in the order of the manifest.
 pub fn of(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut found: Vec<Finding> = supported::first_unsupported(spec)
+        .iter()
+        .map(|text| Finding::field_warning(document, text))
+        .collect();
     if let Some(canary) = &spec.strategy.canary {
         found.extend(unreachable_steps(document, canary));
         found.extend(peak(document, spec, canary));
@@ -44,50 +47,54 @@ fn never_ends(step: &CanaryStep) -> Option<&'static str> {
             (experiment.duration.is_empty() && !is_judged)
                 .then_some("an experiment without duration and required analysis never ends")
         }
+        StepKind::Plugin(_) => Some("this version knows no step plugins, so the step never ends"),
         _ => None,
     }
 }
 
 /// More pods at once than replicas and surge let expect.
 fn peak(document: &Document, spec: &RolloutSpec, canary: &CanaryStrategy) -> Option<Finding> {
-    canary.traffic_routing.as_ref()?;
+    let is_routed = canary.traffic_routing.is_some();
     let replicas = spec.replicas_or_default();
     let (surge, _) = limits(replicas, canary);
     let max = canary.max_weight();
-    let mut most = (0, None);
+    let share =
+        |weight: i32| (f64::from(replicas) * f64::from(weight) / f64::from(max)).ceil() as i32;
+    // Pods beside the stable ones: of the canary, and of an experiment.
+    let (mut canary_pods, mut most) = (0, (0, "trafficRouting".to_owned()));
     for (at, step) in canary.steps.iter().enumerate() {
-        let share =
-            |weight: i32| (f64::from(replicas) * f64::from(weight) / f64::from(max)).ceil() as i32;
-        let pods = match step.kind() {
-            StepKind::SetWeight(weight) => share(weight),
-            StepKind::SetCanaryScale(scale) => {
-                scale.replicas.or(scale.weight.map(share)).unwrap_or(0)
+        let mut pods = 0;
+        match step.kind() {
+            StepKind::SetWeight(weight) if is_routed => canary_pods = share(weight),
+            StepKind::SetCanaryScale(scale) if is_routed => {
+                canary_pods = scale.replicas.or(scale.weight.map(share)).unwrap_or(canary_pods);
             }
-            _ => 0,
-        };
-        if pods > most.0 {
-            most = (pods, Some(at));
+            StepKind::Experiment(experiment) => {
+                let counts = experiment.templates.iter().map(|one| one.replicas.unwrap_or(1));
+                pods = counts.sum();
+            }
+            _ => {}
+        }
+        if pods + canary_pods > most.0 {
+            most = (pods + canary_pods, format!("steps[{at}]"));
         }
     }
     // At the end the new revision has all its pods before the stable one loses one.
-    let at_end = if canary.dynamic_stable_scale { 0 } else { replicas };
-    let canary_pods = most.0.max(at_end);
-    let total = replicas + canary_pods;
-    if canary_pods <= surge {
-        return None;
+    if is_routed && !canary.dynamic_stable_scale && replicas > most.0 {
+        most = (replicas, "trafficRouting".to_owned());
     }
-    let path = match most.1.filter(|_| most.0 >= at_end) {
-        Some(at) => format!("spec.strategy.canary.steps[{at}]"),
-        None => "spec.strategy.canary.trafficRouting".to_owned(),
-    };
-    Some(Finding::warning(
-        document,
-        &path,
-        format!(
-            "up to {total} pods at once for {replicas} replicas: with traffic routing maxSurge \
-             ({surge}) does not limit the new revision"
-        ),
-    ))
+    let (more, field) = most;
+    let total = replicas + more;
+    (more > surge).then(|| {
+        Finding::warning(
+            document,
+            &format!("spec.strategy.canary.{field}"),
+            format!(
+                "up to {total} pods at once for {replicas} replicas: maxSurge ({surge}) limits \
+                 neither a revision that gets traffic by weight nor an experiment"
+            ),
+        )
+    })
 }
 
 /// A progress deadline that passes before a pod, or all waves of pods, can be there.

@@ -63,6 +63,17 @@ impl Finding {
         Finding { stage: Stage::Decoding, ..Self::error(document, path, message) }
     }
 
+    /// A field error in one text, as the controller writes it into a condition: `path: message`.
+    pub fn field_error(document: &Document, text: &str) -> Self {
+        let (path, message) = text.split_once(": ").unwrap_or(("", text));
+        Self::error(document, path, message.to_owned())
+    }
+
+    /// The same, of something that is accepted.
+    pub fn field_warning(document: &Document, text: &str) -> Self {
+        Finding { severity: Severity::Warning, ..Self::field_error(document, text) }
+    }
+
     /// An error of the contract's validation.
     pub fn refused(document: &Document, error: &FieldError) -> Self {
         Self::error(document, &error.path, error.message.clone())

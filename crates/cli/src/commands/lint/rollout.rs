@@ -1,13 +1,20 @@
 //! Would the controller accept a Rollout, together with the objects that stand beside it?
 
+use std::sync::Arc;
+
 use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_api::rollout::RolloutSpec;
 use gradus_api::validate::{Source, validate};
+use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
-use gradus_engine::rollout::services;
-use gradus_engine::world::{RolloutView, ServiceView};
+use gradus_engine::rollout::{services, workload};
+use gradus_engine::world::{Origin, RolloutView, ServiceView};
+use gradus_engine::{kinds, traffic};
+use serde_json::json;
 
+use super::analyses;
+use super::beside::{Beside, is};
 use super::finding::Finding;
 use crate::manifest::Document;
 
@@ -16,14 +23,9 @@ pub fn is_rollout(document: &Document) -> bool {
     is(document, names::GROUP, names::kind::ROLLOUT)
 }
 
-fn is(document: &Document, group: &str, kind: &str) -> bool {
-    let version = document.text(&["apiVersion"]).unwrap_or_default();
-    let found = version.split_once('/').map_or("", |(group, _)| group);
-    found == group && document.text(&["kind"]) == Some(kind)
-}
-
-/// What the controller refuses of it, and its spec.
-pub fn check(document: &Document, all: &[Document]) -> (Vec<Finding>, RolloutSpec) {
+/// What is wrong or doubtful with it and what it names, and its spec.
+pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
+    let document = beside.document;
     let object = document.json();
     let (spec, unreadable) = decode::<RolloutSpec>(&object["spec"]);
     let mut findings: Vec<Finding> = Vec::new();
@@ -34,30 +36,83 @@ pub fn check(document: &Document, all: &[Document]) -> (Vec<Finding>, RolloutSpe
         findings.push(Finding::refused(document, &error));
     }
     // A frame is tolerant of everything but its metadata, whose faults the schema has told.
-    if let Ok(frame) = serde_json::from_value::<Frame>(object) {
-        findings.extend(unfit_services(document, &RolloutView::read(&frame, None), all));
+    let Ok(frame) = serde_json::from_value::<Frame>(object) else { return (findings, spec) };
+    let view = RolloutView::read(&frame, None);
+    let (view, wrong) = with_workload(beside, view);
+    findings.extend(wrong);
+    // Without a template nobody knows which pods a Service must select.
+    if view.spec.origin != Origin::Referred {
+        findings.extend(of_services(beside, &view));
     }
-    (findings, spec)
+    findings.extend(of_routes(beside, &view));
+    findings.extend(analyses::of_rollout(beside, &view));
+    // A view keeps the template beside the other fields.
+    let template = serde_json::from_str(&view.spec.template).unwrap_or_default();
+    (findings, RolloutSpec { template: Arc::new(template), ..view.spec.fields.clone() })
 }
 
-/// Services of the same files that select other pods, or belong to another Rollout.
-fn unfit_services(document: &Document, view: &RolloutView, all: &[Document]) -> Vec<Finding> {
+/// The Rollout with the template of the workload it refers to, where that is in the files.
+fn with_workload(beside: Beside<'_>, view: RolloutView) -> (RolloutView, Vec<Finding>) {
+    let document = beside.document;
+    let Some(named) = view.spec.fields.workload_ref.clone() else { return (view, Vec::new()) };
+    if let Err(error) = workload::kind_of(&named) {
+        return (view, vec![Finding::error(document, "spec.workloadRef", error)]);
+    }
+    let Some(ObjectRef { kind, name, .. }) = workload::reference(&view) else {
+        return (view, Vec::new());
+    };
+    let path = "spec.workloadRef.name";
+    let Some(mut found) = beside.find(&kind, &name) else {
+        return (view, beside.missing(&kind, &name, path).into_iter().collect());
+    };
+    if kind == kinds::POD_TEMPLATE {
+        found["spec"] = json!({ "template": found["template"].take() });
+    }
+    let resolved = view.resolved(&found, None);
+    let of_template = resolved.spec.errors.iter().filter(|error| {
+        ["spec.template", "spec.selector"].iter().any(|field| error.starts_with(field))
+    });
+    let told = of_template
+        .map(|error| Finding::error(document, path, format!("{} {name}: {error}", kind.name)));
+    let told = told.collect();
+    (resolved, told)
+}
+
+/// Services that select other pods, belong to another Rollout, or are missing among others.
+fn of_services(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     let mut findings = Vec::new();
     for services::Reference { field, name } in services::references(&view.spec.fields) {
-        let named = all.iter().filter(|other| {
-            is(other, "", "Service") && other.text(&["metadata", "name"]) == Some(name)
-        });
-        let here = named.filter(|other| namespace(other) == namespace(document));
-        for frame in here.filter_map(|other| serde_json::from_value::<Frame>(other.json()).ok()) {
-            if let Some(detail) = services::mismatch(view, &ServiceView::read(&frame)) {
-                let message = format!("Invalid value: {name:?}: {detail}");
-                findings.push(Finding::error(document, field, message));
-            }
+        let Some(service) = beside.find(&kinds::SERVICE, name) else {
+            findings.extend(beside.missing(&kinds::SERVICE, name, field));
+            continue;
+        };
+        let Ok(frame) = serde_json::from_value::<Frame>(service) else { continue };
+        if let Some(detail) = services::mismatch(view, &ServiceView::read(&frame)) {
+            let message = format!("Invalid value: {name:?}: {detail}");
+            findings.push(Finding::error(beside.document, field, message));
         }
     }
     findings
 }
 
-fn namespace(document: &Document) -> &str {
-    document.text(&["metadata", "namespace"]).unwrap_or_default()
+/// What keeps a router from its work. Ingresses that do not lead to the Service whose traffic is
+/// split, or are missing, are accepted by `kubectl argo rollouts lint`: so they are no errors here.
+fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
+    let seen = beside.routes(&view.namespace);
+    let routers = traffic::routers(view);
+    let wrong = routers.iter().filter_map(|router| router.check(&seen));
+    let told = wrong.filter_map(|text| {
+        let finding = Finding::field_warning(beside.document, &text);
+        if !finding.message.starts_with("Invalid value") {
+            return Some(Finding::field_error(beside.document, &text));
+        }
+        // `Invalid value: "name": …`
+        let name = text.split('"').nth(1)?;
+        if finding.message.ends_with(" not found") {
+            beside.missing(&kinds::INGRESS, name, &finding.path)
+        } else {
+            Some(finding)
+        }
+    });
+    told.collect()
 }

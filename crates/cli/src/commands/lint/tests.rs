@@ -61,31 +61,166 @@ fn a_service_beside_the_rollout_must_select_its_pods() {
     assert_eq!(found.iter().map(Finding::in_one_line).collect::<Vec<_>>(), [expected]);
 }
 
+const TEMPLATE: &str = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\n\
+    metadata: {name: smoke}\nspec:\n  args: [{name: host}, {name: limit, value: '1'}]\n  \
+    metrics: [{name: m, successCondition: 'result < {{args.limit}}', provider: {web: {url: x}}}]";
+const ENDLESS: &str = "apiVersion: argoproj.io/v1alpha1\nkind: ClusterAnalysisTemplate\n\
+    metadata: {name: endless}\nspec:\n  metrics: [{name: m, interval: 1m, provider: {web: {url: x}}}]";
+const PLACEHOLDER: &str = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\n\
+    metadata: {name: open}\nspec:\n  metrics: [{name: m, provider: {web: {url: '{{args.x}}'}}}]";
+const EXPERIMENT: &str = "apiVersion: argoproj.io/v1alpha1\nkind: Experiment\n\
+    metadata: {name: e}\nspec:\n  templates: []\n  analyses: [{name: a, templateName: smoke}]";
+const SERVICE: &str =
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}}";
+const INGRESS: &str = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
+    spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: other}}}]}}]}";
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n\
+    spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},\n  \
+    spec: {containers: [{name: c}]}}}";
+
+/// What | the canary strategy, or the workload it refers to | documents beside it | what is found,
+/// or nothing at all.
+const REFERENCES: &str = r#"
+templates elsewhere        | steps: [{analysis: {templates: [{templateName: smoke}]}}] | |
+all it needs               | steps: [{analysis: {templates: [{templateName: smoke}], args: [{name: host}]}}] | TEMPLATE |
+no value                   | steps: [{analysis: {templates: [{templateName: smoke}]}}] | TEMPLATE | error: spec.strategy.canary.steps[0].analysis.templates: Invalid value: "templateNames: [smoke]": args.host was not resolved
+an unknown argument        | steps: [{analysis: {templates: [{templateName: smoke}], args: [{name: host}, {name: hots}]}}] | TEMPLATE | warning: spec.strategy.canary.steps[0].analysis.args[1].name: the template has no argument "hots", so it is dropped; it takes host, limit
+a slip                     | steps: [{analysis: {templates: [{templateName: smok}]}}] | TEMPLATE | warning: spec.strategy.canary.steps[0].analysis.templates: there is no AnalysisTemplate "smok" in these files; did you mean "smoke"?
+a step that never ends     | steps: [{analysis: {templates: [{templateName: endless, clusterScope: true}]}}] | ENDLESS | error: spec.strategy.canary.steps[0].analysis.templates: Invalid value: "endless": AnalysisTemplate endless has metric m which runs indefinitely
+it may in the background   | analysis: {templates: [{templateName: endless, clusterScope: true}]} | ENDLESS |
+an unknown placeholder     | steps: [] | PLACEHOLDER | warning: spec.metrics: failed to resolve {{args.x}}: it is none of spec.args
+an Experiment              | steps: [] | TEMPLATE EXPERIMENT | error: spec.analyses[0]: args.host was not resolved
+an experiment step         | steps: [{experiment: {duration: 1m, templates: [], analyses: [{name: a, templateName: smok}]}}] | TEMPLATE | warning: spec.strategy.canary.steps[0].experiment.analyses[0].templateName: there is no AnalysisTemplate "smok"
+another Service            | stableService: wbe | SERVICE | warning: spec.strategy.canary.stableService: there is no Service "wbe" in these files; did you mean "web"?
+another Ingress            | ROUTED wbe | INGRESS | warning: spec.strategy.canary.trafficRouting.nginx.stableIngress: there is no Ingress "wbe"
+an Ingress past the Service | ROUTED web | INGRESS | warning: spec.strategy.canary.trafficRouting.nginx.stableIngress: Invalid value: "web": ingress `web` has no rules using service web backend
+a workload elsewhere       | workload {apiVersion: apps/v1, kind: Deployment, name: web} | SERVICE |
+a workload that is refused | workload {apiVersion: apps/v1, kind: Deployment, name: web} | SERVICE DEPLOYMENT | error: spec.workloadRef.name: Deployment web: spec.template.spec.containers[0].image: Required value
+another workload           | workload {apiVersion: apps/v1, kind: Deployment, name: wbe} | DEPLOYMENT | warning: spec.workloadRef.name: there is no Deployment "wbe" in these files; did you mean "web"?
+no workload                | workload {apiVersion: batch/v1, kind: Job, name: web} | | error: spec.workloadRef: workload of type batch/Job is not supported
+"#;
+
+fn named(name: &str) -> &'static str {
+    match name {
+        "TEMPLATE" => TEMPLATE,
+        "ENDLESS" => ENDLESS,
+        "PLACEHOLDER" => PLACEHOLDER,
+        "EXPERIMENT" => EXPERIMENT,
+        "SERVICE" => SERVICE,
+        "INGRESS" => INGRESS,
+        "DEPLOYMENT" => DEPLOYMENT,
+        other => panic!("no document {other}"),
+    }
+}
+
+/// A Rollout as a row of the table says it.
+fn rollout_of(cell: &str) -> String {
+    if let Some(workload) = cell.strip_prefix("workload ") {
+        return format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web}}\nspec:\n  \
+             workloadRef: {workload}\n  strategy: {{canary: {{stableService: web}}}}\n"
+        );
+    }
+    match cell.strip_prefix("ROUTED ") {
+        None => rollout(cell, ""),
+        Some(ingress) => {
+            let services = "canaryService: c\nstableService: web";
+            let routing = format!("trafficRouting: {{nginx: {{stableIngress: {ingress}}}}}");
+            rollout(&format!("{services}\n{routing}"), "replicas: 0")
+        }
+    }
+}
+
+#[test]
+fn what_a_rollout_names_must_fit_where_it_is_in_the_files() {
+    for row in REFERENCES.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, rollout, documents, expected] = cells[..] else { panic!("four cells: {row}") };
+        let beside = documents.split_whitespace().map(|name| format!("---\n{}\n", named(name)));
+        let text = rollout_of(rollout) + &beside.collect::<String>();
+        let found: Vec<String> = findings(&text).iter().map(ToString::to_string).collect();
+        let is_said = found.iter().any(|text| text.starts_with(expected));
+        assert_eq!(found.is_empty(), expected.is_empty(), "{what}: {found:#?}");
+        assert!(is_said || expected.is_empty(), "{what}: {found:#?}");
+    }
+}
+
 #[test]
 fn what_will_surprise_is_a_warning() {
     let routed =
         "canaryService: c\nstableService: s\ntrafficRouting: {nginx: {stableIngress: i}}\n";
+    let with_steps = |steps: &str| format!("{routed}steps: [{steps}]");
+    let istio =
+        "canaryService: c\nstableService: s\ntrafficRouting: {istio: {virtualService: {name: v}}}";
+    let experiment =
+        "{experiment: {duration: 1m, templates: [{name: a, specRef: stable, replicas: 3}]}}";
     let slow = "minReadySeconds: 5\nprogressDeadlineSeconds: 20";
+    let delayed = |field: &str| {
+        rollout("{}", "progressDeadlineSeconds: 20")
+            .replace("image: 'i:1'", &format!("image: 'i:1', {field}"))
+    };
     let table = [
-        (rollout("steps: [{analysis: {templates: []}}, {setWeight: 50}]", ""), "never ends"),
-        (rollout("steps: [{experiment: {templates: []}}]", ""), "without duration"),
-        (rollout(routed, "replicas: 10"), "up to 20 pods at once for 10 replicas"),
         (
-            rollout(
-                &format!("{routed}steps: [{{setCanaryScale: {{weight: 200}}}}]"),
-                "replicas: 4",
-            ),
-            "up to 12 pods",
+            rollout("steps: [{analysis: {templates: []}}, {setWeight: 50}]", ""),
+            "never ends: the step behind it is never reached",
+        ),
+        (rollout("steps: [{experiment: {templates: []}}]", ""), "without duration"),
+        (rollout("steps: [{plugin: {name: a/b}}]", ""), "knows no step plugins"),
+        (rollout(istio, "replicas: 0"), "this version of Gradus does not support it yet"),
+        (rollout(routed, "replicas: 10"), "up to 20 pods at once for 10 replicas"),
+        (rollout(&with_steps("{setCanaryScale: {weight: 200}}"), "replicas: 4"), "up to 12 pods"),
+        (
+            rollout(&with_steps(&format!("{{setWeight: 50}}, {experiment}")), "replicas: 4"),
+            "up to 9 pods",
+        ),
+        (
+            rollout(&format!("steps: [{experiment}]"), "replicas: 4"),
+            "up to 7 pods at once for 4 replicas",
         ),
         (rollout("maxSurge: 1\nmaxUnavailable: 0", &format!("replicas: 10\n{slow}")), "10 waves"),
         (rollout("{}", "minReadySeconds: 600\nprogressDeadlineSeconds: 601"), ""),
+        (
+            delayed("readinessProbe: {initialDelaySeconds: 20, httpGet: {port: 80}}"),
+            "it needs 20 s",
+        ),
+        (delayed("startupProbe: {initialDelaySeconds: 25, httpGet: {port: 80}}"), "it needs 25 s"),
+        (delayed("lifecycle: {postStart: {sleep: {seconds: 30}}}"), "it needs 30 s"),
         ("apiVersion: v1\nkind: ConfigMap\ndata: {a: '1', a: '2'}\n".to_owned(), "stands twice"),
     ];
     for (text, expected) in table {
         let found = findings(&text);
         assert!(found.iter().all(|finding| finding.severity == Severity::Warning), "{found:?}");
         let is_said = found.iter().any(|finding| finding.message.contains(expected));
-        assert!(is_said || expected.is_empty(), "{expected}: {found:?}");
+        assert!(is_said || (expected.is_empty() && found.is_empty()), "{expected}: {found:?}");
+    }
+}
+
+/// What a router cannot do is refused in the words of the contract.
+#[test]
+fn steps_that_the_router_cannot_do_are_errors() {
+    let nginx = "canaryService: c\nstableService: s\ntrafficRouting: {nginx: {stableIngress: i}}";
+    let header = "{setHeaderRoute: {name: h, match: [{headerName: x, headerValue: {exact: y}}]}}";
+    let mirror = "{setMirrorRoute: {name: m, percentage: 5}}";
+    let table = [
+        (
+            rollout(&format!("{nginx}\nsteps: [{header}]"), ""),
+            "SetHeaderRoute requires TrafficRouting, supports Istio",
+        ),
+        (
+            rollout(&format!("{nginx}\nsteps: [{mirror}]"), ""),
+            "SetMirrorRoute requires TrafficRouting, supports Istio",
+        ),
+        (
+            rollout("steps: [{setCanaryScale: {weight: 50}}]", ""),
+            "SetCanaryScale requires TrafficRouting to be set",
+        ),
+    ];
+    for (text, expected) in table {
+        let found = findings(&text);
+        let is_said = found
+            .iter()
+            .any(|one| one.severity == Severity::Error && one.message.contains(expected));
+        assert!(is_said, "{expected}: {found:?}");
     }
 }
 

@@ -1,0 +1,95 @@
+//! Which objects of the same files does a manifest name, and which are missing there?
+
+use std::sync::Arc;
+
+use gradus_api::names::{self, kind};
+use gradus_engine::decision::Kind;
+use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use gradus_engine::traffic::{RouteView, Seen};
+use gradus_engine::world::{Known, TemplateView, Templates};
+use serde_json::Value;
+
+use super::finding::Finding;
+use crate::manifest::Document;
+use crate::near;
+
+/// A manifest among others.
+#[derive(Clone, Copy)]
+pub struct Beside<'d> {
+    /// The manifest.
+    pub document: &'d Document,
+    /// All manifests of the files.
+    pub all: &'d [Document],
+}
+
+/// Is it of this kind, in any version?
+pub fn is(document: &Document, group: &str, kind: &str) -> bool {
+    let version = document.text(&["apiVersion"]).unwrap_or_default();
+    let found = version.split_once('/').map_or("", |(group, _)| group);
+    found == group && document.text(&["kind"]) == Some(kind)
+}
+
+impl<'d> Beside<'d> {
+    /// The objects of a kind in the namespace of the manifest, or of the cluster.
+    pub fn of(self, wanted: &Kind) -> impl Iterator<Item = Value> + use<'d> {
+        let Kind { group, name, .. } = wanted.clone();
+        let here = self.document.text(&["metadata", "namespace"]);
+        let is_everywhere = *wanted == kinds::CLUSTER_ANALYSIS_TEMPLATE;
+        let found = self.all.iter().filter(move |other| {
+            is(other, &group, &name)
+                && (is_everywhere || other.text(&["metadata", "namespace"]) == here)
+        });
+        found.map(Document::json)
+    }
+
+    /// The object of this name.
+    pub fn find(self, wanted: &Kind, name: &str) -> Option<Value> {
+        self.of(wanted).find(|object| object["metadata"]["name"] == name)
+    }
+
+    /// A word about a name that is not there. Files without any object of the kind are silent: it
+    /// may be anywhere.
+    pub fn missing(self, wanted: &Kind, name: &str, path: &str) -> Option<Finding> {
+        let there = near::names(&self.of(wanted).collect::<Vec<_>>());
+        if there.is_empty() {
+            return None;
+        }
+        let near = near::offered(name, &there);
+        let hint = match near.as_slice() {
+            [] => format!("they hold {}", there.join(", ")),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        let message = format!("there is no {} {name:?} in these files; {hint}", wanted.name);
+        Some(Finding::warning(self.document, path, message))
+    }
+
+    /// The analysis templates that the manifest can name.
+    pub fn templates(self) -> Templates {
+        let of = |wanted: &Kind| {
+            let frames = self.of(wanted).filter_map(|object| serde_json::from_value(object).ok());
+            let views = frames.map(|frame: Frame| Arc::new(TemplateView::read(&frame)));
+            views.map(|view| (Arc::clone(&view.name), Known::Present(view))).collect()
+        };
+        Templates {
+            namespaced: of(&kinds::ANALYSIS_TEMPLATE),
+            cluster: of(&kinds::CLUSTER_ANALYSIS_TEMPLATE),
+        }
+    }
+
+    /// The Ingresses that a router can lead through.
+    pub fn routes(self, namespace: &Arc<str>) -> Seen {
+        let reference = |object: Value| {
+            let name: Arc<str> = object["metadata"]["name"].as_str()?.into();
+            let target = gradus_engine::decision::ObjectRef::new(kinds::INGRESS, namespace, &name);
+            Some((target, RouteView(Arc::new(object))))
+        };
+        self.of(&kinds::INGRESS).filter_map(reference).collect()
+    }
+}
+
+/// Is it a template of an analysis?
+pub fn is_template(document: &Document) -> bool {
+    let kinds = [kind::ANALYSIS_TEMPLATE, kind::CLUSTER_ANALYSIS_TEMPLATE];
+    kinds.iter().any(|kind| is(document, names::GROUP, kind))
+}
