@@ -81,6 +81,9 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
                 budgets: &gathered.budgets,
             };
             let mut said = account(&gathered.world, now, &decision);
+            for question in &gathered.unanswered {
+                line(&mut said, &format!("it asks, and is not answered here: {question}"));
+            }
             tell_causes(&mut said, &causes(&gathered.world, evidence));
             let is_idle =
                 decision.changes.is_empty() && difference(&gathered.world, &decision).is_none();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this crate is tests")]
 
 mod bad_input;
+mod causes;
 mod cluster;
 mod commands;
 mod completion;

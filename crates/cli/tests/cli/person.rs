@@ -169,6 +169,23 @@ fn a_live_rollout_is_explained() {
 }
 
 #[test]
+fn a_question_that_cannot_be_answered_is_told() {
+    let (cluster, _controller, plugin) = at_work("unanswered");
+    cluster.server.set_hook(|seen| {
+        if !seen.path.contains("/pods") {
+            return Verdict::Pass;
+        }
+        let message = "pods is forbidden: User \"ann\" cannot list resource \"pods\"".into();
+        Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
+    });
+    plugin.says("restart checkout");
+    let explained = plugin.run("explain rollout checkout");
+    let words = "it asks, and is not answered here: pods of ReplicaSet default/checkout-";
+    assert!(explained.stdout.contains(words), "{}", explained.stdout);
+    assert!(explained.stderr.contains("cannot list resource \"pods\""), "{}", explained.stderr);
+}
+
+#[test]
 fn a_rollout_that_nobody_looks_after_is_found_out() {
     let folder = folder("nobody");
     let cluster = Cluster::start(0, &folder);

@@ -7,10 +7,11 @@ use anyhow::Context;
 use gradus_controller::rollouts::RolloutIndex;
 use gradus_controller::tolerant::Tolerant;
 use gradus_controller::watched::{Key, Reach, Watched};
-use gradus_engine::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
+use gradus_engine::ask::{Answer, Ask, AskId, Effect, PodsOf, Question, Recall, Reply};
 use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
-use gradus_engine::world::World;
+use gradus_engine::world::{PodView, World};
 use gradus_engine::{Engine, kinds};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub struct Gathered {
     pub events: Vec<Value>,
     /// PodDisruptionBudgets of the namespace.
     pub budgets: Vec<Value>,
+    /// What a decision asks and nobody answers here, in words.
+    pub unanswered: Vec<String>,
 }
 
 /// Gathers the World of a rollout as the controller does, with what it asks answered.
@@ -53,10 +56,13 @@ pub async fn world(source: &Source, name: &str, now: Timestamp) -> anyhow::Resul
         Some(key) => key,
         None => return Err(missing(source, name).await),
     };
-    let world = answered(source, &index, &key, now).await?;
+    let pods = list(source, &kinds::POD).await;
+    let known = pods.as_ref().ok().map(Vec::as_slice);
+    let (world, unanswered) = answered(source, &index, &key, known, now).await?;
     Ok(Gathered {
         world,
-        pods: list(source, &kinds::POD).await.unwrap_or_else(|refusal| said(&refusal)),
+        unanswered,
+        pods: pods.unwrap_or_else(|refusal| said(&refusal)),
         events: list(source, &kinds::EVENT).await.unwrap_or_else(|refusal| said(&refusal)),
         budgets: list(source, &BUDGET).await.unwrap_or_default(),
     })
@@ -67,36 +73,53 @@ fn said(refusal: &Refusal) -> Vec<Value> {
     Vec::new()
 }
 
-/// The World after every question that only reads has its answer.
+/// The World after every question that only reads has its answer, and what stays open.
 async fn answered(
     source: &Source,
     index: &RolloutIndex,
     key: &Key,
+    pods: Option<&[Value]>,
     now: Timestamp,
-) -> anyhow::Result<World> {
+) -> anyhow::Result<(World, Vec<String>)> {
     let mut answers: BTreeMap<AskId, Answer> = BTreeMap::new();
-    let gathered = |answers: &BTreeMap<AskId, Answer>| {
-        Rollouts::gather(index, key, answers, &Recall::default()).context("the rollout is gone")
-    };
-    for _ in 0..ROUNDS {
-        let world = gathered(&answers)?;
-        let asks = Rollouts::decide(&world, now).asks;
-        let open: Vec<Ask> = asks
-            .into_iter()
-            .filter(|ask| ask.effect == Effect::Reads && !answers.contains_key(&ask.id))
-            .collect();
-        if open.is_empty() {
-            return Ok(world);
-        }
-        for ask in open {
-            let Question::Read(target) = &ask.question else { continue };
-            if let Some(reply) = read(source, target).await {
+    let mut left = ROUNDS;
+    loop {
+        let world = Rollouts::gather(index, key, &answers, &Recall::default());
+        let world = world.context("the rollout is gone")?;
+        let asks = Rollouts::decide(&world, now).asks.into_iter();
+        let open: Vec<Ask> = asks.filter(|ask| !answers.contains_key(&ask.id)).collect();
+        let known = answers.len();
+        for ask in &open {
+            if let Some(reply) = reply(source, ask, pods).await {
                 let answer = Answer { asked_at: now, answered_at: now, reply: Ok(reply) };
-                answers.insert(ask.id, answer);
+                answers.insert(ask.id.clone(), answer);
             }
         }
+        if left == 0 || answers.len() == known {
+            return Ok((world, open.iter().map(|ask| ask.id.0.to_string()).collect()));
+        }
+        left -= 1;
     }
-    gathered(&answers)
+}
+
+/// The reply to a question that changes nothing, as far as it can be had from here.
+async fn reply(source: &Source, ask: &Ask, pods: Option<&[Value]>) -> Option<Reply> {
+    match &ask.question {
+        _ if ask.effect == Effect::Acts => None,
+        Question::Read(target) => read(source, target).await,
+        Question::Pods(of) => {
+            let frames = pods?.iter().filter_map(|pod| serde_json::from_value(pod.clone()).ok());
+            let theirs = frames.filter(|frame: &Frame| is_owned(frame, of));
+            let mut found: Vec<PodView> = theirs.map(|frame| PodView::read(&frame)).collect();
+            found.sort_by(|one, other| one.name.cmp(&other.name));
+            Some(Reply::Pods(found.into()))
+        }
+        Question::Plugin(_) | Question::Rollouts(_) | Question::Random(_) => None,
+    }
+}
+
+fn is_owned(frame: &Frame, of: &PodsOf) -> bool {
+    frame.meta.controller().is_some_and(|owner| owner.uid == of.uid)
 }
 
 /// Lists a kind into the index. What may not be read is unknown, never absent.
