@@ -48,25 +48,57 @@ fn commands_flags_and_live_names_are_offered() {
     assert!(described.starts_with("promote\tPromote a rollout"), "{described}");
 }
 
+/// A shell, how it is given a script, and a script that prints what it offers after `get rollout`.
+const SHELLS: [(&str, &[&str], &str); 4] = [
+    (
+        "bash",
+        &["bash", "-c"],
+        "source <(kubectl-argo-rollouts completion bash)
+        COMP_WORDS=(kubectl-argo-rollouts get rollout ''); COMP_CWORD=3
+        __kubectl_argo_rollouts_complete; echo \"${COMPREPLY[@]}\"",
+    ),
+    (
+        "zsh",
+        &["zsh", "-f", "-c"],
+        "compdef() { : }; _describe() { print -l -- \"${(@P)2}\" }
+        source <(kubectl-argo-rollouts completion zsh)
+        words=(kubectl-argo-rollouts get rollout ''); CURRENT=4; _kubectl_argo_rollouts",
+    ),
+    (
+        "fish",
+        &["fish", "--no-config", "-c"],
+        "kubectl-argo-rollouts completion fish | source
+        complete -C 'kubectl-argo-rollouts get rollout '",
+    ),
+    (
+        "powershell",
+        &["pwsh", "-NoProfile", "-Command"],
+        "kubectl-argo-rollouts completion powershell | Out-String | Invoke-Expression
+        (TabExpansion2 'kubectl-argo-rollouts get rollout ' 34).CompletionMatches.CompletionText",
+    ),
+];
+
+/// Shells that are not on this machine are named, and only their scripts are looked at.
 #[test]
-fn bash_completes_with_the_script_it_is_given() {
-    let folder = folder("completion-bash");
+fn every_shell_completes_live_names_with_the_script_it_is_given() {
+    let folder = folder("completion-shells");
     let cluster = Cluster::start(0, &folder);
     cluster.create(sample("canary-with-pauses.yaml"));
-    let plugin = Plugin::install("completion-bash", &cluster.kubeconfig);
-    for shell in ["bash", "zsh", "fish", "powershell"] {
-        let script = plugin.says(&format!("completion {shell}"));
-        assert!(script.contains("kubectl-argo-rollouts __complete"), "{shell}: {script}");
-    }
-    let script = "source <(kubectl-argo-rollouts completion bash)
-        COMP_WORDS=(kubectl-argo-rollouts get rollout ''); COMP_CWORD=3
-        __kubectl_argo_rollouts_complete; echo \"${COMPREPLY[@]}\"";
-    let mut bash = Command::new("bash");
+    let plugin = Plugin::install("completion-shells", &cluster.kubeconfig);
     let path = format!("{}:{}", plugin.folder().display(), std::env::var("PATH").unwrap());
-    bash.args(["-c", script]).env("PATH", path).env("KUBECONFIG", &cluster.kubeconfig);
-    let output = bash.output();
-    match output {
-        Err(error) => eprintln!("bash was not tried: {error}"),
-        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "checkout\n"),
+    for (name, program, script) in SHELLS {
+        let text = plugin.says(&format!("completion {name}"));
+        assert!(text.contains("kubectl-argo-rollouts __complete"), "{name}: {text}");
+        let mut shell = Command::new(program[0]);
+        shell.args(&program[1..]).arg(script).env("PATH", &path);
+        shell.env("KUBECONFIG", &cluster.kubeconfig).env("HOME", plugin.folder());
+        match shell.output() {
+            Err(error) => eprintln!("{name} was not tried: {error}"),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stdout);
+                let wrong = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(said.trim(), "checkout", "{name}: {wrong}");
+            }
+        }
     }
 }

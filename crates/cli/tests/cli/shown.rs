@@ -62,6 +62,29 @@ fn colours_are_off_where_nobody_wants_them() {
     assert_eq!(shown(command), golden("canary-in-colour.txt"), "an empty NO_COLOR says nothing");
 }
 
+/// On a terminal of 90 columns, as `script` makes one where it is installed.
+#[test]
+fn a_narrow_terminal_gets_lines_that_fit() {
+    let plugin = offline("narrow");
+    let words = "get rollout finder --no-color --from-files";
+    let program = plugin.folder().join("kubectl-argo-rollouts");
+    let (program, files) = (program.display(), here("exported"));
+    let line = format!("stty cols 90 rows 40; {program} {words} {} --at {AT}", files.display());
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
+    match terminal.output() {
+        Err(error) => eprintln!("a terminal was not tried: {error}"),
+        Ok(output) => {
+            let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(shown.contains("⟳ finder") && shown.contains('…'), "{shown}");
+            let widest = shown.lines().map(|line| line.trim_end().chars().count()).max();
+            assert!(widest.is_some_and(|widest| widest <= 90), "{widest:?}:\n{shown}");
+            let wide = golden("experiment-and-jobs.txt");
+            assert!(wide.lines().any(|line| line.chars().count() > 90), "90 columns are narrow");
+        }
+    }
+}
+
 #[test]
 fn an_object_is_printed_in_the_form_asked_for() {
     let plugin = offline("forms");
