@@ -111,8 +111,18 @@ fn every_command_has_a_page() {
     let names: Vec<&str> =
         commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.contains(&"get") && names.contains(&"version"), "{help}");
+    let examples = blocks();
     for name in names.into_iter().filter(|name| *name != "help") {
         let pages = ["docs/commands", "docs"].map(|at| root().join(at).join(format!("{name}.md")));
-        assert!(pages.iter().any(|page| page.exists()), "docs/commands/{name}.md is missing");
+        let page = pages.iter().find(|page| page.exists());
+        let page = page.unwrap_or_else(|| panic!("docs/commands/{name}.md is missing"));
+        let page = page.display().to_string();
+        let is_tried = |block: &Block| {
+            let calls = ["rollouts", "gradus"].map(|program| format!("{program} {name}"));
+            block.page == page
+                && ["sh plugin", "console"].contains(&block.info.as_str())
+                && calls.iter().any(|call| block.text.contains(call))
+        };
+        assert!(examples.iter().any(is_tried), "{page} has no example that a test runs");
     }
 }

@@ -2,7 +2,7 @@
 
 use gradus_simkube::ApiError;
 use gradus_simkube::service::Verdict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, sample};
 use crate::controller::start;
@@ -101,6 +101,18 @@ fn a_rollout_is_shown_live_until_somebody_ends_it() {
 }
 
 #[test]
+fn a_created_rollout_is_watched_until_somebody_ends_it() {
+    let (_cluster, _controller, plugin) = at_work("created");
+    let path = plugin.folder().join("cart.json");
+    std::fs::write(&path, sample("rolling-update.yaml").to_string()).unwrap();
+    let mut shown = plugin.start(&format!("create -w --no-color -f {}", path.display()));
+    shown.until("rollout.argoproj.io/cart created");
+    shown.until("Status:          ✔ Healthy");
+    shown.signal("INT");
+    assert_eq!(shown.end().code(), Some(0));
+}
+
+#[test]
 fn lists_and_forms_cover_one_namespace_or_all() {
     let (cluster, _controller, plugin) = at_work("lists");
     let mut other = sample("rolling-update.yaml");
@@ -121,8 +133,30 @@ fn lists_and_forms_cover_one_namespace_or_all() {
     assert_eq!(plugin.says("list rollouts -A -o name"), names);
     let phases = "list rollouts -A -o jsonpath={.items[*].status.phase}";
     assert_eq!(plugin.says(phases), "Healthy Healthy");
-    cluster.store(&json!({ "apiVersion": gradus_api::names::API_VERSION, "kind": "Experiment",
-        "metadata": { "name": "trial" }, "spec": { "templates": [], "duration": "1h" } }));
+    let json: Value = serde_json::from_str(&plugin.says("list rollouts -A -o json")).unwrap();
+    assert_eq!(json["items"][1]["metadata"]["name"], "cart");
+    let yaml: Value = serde_saphyr::from_str(&plugin.says("list rollouts -A -o yaml")).unwrap();
+    assert_eq!(yaml["items"][1]["metadata"]["name"], "cart");
+    let trial = |namespace: &str| {
+        let metadata = json!({ "name": "trial", "namespace": namespace });
+        json!({ "apiVersion": gradus_api::names::API_VERSION, "kind": "Experiment",
+            "metadata": metadata, "spec": { "templates": [], "duration": "1h" } })
+    };
+    cluster.store(&trial("default"));
+    cluster.store(&trial("kube-system"));
+    let name = "experiment.argoproj.io/trial\n";
+    let forms = [
+        ("list experiments -o name", name.to_owned()),
+        ("list exp -A -o name", format!("{name}{name}")),
+        ("get experiment trial -o name", name.to_owned()),
+        ("list experiments -o jsonpath={.items[*].spec.duration}", "1h".to_owned()),
+        ("get rollout checkout -o jsonpath={.status.phase}", "Healthy".to_owned()),
+    ];
+    for (words, expected) in forms {
+        assert_eq!(plugin.says(words), expected, "{words}");
+    }
+    let everywhere = plugin.says("list experiments -A");
+    assert!(everywhere.contains("\nkube-system  trial "), "{everywhere}");
     let trials = plugin.says("list experiments");
     assert!(trials.starts_with("NAME        STATUS  DURATION  REMAINING  AGE\n"), "{trials}");
     assert!(trials.contains("trial               60m       -          "), "{trials}");

@@ -30,6 +30,11 @@ status a b                     | 1 | -                            | Usage: kubec
 promise web                    | 1 | -                            | Error: unknown command \"promise\" for \"kubectl-argo-rollouts\"
 promote --fully web            | 1 | -                            | Error: unknown flag: --fully
 get rollout web -o table       | 1 | -                            | expected json, yaml, name, wide or jsonpath=TEMPLATE
+get rollout web -w -o json     | 1 | -                            | Error: the argument '--watch' cannot be used with '--output <FORMAT>'
+list rollouts -w -o name       | 1 | -                            | Error: the argument '--watch' cannot be used with '--output <FORMAT>'
+list rollouts -o table         | 1 | -                            | expected json, yaml, name, wide or jsonpath=TEMPLATE
+list experiments -o table      | 1 | -                            | expected json, yaml, name, wide or jsonpath=TEMPLATE
+wait web                       | 1 | -                            | Usage: kubectl argo rollouts wait
 wait web --for=done            | 1 | -                            | Error: invalid value 'done' for '--for <STATE>'
 promote web -c -a              | 1 | -                            | Error: Cannot use skip-current-step and skip-all-steps flags at the same time
 dashboard --port 1             | 1 | -                            | Error: dashboard is a command of Argo Rollouts that this version does not have
