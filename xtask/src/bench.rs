@@ -22,9 +22,11 @@ use crate::{
 
 /// Name, way and budget of each figure, in the order of the table. A budget stands a little above
 /// what was last measured; who earns it lowers it.
-const FIGURES: [(&str, Way, Budget); 8] = [
+const FIGURES: [(&str, Way, Budget); 10] = [
     ("sim_rollouts_per_s", Way::Rate, Budget::AtLeast(300.0)),
     ("sim_rollout_instructions", Way::StoryInstructions, Budget::AtMost(9_500_000.0)),
+    ("simulate_2h_ms", Way::Simulate("hours"), Budget::AtMost(50.0)),
+    ("simulate_1000_pods_ms", Way::Simulate("pods"), Budget::AtMost(1_000.0)),
     ("index_10k_rss_mb", Way::Memory, Budget::AtMost(90.0)),
     ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(58_000.0)),
     ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(27_000.0)),
@@ -60,6 +62,8 @@ enum Way {
     Instructions(&'static str),
     /// Instructions of one run of the story.
     StoryInstructions,
+    /// Milliseconds of `gradus simulate`: two hours in five steps, or 1,000 pods in twenty.
+    Simulate(&'static str),
 }
 
 /// What a figure may be. Rates depend on the machine and leave room for a slow one; instructions
@@ -115,6 +119,7 @@ struct Figure {
 struct Programs {
     rate: PathBuf,
     measure: PathBuf,
+    tryout: PathBuf,
 }
 
 /// Measures everything and prints a table, or one object.
@@ -124,7 +129,8 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
         [option] if option == "--json" => true,
         [.., last] => return Err(BenchError::UnknownOption(last.clone()).into()),
     };
-    let programs = Programs { rate: example("rate")?, measure: example("measure")? };
+    let [rate, measure, tryout] = [example("rate")?, example("measure")?, example("tryout")?];
+    let programs = Programs { rate, measure, tryout };
     let mut figures = Vec::new();
     for (name, way, budget) in FIGURES {
         let (value, command) = (programs.value(way)?, way.command());
@@ -144,6 +150,7 @@ impl Way {
         match self {
             Self::Rate => format!("{example} rate -- {STORY}"),
             Self::Memory => format!("{example} measure -- index {INDEXED}"),
+            Self::Simulate(what) => format!("{example} tryout -- {what}"),
             Self::Instructions(what) => instructions(&format!("measure {what}"), FEW, MANY),
             Self::StoryInstructions => {
                 instructions(&format!("rate {STORY}"), FEW_STORIES, MANY_STORIES)
@@ -175,6 +182,11 @@ impl Programs {
                 let report: Value = serde_json::from_str(&text).unwrap_or_default();
                 let megabytes = report["after_kb"].as_f64().map(|kilobytes| kilobytes / 1024.0);
                 found(megabytes, way, "`after_kb`", text)
+            }
+            Way::Simulate(what) => {
+                let text = output(Command::new(&self.tryout).arg(what))?;
+                let number = text.trim().strip_suffix(" ms").and_then(|text| text.parse().ok());
+                found(number, way, "`N ms`", text)
             }
             Way::Instructions(what) => {
                 let count = |times| count(way, &self.measure, what, times);

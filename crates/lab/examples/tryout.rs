@@ -1,0 +1,55 @@
+//! How long does `gradus simulate` take? `tryout hours|pods [RUNS]`: milliseconds of the fastest run,
+//! everything included that happens after the manifests are read.
+
+use std::process::ExitCode;
+
+use gradus_api::names;
+use gradus_lab::faults::Faults;
+use gradus_lab::tryout::{Tryout, Verdict};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let tryout = match arguments.first().map(String::as_str) {
+        Some("hours") => update(10, 5, "1h"),
+        Some("pods") => update(1_000, 20, "1m"),
+        _ => {
+            eprintln!("usage: tryout hours|pods [RUNS]");
+            return ExitCode::FAILURE;
+        }
+    };
+    let runs = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(5);
+    let fastest = (0..runs).map(|_| milliseconds(&tryout)).fold(f64::INFINITY, f64::min);
+    println!("{fastest:.1} ms");
+    ExitCode::SUCCESS
+}
+
+fn milliseconds(tryout: &Tryout) -> f64 {
+    #[expect(clippy::disallowed_types, reason = "this measures real time")]
+    let begin = std::time::Instant::now();
+    let report = tryout.run(&Faults::default()).expect("the manifests are accepted");
+    assert_eq!(report.result, Verdict::Promoted, "{}", report.message);
+    begin.elapsed().as_secs_f64() * 1000.0
+}
+
+/// A canary of so many pods and steps: weights and pauses by turns.
+fn update(replicas: usize, count: usize, pause: &str) -> Tryout {
+    let weight = |at: usize| json!({ "setWeight": 100 * (at + 1) / (count + 1) });
+    let step = |at: usize| match at % 2 {
+        0 => weight(at),
+        _ => json!({ "pause": { "duration": pause } }),
+    };
+    let steps: Vec<Value> = (0..count).map(step).collect();
+    let labels = json!({ "app": "web" });
+    let rollout = json!({
+        "apiVersion": names::API_VERSION, "kind": names::kind::ROLLOUT,
+        "metadata": { "name": "web" },
+        "spec": {
+            "replicas": replicas, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels },
+                          "spec": { "containers": [{ "name": "web", "image": "web:1" }] } },
+            "strategy": { "canary": { "steps": steps } },
+        },
+    });
+    Tryout { objects: vec![rollout], image: "web:2".to_owned(), ..Tryout::default() }
+}
