@@ -357,6 +357,8 @@ impl Watched for Rollouts {
                 .readable(&kinds::EXPERIMENT, Known::Present(index.experiments.of(rollout.uid))),
             templates: index.templates.of(rollout, |kind| index.unreadable.get(kind).cloned()),
             workload: index.workload_of(rollout),
+            // Nobody can ask a load balancer yet.
+            verifies: false,
             answers: answers.clone(),
             recall: recall.clone(),
         })

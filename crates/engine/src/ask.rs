@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::rollout::status::AlbStatus;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +46,20 @@ impl Ask {
         }
     }
 
+    /// Asks a load balancer how it splits the traffic.
+    pub fn weights(weights: WeightsOf) -> Self {
+        let names: Vec<&str> = weights.ingresses.iter().map(|ingress| &*ingress.name).collect();
+        let also = weights.additional.iter().map(|(name, weight)| format!(" {name} {weight}"));
+        let also: String = also.collect();
+        let WeightsOf { canary, stable, weight, .. } = &weights;
+        Ask {
+            id: AskId(format!("{canary} {weight} of {stable} on {}{also}", names.join(" ")).into()),
+            question: Question::Weights(weights),
+            effect: Effect::Reads,
+            after: None,
+        }
+    }
+
     /// Lists the pods of a ReplicaSet. `state` names what another list may answer otherwise.
     pub fn pods(pods: PodsOf, state: &str) -> Self {
         Ask {
@@ -69,6 +84,8 @@ pub enum Question {
     Pods(PodsOf),
     /// One call of a step plugin.
     Plugin(PluginCall),
+    /// Whether load balancers split the traffic as they were told.
+    Weights(WeightsOf),
     /// All Rollouts of a namespace, of whichever instance, live.
     Rollouts(Arc<str>),
     /// So many random bytes.
@@ -84,6 +101,47 @@ pub struct PodsOf {
     pub uid: Uid,
     /// The value of the hash label that all its pods carry.
     pub hash: Arc<str>,
+}
+
+/// How load balancers should split the traffic by now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightsOf {
+    /// The Ingresses whose load balancers are asked.
+    pub ingresses: Vec<ObjectRef>,
+    /// The Service of the new revision.
+    pub canary: String,
+    /// The Service of the stable revision.
+    pub stable: String,
+    /// The port of both.
+    pub port: i32,
+    /// The part of the new revision.
+    pub weight: i32,
+    /// Further Services, and their parts.
+    pub additional: Vec<(String, i32)>,
+}
+
+/// What load balancers say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WeightsSaid {
+    /// How they split the traffic.
+    pub split: Split,
+    /// For people.
+    pub message: String,
+    /// The load balancers that were found.
+    pub load_balancers: Vec<AlbStatus>,
+}
+
+/// How load balancers split the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Split {
+    /// As they were told.
+    AsTold,
+    /// Otherwise, for now.
+    Otherwise,
+    /// There is no load balancer yet.
+    Nowhere,
+    /// Nobody can tell: a target group cannot be read.
+    Unreadable,
 }
 
 /// What a step plugin is told.
@@ -156,6 +214,8 @@ pub enum Reply {
     Pods(Arc<[PodView]>),
     /// What came of a call of a step plugin.
     Plugin(PluginReply),
+    /// What load balancers say.
+    Weights(WeightsSaid),
     /// All objects that were asked for.
     Objects(Vec<Arc<Value>>),
     /// Random bytes. Left out of every printed or saved World, where none are left.
@@ -183,6 +243,7 @@ impl std::fmt::Debug for Reply {
             Reply::Object(object) => f.debug_tuple("Object").field(object).finish(),
             Reply::Pods(pods) => f.debug_tuple("Pods").field(pods).finish(),
             Reply::Plugin(reply) => f.debug_tuple("Plugin").field(reply).finish(),
+            Reply::Weights(said) => f.debug_tuple("Weights").field(said).finish(),
             Reply::Objects(objects) => f.debug_tuple("Objects").field(objects).finish(),
             Reply::Random(bytes) => write!(f, "Random({} bytes, not shown)", bytes.len()),
         }

@@ -34,6 +34,7 @@ pub mod supported;
 mod tests;
 mod trials;
 mod urgency;
+mod verify;
 mod weights;
 mod why;
 pub mod workload;

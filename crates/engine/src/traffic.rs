@@ -17,6 +17,7 @@ use gradus_api::rollout::canary::{SetHeaderRoute, SetMirrorRoute};
 use gradus_api::traffic::ManagedRoute;
 use serde_json::Value;
 
+use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
 use crate::world::{Known, RolloutView, Route, World};
 pub use alb::release::{managed_in, managers, released};
@@ -150,6 +151,11 @@ pub trait Router {
 
     /// The new revision's part as the objects stand, whoever wrote it.
     fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32;
+
+    /// What must be asked to know that the goal is in force; nothing where writing it is enough.
+    fn asks(&self, _goal: &Goal<'_>) -> Option<WeightsOf> {
+        None
+    }
 
     /// The writes that are missing, in order; none when the goal is reached.
     fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError>;

@@ -56,6 +56,9 @@ pub struct World {
     /// The workload it refers to, if it refers to one.
     #[serde(default)]
     pub workload: Option<Known<WorkloadView>>,
+    /// Are load balancers asked whether they split the traffic as they were told?
+    #[serde(default)]
+    pub verifies: bool,
     /// What the outside has answered so far.
     pub answers: BTreeMap<AskId, Answer>,
     /// What the shell remembers of this Rollout.

@@ -131,7 +131,8 @@ impl<W: Watched> Shell<W> {
                     });
                     continue;
                 }
-                Question::Plugin(_) => continue,
+                // Plugins are called below; load balancers are never asked about.
+                Question::Plugin(_) | Question::Weights(_) => continue,
             };
             state.asking.insert(ask.id.clone());
             started.push((target, Purpose::Answer(ask.id.clone())));

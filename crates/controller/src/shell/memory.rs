@@ -115,7 +115,9 @@ impl<W: Watched> KeyState<W> {
     pub fn tried(&mut self, changes: usize) {
         if changes > 0 {
             self.tried += changes as u64;
-            let is_read = |reply: &Reply| matches!(reply, Reply::Object(_) | Reply::Pods(_));
+            let is_read = |reply: &Reply| {
+                matches!(reply, Reply::Object(_) | Reply::Pods(_) | Reply::Weights(_))
+            };
             self.answers.retain(|_, answer| !answer.reply.as_ref().is_ok_and(is_read));
         }
     }

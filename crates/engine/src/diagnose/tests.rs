@@ -29,6 +29,7 @@ fn world(spec: Value, set_status: Value) -> World {
         runs: Known::Present(Vec::new()),
         experiments: Known::Present(Vec::new()),
         templates: Default::default(),
+        verifies: false,
         answers: BTreeMap::new(),
         recall: Recall::default(),
     }

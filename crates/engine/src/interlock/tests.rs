@@ -47,6 +47,7 @@ fn world(strategy: Value, status: Value, old: i32, new: i32) -> World {
         runs: Known::default(),
         experiments: Known::default(),
         templates: crate::world::Templates::default(),
+        verifies: false,
         answers: std::collections::BTreeMap::new(),
         recall: crate::ask::Recall::default(),
     }

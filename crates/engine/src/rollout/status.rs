@@ -18,6 +18,7 @@ use super::plugin;
 use super::replica_sets::{Roles, find_stable};
 use super::routed;
 use super::selector;
+use super::verify;
 use super::workload;
 use super::{progress, runs};
 use crate::decision::{After, EventKind};
@@ -113,7 +114,9 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let mut known = stored.conditions.clone();
     conditions::remove(&mut known, condition::INVALID_SPEC);
     // What a router holds up is judged by the traffic pass.
-    known.retain(|one| one.r#type != condition::HELD || one.reason == event::TRAFFIC_ROUTING_ERROR);
+    let is_routing =
+        |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
+    known.retain(|one| one.r#type != condition::HELD || is_routing(&one.reason));
     let blue_green = blue_green_status(draft);
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {

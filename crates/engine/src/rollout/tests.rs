@@ -22,6 +22,7 @@ mod runs;
 mod story;
 mod takeover;
 mod traffic;
+mod verify;
 mod workload;
 
 use jiff::Timestamp;

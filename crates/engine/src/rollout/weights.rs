@@ -13,7 +13,7 @@ use super::draft::Draft;
 use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
-use super::{canary, experiments, routed, runs};
+use super::{canary, experiments, routed, runs, verify};
 use crate::decision::{After, Change, EventKind};
 use crate::kinds;
 use crate::traffic::{self, Backends, Destination, Goal, RouteOp, RouteView, RouteWrite, Sides};
@@ -49,7 +49,7 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
             Err(error) => return ControlFlow::Break(stuck(draft, error.to_string())),
         }
     }
-    ControlFlow::Continue(record(unheld(draft), &goal))
+    verify::apply(record(draft, &goal), &goal)
 }
 
 /// Where the traffic should go, and to whom.
@@ -344,9 +344,12 @@ fn write(draft: Draft<'_>, write: RouteWrite) -> Draft<'_> {
 
 /// Does this decision already send traffic elsewhere? Then nothing shrinks before that is stored.
 pub(super) fn is_moving(draft: &Draft<'_>) -> bool {
-    draft.changes.iter().any(|change| {
-        change.target.kind == kinds::SERVICE || draft.routes.contains_key(&change.target)
-    })
+    is_routing(draft) || draft.changes.iter().any(|change| change.target.kind == kinds::SERVICE)
+}
+
+/// Does this decision already write a routing object?
+pub(super) fn is_routing(draft: &Draft<'_>) -> bool {
+    draft.changes.iter().any(|change| draft.routes.contains_key(&change.target))
 }
 
 /// Notes the split in the status and tells of it if it is another one.
@@ -368,11 +371,6 @@ fn record<'w>(draft: Draft<'w>, goal: &Goal<'_>) -> Draft<'w> {
         verified: None,
     };
     let mut draft = draft;
-    // What a load balancer has confirmed; nobody asks it yet.
-    if draft.status.alb.is_some() || !draft.status.albs.is_empty() {
-        let status = Arc::make_mut(&mut draft.status);
-        (status.alb, status.albs) = (None, Vec::new());
-    }
     let known = draft.status.canary.weights.as_deref();
     if known == Some(&weights) {
         return draft;
@@ -428,7 +426,7 @@ fn unrecorded(draft: Draft<'_>) -> Draft<'_> {
 }
 
 /// No router holds anything up any more.
-fn unheld(draft: Draft<'_>) -> Draft<'_> {
+pub(super) fn unheld(draft: Draft<'_>) -> Draft<'_> {
     if draft.status.condition(condition::HELD).is_none() {
         return draft;
     }

@@ -15,6 +15,7 @@ use super::plugin;
 use super::replica_sets::{self, Roles};
 use super::restart;
 use super::step::{self, Missing};
+use super::verify;
 use super::weights;
 use crate::decision::{Frees, Guard, ObjectRef, Why};
 use crate::kinds;
@@ -49,7 +50,9 @@ fn update(draft: &Draft<'_>) -> Vec<Why> {
     let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else { return found };
     let roles = Roles { new, stable: replica_sets::find_stable(&status.stable_rs, &draft.sets) };
     let held = status.condition(condition::HELD);
-    if let Some(known) = held.filter(|known| known.reason == event::TRAFFIC_ROUTING_ERROR) {
+    let is_routing =
+        |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
+    if let Some(known) = held.filter(|known| is_routing(&known.reason)) {
         found.push(Why {
             guard: Guard::Router { message: known.message.to_string() },
             object: rollout.clone(),
@@ -80,6 +83,7 @@ fn update(draft: &Draft<'_>) -> Vec<Why> {
         found.extend(switch(draft, roles));
     } else {
         found.extend(missing(draft, weights::missing(draft, roles)));
+        found.extend(verify::explain(draft));
         found.extend(step_or_promotion(draft, roles));
     }
     found

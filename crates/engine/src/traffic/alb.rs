@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, leads_to, paths, reference, rules};
 use super::{Backends, Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, Seen, Sides};
+use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
 use crate::world::RolloutView;
 
@@ -82,6 +83,19 @@ impl Router for Alb<'_> {
             groups.into_iter().find(|group| group.service_name == canary).map(|group| group.weight)
         });
         weights.max().unwrap_or(0)
+    }
+
+    fn asks(&self, goal: &Goal<'_>) -> Option<WeightsOf> {
+        let Backends { stable, canary } = backends(&goal.sides);
+        let further = goal.additional.iter();
+        Some(WeightsOf {
+            ingresses: self.reads(),
+            canary: canary.to_owned(),
+            stable: stable.to_owned(),
+            port: self.config.service_port,
+            weight: goal.weight,
+            additional: further.map(|one| (one.service.to_string(), one.weight)).collect(),
+        })
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError> {

@@ -19,7 +19,7 @@ fn alb(replicas: i32, strategy: Value) -> Story {
     story.with_ingress("root")
 }
 
-fn with_fixed_services(steps: Value) -> Story {
+pub(super) fn with_fixed_services(steps: Value) -> Story {
     let fixed = json!({ "stableService": "stable", "canaryService": "canary", "steps": steps });
     alb(4, fixed).with_services(&["stable", "canary"])
 }

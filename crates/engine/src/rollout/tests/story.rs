@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::pods::marks;
-use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply};
+use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply, WeightsSaid};
 use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::interlock;
@@ -35,6 +35,8 @@ pub struct Story {
     /// What step plugins will answer, in this order.
     replies: Vec<PluginReply>,
     calls: Vec<String>,
+    /// What load balancers say when they are asked, if they are; nothing while it is not known.
+    balancer: Option<Option<Result<WeightsSaid, Failure>>>,
     deployment: Option<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
@@ -75,6 +77,7 @@ impl Story {
             lists: 0,
             replies: Vec::new(),
             calls: Vec::new(),
+            balancer: None,
             deployment: None,
             recall: Recall::default(),
             events: Vec::new(),
@@ -265,6 +268,7 @@ impl Story {
             runs: Known::Present(self.trials.runs()),
             experiments: Known::Present(self.trials.experiments()),
             templates: self.trials.templates(),
+            verifies: self.balancer.is_some(),
             answers: self.answers.clone(),
             recall: self.recall.clone(),
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Story, merge};
 use crate::ask::{
-    Answer, Ask, Class, Effect, Failure, PluginReply, PodsOf, Question, Recall, Reply,
+    Answer, Ask, Class, Effect, Failure, PluginReply, PodsOf, Question, Recall, Reply, WeightsSaid,
 };
 use crate::decision::ChangeId;
 use crate::frame::Frame;
@@ -179,20 +179,30 @@ impl Story {
                 continue;
             }
             let reply = match &ask.question {
-                Question::Pods(pods) => Reply::Pods(self.list(pods)),
+                Question::Pods(pods) => Ok(Reply::Pods(self.list(pods))),
+                Question::Weights(_) => match self.balancer.clone().flatten() {
+                    Some(said) => said.map(Reply::Weights),
+                    None => continue,
+                },
                 Question::Plugin(_) if self.replies.is_empty() => continue,
                 Question::Plugin(call) => {
                     self.calls.push(format!("{} {}", call.operation, call.index));
-                    Reply::Plugin(self.replies.remove(0))
+                    Ok(Reply::Plugin(self.replies.remove(0)))
                 }
                 Question::Read(_) | Question::Rollouts(_) | Question::Random(_) => continue,
             };
-            let answer = Answer { asked_at: self.now, answered_at: self.now, reply: Ok(reply) };
+            let answer = Answer { asked_at: self.now, answered_at: self.now, reply };
             self.answers.insert(ask.id.clone(), answer);
             self.lists += usize::from(ask.effect == Effect::Reads);
             is_news = true;
         }
         is_news
+    }
+
+    /// Load balancers are asked, and say this from now on; nothing while it is not known.
+    pub fn balancers_say(&mut self, said: Option<Result<WeightsSaid, Failure>>) {
+        self.balancer = Some(said);
+        self.answers.retain(|_, answer| answer.reply.is_ok());
     }
 
     /// What step plugins will answer from now on, in this order; then nothing.
