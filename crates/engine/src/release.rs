@@ -124,7 +124,7 @@ fn decide<M: Mark>(world: &Marked<M>, now: Timestamp) -> Decision<()> {
     let mut is_free = false;
     for (manager, ask) in questions {
         match heard(world, &ask) {
-            Heard::Waits(why) => decision.why.push(why),
+            Heard::Waits(why) => decision.why.push(*why),
             Heard::Named => {}
             Heard::Free => {
                 is_free = true;
@@ -175,7 +175,7 @@ fn questions<M: Mark>(world: &Marked<M>) -> Vec<(Option<Arc<str>>, Ask)> {
 /// What an answer says about a mark.
 enum Heard {
     /// Nothing yet.
-    Waits(Why),
+    Waits(Box<Why>),
     /// The object is still named.
     Named,
     /// Nobody names it.
@@ -186,11 +186,11 @@ fn heard<M: Mark>(world: &Marked<M>, ask: &Ask) -> Heard {
     match world.answers.get(&ask.id).map(|answer| &answer.reply) {
         None => {
             let question = format!("does a Rollout name {}", world.reference());
-            Heard::Waits(world.why(Guard::Unanswered { question }, Frees::Cluster))
+            Heard::Waits(Box::new(world.why(Guard::Unanswered { question }, Frees::Cluster)))
         }
         Some(Err(failed)) => {
             let guard = Guard::Unreadable { message: failed.message.clone() };
-            Heard::Waits(world.why(guard, Frees::At(failed.retry_at)))
+            Heard::Waits(Box::new(world.why(guard, Frees::At(failed.retry_at))))
         }
         Some(Ok(reply)) if is_named_in::<M>(reply, world.object.name()) => Heard::Named,
         Some(Ok(_)) => Heard::Free,
