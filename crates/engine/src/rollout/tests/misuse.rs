@@ -198,3 +198,57 @@ fn a_rollout_of_no_pods_comes_back_with_the_version_it_had() {
         assert_eq!(story.status()["phase"], "Paused", "{whose}: {}", story.status()["message"]);
     }
 }
+
+/// What else is wrong, whose strategy, what is merged into the spec, and what is said.
+#[test]
+fn what_routers_and_experiments_cannot_use_is_named() {
+    let router = |alb: Value| json!({ "strategy": { "canary": { "trafficRouting": { "nginx": null, "alb": alb } } } });
+    let step = |templates: Value| {
+        let experiment = json!({ "experiment": { "templates": templates } });
+        json!({ "strategy": { "canary": { "steps": [experiment] } } })
+    };
+    let cases = [
+        (
+            "nginx",
+            router(json!({ "servicePort": 80, "ingress": "web", "ingresses": ["web"] })),
+            "spec.strategy.canary.trafficRouting.alb: Internal error: \
+             Either Ingress or Ingresses must be configured. Both are configured.",
+        ),
+        (
+            "nginx",
+            router(json!({ "servicePort": 80 })),
+            "spec.strategy.canary.trafficRouting.alb: Internal error: \
+             Either Ingress or Ingresses must be configured. Neither are configured.",
+        ),
+        (
+            "canary",
+            step(json!([{ "name": "a", "specRef": "newest" }])),
+            "spec.strategy.canary.steps[0].experiment.templates: Invalid value: \
+             \"newest\": Invalid template step SpecRef: must be canary or stable",
+        ),
+    ];
+    for (whose, patch, words) in cases {
+        let mut story = updating(whose);
+        story.patch_spec(patch);
+        story.settle(at(20));
+        let message = format!("InvalidSpec: The Rollout \"web\" is invalid: {words}");
+        assert_eq!(story.status()["message"], message);
+    }
+}
+
+#[test]
+fn a_stable_replica_set_that_somebody_deletes_leaves_everything_to_the_new_one() {
+    for whose in ["canary", "nginx", "blueGreen"] {
+        let mut story = updating(whose);
+        story.lose_set(0);
+        story.settle(at(20));
+        story.settle(at(99));
+        let served: Vec<usize> = serving(&story, whose).1;
+        assert!(served.iter().all(|revision| *revision == 1), "{whose}: {served:?}");
+        assert_eq!(
+            (story.sizes(), &story.status()["phase"]),
+            (vec![5], &json!("Healthy")),
+            "{whose}"
+        );
+    }
+}
