@@ -10,7 +10,9 @@ use crate::{Failure, build, repository, summary::Summary, test};
 
 #[derive(Debug, Error)]
 enum SimError {
-    #[error("unknown option {0}: expected --seeds COUNT, --seed SEED or --scenario NAME")]
+    #[error(
+        "unknown option {0}: expected --seeds COUNT, --from FIRST, --seed SEED or --scenario NAME"
+    )]
     UnknownOption(String),
     #[error("{0} expects a value")]
     NoValue(String),
@@ -44,7 +46,7 @@ fn words(arguments: &[String]) -> Result<Vec<String>, SimError> {
         let value = arguments.next().cloned().ok_or_else(|| SimError::NoValue(option.clone()))?;
         match option.as_str() {
             "--seeds" => words.push(value),
-            "--seed" | "--scenario" => words.extend([option.clone(), value]),
+            "--seed" | "--from" | "--scenario" => words.extend([option.clone(), value]),
             _ => return Err(SimError::UnknownOption(option.clone())),
         }
     }
@@ -60,6 +62,7 @@ fn a_count_or_one_seed_is_passed_on() {
     let cases = [
         ("no wish", "", Ok("")),
         ("so many", "--seeds 5", Ok("5")),
+        ("from another one on", "--seeds 5 --from 9", Ok("5 --from 9")),
         ("of one story", "--scenario a --seeds 5", Ok("--scenario a 5")),
         ("one alone", "--seed 7 --scenario a", Ok("--seed 7 --scenario a")),
         ("a value is missing", "--seeds", Err("--seeds expects a value")),

@@ -1,5 +1,5 @@
-//! Do many seeds of every story end well? `seeds COUNT [--scenario NAME]` on all cores, or one of
-//! them alone, told line by line: `seeds --seed SEED --scenario NAME`.
+//! Do many seeds of every story end well? `seeds COUNT [--from FIRST] [--scenario NAME]` on all
+//! cores, or one of them alone, told line by line: `seeds --seed SEED --scenario NAME`.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -26,6 +26,7 @@ const WIDTH: u64 = 30;
 #[derive(Default)]
 struct Wish {
     count: u64,
+    first: u64,
     seed: Option<u64>,
     scenario: Option<String>,
 }
@@ -34,13 +35,14 @@ fn main() -> ExitCode {
     let judged = wish().and_then(|wish| {
         let stories = stories(wish.scenario.as_deref())?;
         match (wish.seed, stories.as_slice()) {
-            (None, _) => Ok(run(&stories, wish.count)),
+            (None, _) => Ok(run(&stories, wish.first, wish.count)),
             (Some(seed), [story]) => Ok(replay(story, seed)),
             (Some(_), _) => Err("--seed needs --scenario: a seed is told in one story".to_owned()),
         }
     });
     judged.unwrap_or_else(|error| {
-        eprintln!("{error}\nusage: seeds COUNT [--scenario NAME] | --seed SEED --scenario NAME");
+        let usage = "seeds COUNT [--from FIRST] [--scenario NAME] | --seed SEED --scenario NAME";
+        eprintln!("{error}\nusage: {usage}");
         ExitCode::FAILURE
     })
 }
@@ -54,6 +56,7 @@ fn wish() -> Result<Wish, String> {
     };
     while let Some(word) = words.next() {
         match word.as_str() {
+            "--from" => wish.first = number(words.next())?,
             "--seed" => wish.seed = Some(number(words.next())?),
             "--scenario" => wish.scenario = words.next(),
             _ => wish.count = number(Some(word))?,
@@ -74,8 +77,8 @@ fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
     Ok(prepared.into_iter().map(Judge::new).collect())
 }
 
-/// Every seed below `count`, in one story after the other.
-fn run(stories: &[Judge], count: u64) -> ExitCode {
+/// So many seeds from the first one on, in one story after the other.
+fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
@@ -83,10 +86,11 @@ fn run(stories: &[Judge], count: u64) -> ExitCode {
     let failures = || failed.lock().expect("no thread panics with the lock").len();
     let work = &|| {
         while failures() < ENOUGH {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if count <= seed {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if count <= number {
                 return;
             }
+            let seed = first + number;
             let at = usize::try_from(seed).unwrap_or_default() % stories.len();
             let judged = stories[at].judge(Faults::of_seed(seed));
             if !judged.violations.is_empty() {

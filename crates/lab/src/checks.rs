@@ -59,6 +59,8 @@ pub struct Checker {
     trials: Trials,
     traffic: Traffic,
     pods: Pods,
+    /// The version of each object that the controller has seen, by uid.
+    seen: BTreeMap<Arc<str>, u64>,
     /// Services that users reach.
     serving: Vec<String>,
     /// Without a Rollout nothing can be done wrong: what is still written about it is written by
@@ -83,6 +85,7 @@ impl Checker {
             trials: Trials::default(),
             traffic: Traffic::default(),
             pods: Pods::default(),
+            seen: BTreeMap::new(),
             serving: Vec::new(),
             is_gone: false,
             writes: 0,
@@ -137,15 +140,26 @@ impl Checker {
         }
     }
 
-    /// The watch has shown this object to the controller.
+    /// The controller has been shown this object. What is older than what it has seen says nothing.
     pub fn shown(&mut self, object: &Object) {
+        let seen = self.seen.entry(Arc::clone(&object.meta.uid)).or_default();
+        if object.version < *seen {
+            return;
+        }
+        *seen = object.version;
         if object.kind == KindId::REPLICA_SET || Some(object.kind) == self.rollout {
             self.sizes.shown(object);
         }
         self.trials.shown(object);
         if Some(object.kind) == self.rollout {
             self.traffic.shown(object);
+            self.pods.shown(&object.spec);
         }
+    }
+
+    /// The controller has been told of these pods, which this selector selects.
+    pub fn listed(&mut self, selector: &str, pods: &[Arc<Object>], now: Timestamp) {
+        self.pods.listed(selector, pods, now);
     }
 
     /// What is wrong with how the traffic goes at the end.
@@ -158,12 +172,15 @@ impl Checker {
         self.sizes.decided();
         self.trials.decided();
         self.traffic.decided();
+        self.pods.decided(self.sizes.decided_available());
     }
 
     /// The controller is another one, which was shown nothing.
     pub fn restarted(&mut self) {
+        self.seen.clear();
         self.sizes.restarted();
         self.trials.restarted();
+        self.pods.restarted();
     }
 
     /// How many writes of ours were done.

@@ -227,6 +227,7 @@ impl Bench {
         request.options.label_selector = Some(listing.labels.as_str().into());
         let reply = self.cluster.call(&request, self.now).map_err(|error| refusal(&error))?;
         let items = reply.as_list().map_or(&[][..], |list| &list.items);
+        self.checker.listed(&listing.labels, items, self.now);
         Ok(items.iter().map(|object| frame(object)).collect())
     }
 
@@ -262,6 +263,7 @@ impl Bench {
         }
         // Below the time after which the controller's client gives a request up.
         let milliseconds = self.chance.below(SLOWEST_MILLISECONDS);
+        self.trace.note(self.now, Record::Slow);
         self.now + SignedDuration::from_millis(milliseconds.cast_signed())
     }
 

@@ -89,6 +89,8 @@ pub struct Faults {
     pub late_percent: u64,
     /// Of a hundred watch events, how many come twice.
     pub twice_percent: u64,
+    /// Of a hundred watch events, how many are overtaken by the next one, of another object.
+    pub overtaken_percent: u64,
     /// Of a hundred watch events, how many are lost until the next list.
     pub lost_percent: u64,
     /// Of a hundred requests, how many take their time.
@@ -124,6 +126,7 @@ impl Faults {
             write_percent: 10,
             late_percent: 10,
             twice_percent: 10,
+            overtaken_percent: 10,
             lost_percent: 5,
             slow_percent: 5,
             ..Faults::default()

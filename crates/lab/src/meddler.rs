@@ -45,10 +45,11 @@ impl Meddler {
         self.draw(AT_REST)
     }
 
-    /// What must be done before the end: a rollout that is halted is let go, once.
-    pub(crate) fn last_word(&mut self) -> Option<Action> {
+    /// What must be done before the end: a rollout that is halted is let go, once, and one that
+    /// waits for a verdict gets it.
+    pub(crate) fn last_word(&mut self, verdict: Option<Action>) -> Option<Action> {
         self.left = 0;
-        std::mem::take(&mut self.has_halted).then_some(Action::Resume)
+        std::mem::take(&mut self.has_halted).then_some(Action::Resume).or(verdict)
     }
 
     fn draw(&mut self, percent: u64) -> Option<Action> {
@@ -56,7 +57,7 @@ impl Meddler {
             return None;
         }
         self.left -= 1;
-        let deed = match self.chance.below(10) {
+        let deed = match self.chance.below(11) {
             0 => Action::Promote,
             1 => Action::PromoteFull,
             2 => Action::Abort,
@@ -65,6 +66,7 @@ impl Meddler {
             5 => Action::Resume,
             6 => Action::Scale(u32::try_from(self.chance.below(MOST_REPLICAS + 1)).unwrap_or(1)),
             7 => Action::Behave(self.unsteady()),
+            8 => Action::Restart,
             _ => Action::SetImage(format!("example.com/web:next-{}", self.chance.below(IMAGES))),
         };
         self.has_halted |= deed == Action::Pause;
@@ -93,7 +95,7 @@ mod tests {
         for seed in 0..200 {
             let mut meddler = Meddler::new(seed, Behaviours::default());
             let mut deeds: Vec<Action> = (0..1_000).filter_map(|_| meddler.at_rest()).collect();
-            deeds.extend(meddler.last_word());
+            deeds.extend(meddler.last_word(None));
             assert!((1..=6).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
             if let Some(halted) = deeds.iter().position(|deed| *deed == Action::Pause) {
                 assert!(deeds[halted..].contains(&Action::Resume), "seed {seed}");
@@ -106,7 +108,7 @@ mod tests {
         }
         seen.sort();
         seen.dedup();
-        let all = "Abort Behave Pause Promote PromoteFull Resume Retry Scale SetImage";
+        let all = "Abort Behave Pause Promote PromoteFull Restart Resume Retry Scale SetImage";
         assert_eq!(seen.join(" "), all);
     }
 }

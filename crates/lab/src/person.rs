@@ -99,6 +99,16 @@ pub enum Deed {
 }
 
 impl Action {
+    /// A good verdict on what the update waits for, as by whoever measures or carries it out.
+    pub(crate) fn good_verdict(sight: &Sight<'_>) -> Option<Self> {
+        let (phase, message) = (names::analysis_phase::SUCCESSFUL.to_owned(), String::new());
+        if sight.has_experiment() {
+            return Some(Action::Experiment(Verdict { phase, message }));
+        }
+        let r#type = sight.awaited_run()?.to_owned();
+        Some(Action::Run(RunVerdict { r#type, phase, message }))
+    }
+
     /// The writes that are this action, on the Rollout as it stands now. What is no write of the
     /// cluster (`Behave`, `RestartController`) has none.
     pub fn writes(&self, rollout: &str, sight: &Sight<'_>, now: Timestamp) -> Vec<PersonalWrite> {

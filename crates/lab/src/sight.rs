@@ -143,8 +143,13 @@ impl<'a> Sight<'a> {
 
     /// Does the update wait for a verdict, whoever speaks it?
     pub fn awaits_verdict(&self) -> bool {
+        self.has_experiment() || self.awaited_run().is_some()
+    }
+
+    /// The purpose of the run that the update waits for.
+    pub fn awaited_run(&self) -> Option<&'static str> {
         let purposes = [run_type::STEP, run_type::PRE_PROMOTION, run_type::POST_PROMOTION];
-        self.has_experiment() || purposes.iter().any(|purpose| self.awaits(purpose))
+        purposes.into_iter().find(|purpose| self.awaits(purpose))
     }
 
     /// The steps of the canary.

@@ -27,6 +27,14 @@ pub enum Record {
     Shown(Arc<str>, u64),
     /// The watch has lost an event; a list will show it.
     Lost(Arc<str>, u64),
+    /// The watch falls silent before it shows this version, and all after it.
+    Late(Arc<str>, u64),
+    /// The watch shows this version twice.
+    Twice(Arc<str>, u64),
+    /// The watch shows the next event before this version.
+    Overtaken(Arc<str>, u64),
+    /// A request of ours takes its time.
+    Slow,
     /// The controller has listed a kind.
     Listed(Cow<'static, str>),
     /// The controller has decided: so many changes, and whether a status.
@@ -103,6 +111,12 @@ impl fmt::Display for Record {
             Record::Worked(who) => write!(f, "cluster: {who}"),
             Record::Shown(name, version) => write!(f, "watch: {name} at {version}"),
             Record::Lost(name, version) => write!(f, "watch: {name} at {version} is lost"),
+            Record::Late(name, version) => write!(f, "watch: {name} at {version} is late"),
+            Record::Twice(name, version) => write!(f, "watch: {name} at {version} comes twice"),
+            Record::Overtaken(name, version) => {
+                write!(f, "watch: {name} at {version} is overtaken")
+            }
+            Record::Slow => write!(f, "controller: a request takes its time"),
             Record::Listed(kind) => write!(f, "watch: {kind} listed"),
             Record::Decided(changes, status) => {
                 write!(f, "controller: decided {changes} changes, status: {status}")

@@ -46,6 +46,13 @@ impl Pods {
         (of_revision.map(|set| set.available).sum(), all)
     }
 
+    /// Available pods behind a Service that selects this revision, and of all: without a revision it
+    /// selects every pod.
+    pub(super) fn behind(&self, hash: &str) -> (i32, i32) {
+        let (available, all) = self.available(hash);
+        (if hash.is_empty() { all } else { available }, all)
+    }
+
     /// The revision that a Service selects.
     pub(super) fn selected(&self, service: &str) -> &str {
         let found = self.selected.iter().find(|(name, _)| **name == *service);

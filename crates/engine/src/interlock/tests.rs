@@ -192,6 +192,19 @@ fn traffic_never_comes_before_its_pods_nor_stays_behind_them() {
     }
 }
 
+#[test]
+fn a_service_without_a_revision_leads_to_every_pod() {
+    for (what, old, expected) in [("enough of all", 3, None), ("too few", 2, Some("I-4"))] {
+        let mut world = routed(20, old, 1);
+        let all = frame(json!({ "metadata": { "namespace": "default", "name": "active" } }));
+        let all = Known::Present(Arc::new(ServiceView::read(&all)));
+        world.services.insert("active".into(), all);
+        let decision = Decided { changes: vec![weight(&world, 10)], ..Decided::default() };
+        let found = check(&world, &decision, at(0)).map(|harm| harm.invariant.id());
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
 /// A status at a step, with the pause of that step begun at second 0.
 fn status(index: i32, change: Value) -> Value {
     let mut status = json!({

@@ -90,8 +90,8 @@ impl<'w> Traffic<'w> {
         if new == old || self.replicas() == 0 {
             return None; // Both sides lead to the same pods, or nobody is sent anywhere.
         }
-        let (canary, all) = pods.available(new);
-        let (stable, _) = pods.available(old);
+        let (canary, all) = pods.behind(new);
+        let (stable, _) = pods.behind(old);
         if from < to && canary == 0 && all > 0 {
             let message = text(format!("it has none of {all} available pods"));
             return Some((Invariant::NoTrafficToNothing, message));

@@ -166,8 +166,9 @@ fn retire_old<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     if keeps_old && !runs::is_post_promotion_done(&draft) {
         return draft; // The way back stays open while the new revision is on trial.
     }
-    let mut old: Vec<usize> =
-        roles.others(&draft).filter(|at| !is_referenced(&draft, &draft.sets[*at])).collect();
+    // Without replicas even the revision that has the traffic goes: its Service moves afterwards.
+    let may_go = |at: &usize| draft.replicas() == 0 || !is_referenced(&draft, &draft.sets[*at]);
+    let mut old: Vec<usize> = roles.others(&draft).filter(may_go).collect();
     old.sort_by_key(|at| std::cmp::Reverse(draft.sets[*at].revision));
     let old = OldSets {
         newest_first: old,

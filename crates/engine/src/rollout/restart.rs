@@ -130,8 +130,9 @@ impl Standing {
             }
             let serves = |pod: &&PodView| pod.is_available(set.min_ready_seconds, draft.now);
             let serving = listed.pods.iter().filter(serves).count();
-            // Pods beyond the size are about to go by themselves.
-            available += i32::try_from(serving).unwrap_or(i32::MAX).min(set.size);
+            // Pods beyond the size are about to go by themselves, and some may have failed since
+            // they were listed.
+            available += i32::try_from(serving).unwrap_or(i32::MAX).min(set.available());
             let is_older =
                 |pod: &&PodView| pod.created.is_some_and(|at| at < restart_at.timestamp());
             older.extend(listed.pods.iter().filter(is_older).cloned());

@@ -98,7 +98,8 @@ pub(super) fn missing_counts(draft: &Draft<'_>, roles: Roles) -> Option<Missing>
 /// Why the new revision may become the stable one now, in the words of the Event; `None` if not.
 pub(super) fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Option<String> {
     let status = &draft.status;
-    if roles.stable.is_none() {
+    // Where only the ReplicaSet of a stable revision is gone, the steps still count.
+    if status.stable_rs.is_empty() {
         return Some("Initial deploy".into());
     }
     if is_aborted || missing_promotion(draft, roles).is_some() {

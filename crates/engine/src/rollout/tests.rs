@@ -342,3 +342,18 @@ fn a_stable_revision_that_follows_a_new_number_of_replicas_keeps_to_the_surge() 
     story.settle(at(30));
     assert_eq!(story.sizes(), [5, 1], "20 % of six is one");
 }
+
+#[test]
+fn an_update_whose_stable_replica_set_is_gone_still_keeps_to_its_steps() {
+    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.lose_set(0);
+    story.settle(at(20));
+    assert_eq!(story.sizes(), [5], "there is nobody else to serve");
+    assert_eq!(story.status()["phase"], "Paused");
+    story.promote();
+    story.settle(at(30));
+    assert_eq!(story.status()["phase"], "Healthy");
+}

@@ -198,10 +198,8 @@ pub(super) fn missing(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
 
 /// Are all routers where the steps want them, the steps' own routes included?
 pub(super) fn is_reached(draft: &Draft<'_>, roles: Roles) -> bool {
-    let Some(stable) = roles.stable else { return false };
-    if draft.replicas() == 0 {
-        return true; // There is nobody to be sent anywhere, so nothing waits for a route.
-    }
+    // Without a stable side there is no choice, and without replicas nobody to make one for.
+    let Some(stable) = roles.stable.filter(|_| draft.replicas() > 0) else { return true };
     let aim = aim(draft, roles);
     if !aim.has_routes || short_of(draft, roles, &aim).is_some() {
         return false;

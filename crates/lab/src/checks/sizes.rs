@@ -216,6 +216,11 @@ impl Sizes {
         (others + next > (others + size).max(ceiling)).then(|| ("I-2", text()))
     }
 
+    /// How many pods were available by what the controller had been shown when it decided.
+    pub(super) fn decided_available(&self) -> i64 {
+        self.sets.values().map(|set| set.decided.min(set.size)).sum()
+    }
+
     /// How many pods all ReplicaSets together are to have.
     pub(super) fn wanted(&self) -> i64 {
         self.sets.values().map(|set| set.size).sum()

@@ -158,7 +158,8 @@ impl Traffic {
         let left =
             self.shares().values().map(|shares| plan.max - share(shares, &plan.stable)).max();
         let left = left.unwrap_or_default();
-        let is_left = available >= plan.replicas && left > 0;
+        // Services follow to pods alone: without replicas nobody is sent anywhere.
+        let is_left = plan.replicas > 0 && available >= plan.replicas && left > 0;
         is_left.then(|| ("I-9", format!("ends with weight {left} off the stable revision")))
     }
 

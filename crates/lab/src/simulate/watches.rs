@@ -10,7 +10,7 @@ use gradus_engine::kinds;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::selector::LabelSelector;
-use gradus_simkube::{Change, SimCluster};
+use gradus_simkube::{Change, Event, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
 use super::mind::Thinking;
@@ -110,43 +110,57 @@ impl<W: Watched> Thinking<W> {
             self.list(at, now);
             return;
         }
-        let mut bench = self.bench.borrow_mut();
-        let news = bench.cluster.events_after(feed.id, feed.version).ok();
-        let Some(event) = news.and_then(|mut news| news.next().cloned()) else { return };
+        let Some(event) = self.news(at, 0) else { return };
         let (name, version) = (Arc::clone(&event.object.meta.name), event.object.version);
-        let fate = chance.as_mut().map_or(Fate::Plain, |chance| {
-            if chance.percent(faults.late_percent) {
-                Fate::Late(SignedDuration::from_millis(1 << chance.below(15)))
-            } else if chance.percent(faults.lost_percent) {
-                Fate::Lost(SignedDuration::from_secs(1 + chance.below(60).cast_signed()))
-            } else if chance.percent(faults.twice_percent) {
-                Fate::Twice
-            } else {
-                Fate::Plain
-            }
-        });
+        let fate = chance.as_mut().map_or(Fate::Plain, |chance| Fate::draw(chance, faults));
         let feed = &mut self.feeds[at];
-        let times = match fate {
+        let record = match fate {
             Fate::Late(silence) if feed.silent_until.is_none_or(|until| until < now) => {
                 feed.silent_until = Some(now + silence);
-                return;
+                Some(Record::Late(name, version))
             }
             Fate::Lost(until) => {
                 feed.version = version;
                 feed.list_at = feed.list_at.or(Some(now + until));
-                bench.trace.note(now, Record::Lost(name, version));
-                return;
+                Some(Record::Lost(name, version))
             }
-            Fate::Twice => 2,
-            Fate::Plain | Fate::Late(_) => 1,
+            Fate::Twice => {
+                self.observe(at, &event, now);
+                self.observe(at, &event, now);
+                Some(Record::Twice(name, version))
+            }
+            Fate::Overtaken => self.news(at, 1).filter(|next| !is_same(next, &event)).map(|next| {
+                self.observe(at, &next, now);
+                self.observe(at, &event, now);
+                self.feeds[at].version = next.object.version;
+                Record::Overtaken(name, version)
+            }),
+            Fate::Plain | Fate::Late(_) => None,
         };
-        feed.version = version;
-        bench.trace.note(now, Record::Shown(name, version));
+        match record {
+            Some(record) => self.bench.borrow_mut().trace.note(now, record),
+            None => self.observe(at, &event, now),
+        }
+    }
+
+    /// One of the events that this watch has not shown yet.
+    fn news(&self, at: usize, skipped: usize) -> Option<Event> {
+        let (feed, bench) = (&self.feeds[at], self.bench.borrow());
+        let mut news = bench.cluster.events_after(feed.id, feed.version).ok()?;
+        news.nth(skipped).cloned()
+    }
+
+    /// Shows one event.
+    fn observe(&mut self, at: usize, event: &Event, now: Timestamp) {
+        let feed = &mut self.feeds[at];
+        feed.version = event.object.version;
+        let mut bench = self.bench.borrow_mut();
+        let name = Arc::clone(&event.object.meta.name);
+        bench.trace.note(now, Record::Shown(name, feed.version));
         if is_judged::<W>() {
             bench.checker.shown(&event.object);
         }
         drop(bench);
-        let feed = &self.feeds[at];
         let stays = event.change != Change::Deleted && feed.accepts(&event.object);
         let object = ObjectRef::new(
             feed.kind.clone(),
@@ -156,11 +170,9 @@ impl<W: Watched> Thinking<W> {
         if !stays && W::version(self.shell.index(), &object).is_none() {
             return; // What was never shown does not go.
         }
-        for _ in 0..times {
-            let frame = feed.frame(&event.object);
-            let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
-            self.shell.observe(&feed.kind, seen, now);
-        }
+        let frame = feed.frame(&event.object);
+        let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
+        self.shell.observe(&feed.kind, seen, now);
         self.is_stirred = true;
     }
 
@@ -190,4 +202,29 @@ enum Fate {
     Late(SignedDuration),
     Lost(SignedDuration),
     Twice,
+    /// The next event comes first, if there is one already. Of one object the order stays: that much
+    /// a watch promises.
+    Overtaken,
+}
+
+impl Fate {
+    fn draw(chance: &mut Chance, faults: &Faults) -> Self {
+        if chance.percent(faults.late_percent) {
+            Fate::Late(SignedDuration::from_millis(1 << chance.below(15)))
+        } else if chance.percent(faults.lost_percent) {
+            Fate::Lost(SignedDuration::from_secs(1 + chance.below(60).cast_signed()))
+        } else if chance.percent(faults.twice_percent) {
+            Fate::Twice
+        } else if chance.percent(faults.overtaken_percent) {
+            Fate::Overtaken
+        } else {
+            Fate::Plain
+        }
+    }
+}
+
+/// Are both events about one object?
+fn is_same(one: &Event, other: &Event) -> bool {
+    let (one, other) = (&one.object.meta, &other.object.meta);
+    one.name == other.name && one.namespace == other.namespace
 }

@@ -172,15 +172,26 @@ fn what_becomes_stable_while_the_active_service_leads_elsewhere_has_all_its_pods
 
 #[test]
 fn without_replicas_the_active_service_moves_when_the_last_pods_are_gone() {
-    let mut story = Story::blue_green(2, json!({}));
-    story.reconcile(at(0));
-    story.pods_follow();
-    story.lose_status();
-    story.set_image("v2");
-    story.patch_spec(json!({ "replicas": 0 }));
-    assert!(!story.reconcile(at(10)).contains(&"switch active to 2".to_owned()));
-    story.settle(at(11));
-    assert_eq!((story.sizes(), story.selects("active")), (vec![0, 0], 2));
+    type Before = fn(&mut Story);
+    let cases: [(&str, Before); 2] = [
+        ("the Service selects every revision", |story| {
+            story.reconcile(at(0));
+            story.pods_follow();
+        }),
+        ("the Service selects the revision before", |story| story.settle(at(0))),
+    ];
+    for (what, before) in cases {
+        let mut story = Story::blue_green(2, json!({}));
+        before(&mut story);
+        story.lose_status();
+        story.set_image("v2");
+        story.patch_spec(json!({ "replicas": 0 }));
+        let writes = story.reconcile(at(10));
+        assert!(!writes.contains(&"switch active to 2".to_owned()), "{what}: {writes:?}");
+        story.settle(at(11));
+        assert_eq!((story.sizes(), story.selects("active")), (vec![0, 0], 2), "{what}");
+        assert_eq!(story.status()["phase"], "Healthy", "{what}");
+    }
 }
 
 #[test]

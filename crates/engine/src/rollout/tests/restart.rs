@@ -90,6 +90,17 @@ fn no_pod_is_evicted_beside_a_new_replica_set() {
 }
 
 #[test]
+fn a_pod_that_has_failed_since_the_list_is_missing() {
+    let mut story = deployed(false, 3, json!(0));
+    story.patch_spec(json!({ "restartAt": at(10) }));
+    story.at(at(20));
+    assert_eq!(story.decide().changes.len(), 1, "one may go");
+    story.lose_pod(0);
+    let writes = story.reconcile(at(20));
+    assert!(!writes.contains(&"evict".to_owned()), "not while one is missing: {writes:?}");
+}
+
+#[test]
 fn a_restart_without_pods_to_replace_is_done_at_once() {
     let mut story = deployed(false, 0, json!(1));
     story.patch_spec(json!({ "restartAt": at(10) }));

@@ -221,6 +221,12 @@ impl Story {
         self
     }
 
+    /// Somebody deletes a ReplicaSet, and its pods go with it.
+    pub fn lose_set(&mut self, at: usize) {
+        let uid = self.sets.remove(at)["metadata"]["uid"].clone();
+        self.pods.retain(|pod| pod["metadata"]["ownerReferences"][0]["uid"] != uid);
+    }
+
     /// Somebody deletes a Service.
     pub fn lose_service(&mut self, name: &str) {
         self.services.retain(|service| service["metadata"]["name"] != name);
