@@ -16,7 +16,7 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
     let steps = spec.strategy.canary.as_ref().map_or(&[][..], |canary| &canary.steps);
     let (from, to) = (index(stored), index(next));
     let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
-    let is_first = !has_stable(world);
+    let is_first = stored.stable_rs.is_empty();
     let is_same_epoch = stored.current_pod_hash == next.current_pod_hash
         && stored.current_step_hash == next.current_step_hash;
     if !is_same_epoch {
@@ -76,13 +76,6 @@ fn is_open(
         StepKind::Plugin(_) => has_answered(next, at),
         _ => true,
     }
-}
-
-/// Is there a revision to go back to? Not before the first is promoted, nor once somebody has deleted
-/// its ReplicaSet: then the new one serves all there is, without a step to wait for.
-fn has_stable(world: &World) -> bool {
-    let mut sets = world.replica_sets.present().into_iter().flatten();
-    sets.any(|set| *set.hash == *world.rollout.status.stable_rs)
 }
 
 /// Has this step's pause ended, by what is stored?

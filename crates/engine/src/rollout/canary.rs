@@ -204,7 +204,9 @@ fn switch_services<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let draft = switch_ping_pong(draft, roles);
     let draft = match roles.stable {
         Some(stable) => ensure(draft, roles, &canary.stable_service, stable),
-        None => draft,
+        None if draft.status.stable_rs.is_empty() => draft,
+        // Somebody deleted the stable ReplicaSet: whoever comes is sent to pods that are there.
+        None => ensure(draft, roles, &canary.stable_service, roles.new),
     };
     match roles.stable {
         Some(_) if is_aborted && routed::is_routed(draft.spec()) => draft,

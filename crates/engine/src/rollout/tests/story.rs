@@ -205,11 +205,6 @@ impl Story {
         &mut self.sets[at]
     }
 
-    /// Somebody deletes a ReplicaSet.
-    pub fn lose_set(&mut self, at: usize) {
-        self.sets.remove(at);
-    }
-
     /// Adds Services that select the Rollout's pods of every revision.
     pub fn with_services(mut self, names: &[&str]) -> Self {
         for name in names {
