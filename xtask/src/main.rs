@@ -60,7 +60,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "real",
-        arguments: "[--keep] [--faults] [NAME…]",
+        arguments: "[--keep] [--crashes | --faults] [NAME…]",
         help: "run the scenarios on a real control plane",
         run: real::run,
     },

@@ -51,15 +51,15 @@ const ALL_FAULTS: [Fault; 6] = [
 struct Wish {
     /// Leave the control plane running until Ctrl-C.
     keep: bool,
-    /// Disturb every write, through the proxy.
-    faults: bool,
+    /// What is done to every write, through the proxy; nothing when empty.
+    faults: &'static [Fault],
     /// Scenarios by name; all when empty.
     names: Vec<String>,
 }
 
 #[derive(Debug, Error)]
 enum RealError {
-    #[error("unknown option {0}: expected --keep or --faults")]
+    #[error("unknown option {0}: expected --keep, --crashes or --faults")]
     UnknownOption(String),
     #[error(
         "no scenario {0}: expected the name of a file in scenarios/ or of the example's, without its ending"
@@ -74,10 +74,10 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
-        let summary = if wish.faults {
-            faults::everywhere(&stage, &stories, &ALL_FAULTS).await?
-        } else {
+        let summary = if wish.faults.is_empty() {
             undisturbed(&stage, &stories).await?
+        } else {
+            faults::everywhere(&stage, &stories, wish.faults).await?
         };
         if wish.keep {
             keep(&stage).await;
@@ -105,7 +105,8 @@ impl Wish {
         for argument in arguments {
             match argument.as_str() {
                 "--keep" => wish.keep = true,
-                "--faults" => wish.faults = true,
+                "--crashes" => wish.faults = &CRASHES,
+                "--faults" => wish.faults = &ALL_FAULTS,
                 option if option.starts_with('-') => {
                     return Err(RealError::UnknownOption(option.to_owned()));
                 }
@@ -178,6 +179,7 @@ fn options_and_names_may_be_mixed() {
     };
     let names = vec!["canary".to_owned()];
     let wish = parse(&["--faults", "canary", "--keep"]).unwrap();
-    assert_eq!(wish, Wish { keep: true, faults: true, names });
+    assert_eq!(wish, Wish { keep: true, faults: &ALL_FAULTS, names });
+    assert_eq!(parse(&["--crashes"]).unwrap().faults, CRASHES);
     assert!(parse(&["--kepe"]).is_err());
 }
