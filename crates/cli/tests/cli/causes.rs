@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::cluster::sample;
 use crate::program::{folder, gradus};
 
-/// What | what stands beside the rollout, as fields of its pod, its ReplicaSet's status, an Event
-/// about its ReplicaSet, or a budget | what is said | what to do.
+/// What | what stands beside the rollout, as fields of its pod, its own or its ReplicaSet's
+/// status, its spec, an Event about its ReplicaSet, or a budget | what is said | what to do.
 const CASES: &str = r#"
 an image that is not there | pod    | {"containerStatuses":[{"name":"c","image":"web:9","state":{"waiting":{"reason":"ImagePullBackOff","message":"no such tag"}}}]} | pod web-1-a: image web:9 of container c cannot be pulled (no such tag) | check the image's name and tag
 a container that crashes   | pod    | {"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":3}}}]} | pod web-1-a: container c crashes; its last exit code was 3 | kubectl logs web-1-a -c c --previous
@@ -18,6 +18,7 @@ no node takes it           | pod    | {"conditions":[{"type":"PodScheduled","sta
 a quota                    | set    | {"conditions":[{"type":"ReplicaFailure","status":"True","reason":"FailedCreate","message":"exceeded quota: pods=3"}]} | ReplicaSet web-1: its pods are refused (exceeded quota: pods=3) | raise the ResourceQuota
 an admission policy        | event  | admission webhook "policy" denied the request | its pods are refused (admission webhook "policy" denied the request) | change the pod template
 a disruption budget        | budget | {"disruptionsAllowed":0} | PodDisruptionBudget web allows no eviction now | wait until all its pods are ready
+held by the interlock      | status | {"conditions":[{"type":"Held","status":"True","reason":"InterlockI1","message":"it would leave 1 of 3 pods","lastTransitionTime":"2026-01-01T00:00:00Z"}]} | condition Held says InterlockI1: it would leave 1 of 3 pods | (since
 a wrong spec               | spec   | {"replicas":-1} | spec.replicas: Invalid value: -1 | an edit of that field frees it
 "#;
 
@@ -49,6 +50,7 @@ fn objects(place: &str, given: &str) -> Value {
     let mut more = Vec::new();
     match place {
         "set" => set["status"] = fields,
+        "status" => rollout["status"] = fields,
         "spec" => rollout["spec"]["replicas"] = fields["replicas"].clone(),
         "pod" => more.push(json!({ "apiVersion": "v1", "kind": "Pod",
             "metadata": { "name": "web-1-a", "namespace": "default", "labels": labels,

@@ -114,7 +114,11 @@ async fn reply(source: &Source, ask: &Ask, pods: Option<&[Value]>) -> Option<Rep
             found.sort_by(|one, other| one.name.cmp(&other.name));
             Some(Reply::Pods(found.into()))
         }
-        Question::Plugin(_) | Question::Rollouts(_) | Question::Random(_) => None,
+        // Asked of a plugin, a load balancer or chance, or by another engine.
+        Question::Plugin(_)
+        | Question::Rollouts(_)
+        | Question::Random(_)
+        | Question::Weights(_) => None,
     }
 }
 
