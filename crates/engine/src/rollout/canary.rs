@@ -206,7 +206,10 @@ fn switch_services<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         Some(stable) => ensure(draft, roles, &canary.stable_service, stable),
         None if draft.status.stable_rs.is_empty() => draft,
         // Somebody deleted the stable ReplicaSet: whoever comes is sent to pods that are there.
-        None => ensure(draft, roles, &canary.stable_service, roles.new),
+        None => {
+            let names = [canary.stable_service.as_str(), weights::backends(&draft).stable];
+            names.iter().fold(draft, |draft, name| ensure(draft, roles, name, roles.new))
+        }
     };
     match roles.stable {
         Some(_) if is_aborted && routed::is_routed(draft.spec()) => draft,

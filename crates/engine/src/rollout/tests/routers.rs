@@ -149,6 +149,21 @@ fn ping_and_pong_take_turns() {
 }
 
 #[test]
+fn a_stable_side_whose_replica_set_is_gone_leads_to_the_new_one() {
+    let pair = json!({ "pingService": "ping", "pongService": "pong" });
+    let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);
+    let mut story =
+        alb(4, json!({ "pingPong": pair, "steps": steps })).with_services(&["ping", "pong"]);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    story.lose_set(0);
+    story.settle(at(2));
+    assert_eq!((story.selects("ping"), story.selects("pong")), (1, 1), "there is no other");
+    assert_eq!(story.status()["phase"], "Paused");
+}
+
+#[test]
 fn a_ping_pong_service_without_a_revision_gets_the_stable_one() {
     let fixed = json!({ "stableService": "stable", "canaryService": "canary" });
     let mut story = alb(4, fixed).with_services(&["stable", "canary", "ping", "pong"]);
