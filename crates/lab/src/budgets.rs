@@ -169,7 +169,7 @@ impl Budget {
             .collect::<Vec<_>>()
             .join("_");
         serde_json::from_value(json!({
-            "name": format!("budget_{name}"), "about": self.what, "objects": objects, "steps": steps,
+            "name": format!("budget_{}", name.to_lowercase()), "about": self.what, "objects": objects, "steps": steps,
             "images": [{ "image": "*", "startUpSeconds": 0.2 }],
             "end": { "expect": {}, "sizes": {} },
         }))
