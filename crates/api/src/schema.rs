@@ -57,12 +57,18 @@ pub(crate) fn with(mut schema: Value, keywords: Value) -> Value {
 
 /// The JSON name of a field.
 pub(crate) fn camel_case(field: &str) -> String {
-    let mut words = field.trim_start_matches("r#").split('_');
-    let mut name = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        let mut letters = word.chars();
-        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-        name.push_str(letters.as_str());
+    let field = field.trim_start_matches("r#");
+    let mut name = String::with_capacity(field.len());
+    let mut begins_word = false;
+    for letter in field.chars() {
+        match letter {
+            '_' => begins_word = true,
+            _ if begins_word => {
+                name.push(letter.to_ascii_uppercase());
+                begins_word = false;
+            }
+            _ => name.push(letter),
+        }
     }
     name
 }

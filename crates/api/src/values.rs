@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::{self, Visitor};
@@ -75,8 +76,42 @@ fn write_digits(text: &mut [u8], number: u16) {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Timestamp::deserialize(deserializer).map(Self::new)
+        deserializer.deserialize_str(TimeVisitor)
     }
+}
+
+struct TimeVisitor;
+
+impl Visitor<'_> for TimeVisitor {
+    type Value = Time;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a timestamp string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
+        match usual_time(text) {
+            Some(moment) => Ok(Time(moment)),
+            None => text.parse().map(Time::new).map_err(E::custom),
+        }
+    }
+}
+
+/// The moment of a time as it is serialized above, without the search of a general parser.
+fn usual_time(text: &str) -> Option<Timestamp> {
+    let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
+    if marks.iter().any(|(at, mark)| bytes[*at] != *mark) {
+        return None;
+    }
+    let pair = |at: usize| {
+        let (tens, ones) = (bytes[at].wrapping_sub(b'0'), bytes[at + 1].wrapping_sub(b'0'));
+        (tens < 10 && ones < 10).then_some((tens * 10 + ones).cast_signed())
+    };
+    let year = i16::from(pair(0)?) * 100 + i16::from(pair(2)?);
+    let second = pair(17)?;
+    let at = DateTime::new(year, pair(5)?, pair(8)?, pair(11)?, pair(14)?, second, 0).ok()?;
+    Offset::UTC.to_timestamp(at).ok()
 }
 
 /// A number or a text, as the user wrote it.

@@ -48,7 +48,7 @@ use crate::decision::{After, Decision, Event, EventKind, Frees, Guard, Kind, Urg
 use crate::interlock::{self, Harm};
 use crate::world::{Known, RolloutView, Route, World};
 use crate::{Engine, Head, StatusPlace, kinds, traffic};
-use draft::Draft;
+use draft::{Draft, Scratch};
 pub use progress::Peak;
 pub use status::phase_of;
 
@@ -150,7 +150,7 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         Known::Absent => &none,
         Known::Unknown(message) => return unreadable(world, message, now),
     };
-    let draft = Draft::new(world, sets, now);
+    let draft = Scratch::new(world, sets, now);
     match workload::check(world) {
         Some(services::Unusable::Invalid(error)) => return unresolved(draft, &error),
         Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
@@ -175,7 +175,7 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     }
     let folded = fold::fold(draft);
     match &folded.found.broken {
-        Some(error) => invalid(Draft::new(world, sets, now), error),
+        Some(error) => invalid(Scratch::new(world, sets, now), error),
         None => refused::hold(folded),
     }
 }

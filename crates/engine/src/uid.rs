@@ -40,27 +40,39 @@ impl std::fmt::Display for Uid {
     }
 }
 
+/// Every frame carries a few uids, so this is read often: one table, and one test at the end.
 fn parse_uuid(text: &str) -> Option<u128> {
-    if text.len() != 36 {
+    let bytes: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    if [8, 13, 18, 23].iter().any(|at| bytes[*at] != b'-') {
         return None;
     }
-    let mut value = 0u128;
-    for (at, byte) in text.bytes().enumerate() {
-        if matches!(at, 8 | 13 | 18 | 23) {
-            if byte != b'-' {
-                return None;
-            }
-            continue;
+    let (mut high, mut low, mut seen) = (0u64, 0u64, 0u8);
+    let digits = |part: &[u8], value: &mut u64, seen: &mut u8| {
+        for byte in part {
+            let digit = DIGITS[usize::from(*byte)];
+            *seen |= digit;
+            *value = *value << 4 | u64::from(digit);
         }
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => return None,
-        };
-        value = value << 4 | u128::from(digit);
+    };
+    for part in [&bytes[..8], &bytes[9..13], &bytes[14..18]] {
+        digits(part, &mut high, &mut seen);
     }
-    Some(value)
+    for part in [&bytes[19..23], &bytes[24..]] {
+        digits(part, &mut low, &mut seen);
+    }
+    (seen <= 0xf).then(|| u128::from(high) << 64 | u128::from(low))
 }
+
+/// The value of each hexadecimal digit; what is none has a value that no digit has.
+const DIGITS: [u8; 256] = {
+    let mut table = [0xff; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    table
+};
 
 /// FNV-1a, 128 bits.
 fn digest(text: &str) -> u128 {
@@ -77,6 +89,20 @@ mod tests {
     fn a_uuid_prints_as_it_was_read() {
         let text = "3f2a1c5e-0001-4abc-8def-00112233445a";
         assert_eq!(Uid::parse(text).to_string(), text);
+    }
+
+    #[test]
+    fn a_text_that_is_no_uuid_prints_as_another() {
+        let cases = [
+            ("an upper-case digit", "3F2a1c5e-0001-4abc-8def-00112233445a"),
+            ("a letter that is no digit", "3f2a1c5e-0001-4abc-8def-0011223344zz"),
+            ("a digit for a dash", "3f2a1c5e000014abc-8def-00112233445a0"),
+            ("one too short", "3f2a1c5e-0001-4abc-8def-00112233445"),
+        ];
+        for (what, text) in cases {
+            assert_ne!(Uid::parse(text).to_string(), text, "{what}");
+            assert_eq!(Uid::parse(text), Uid::parse(text), "{what}");
+        }
     }
 
     #[test]

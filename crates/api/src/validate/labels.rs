@@ -54,7 +54,7 @@ pub(super) fn labels_errors(labels: &BTreeMap<String, String>, path: &str) -> Ve
 pub(super) fn key_errors(key: &str) -> Vec<String> {
     let name_rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
         and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', ";
-    let rule = format!("{name_rule}regex used for validation is '{NAME_PATTERN}')");
+    let rule = || format!("{name_rule}regex used for validation is '{NAME_PATTERN}')");
     let mut errors = Vec::new();
     let name = match key.split('/').collect::<Vec<_>>()[..] {
         [name] => name,
@@ -69,7 +69,7 @@ pub(super) fn key_errors(key: &str) -> Vec<String> {
         _ => {
             let example = "with an optional DNS subdomain prefix and '/' (e.g. \
                 'example.com/MyName')";
-            return vec![format!("a valid label key {rule} {example}")];
+            return vec![format!("a valid label key {} {example}", rule())];
         }
     };
     if name.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn key_errors(key: &str) -> Vec<String> {
         errors.push("name part must be no more than 63 bytes".to_owned());
     }
     if !is_name(name) {
-        errors.push(format!("name part {rule}"));
+        errors.push(format!("name part {}", rule()));
     }
     errors
 }

@@ -119,8 +119,11 @@ fn resize<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
 }
 
 fn sized(draft: Draft<'_>) -> Draft<'_> {
-    let creation = if draft.creation == Creation::None { Creation::None } else { Creation::Sized };
-    Draft { creation, ..draft }
+    let mut draft = draft;
+    if draft.creation != Creation::None {
+        draft.creation = Creation::Sized;
+    }
+    draft
 }
 
 fn is_aborted(draft: &Draft<'_>) -> bool {

@@ -56,7 +56,7 @@ fn stable_within(draft: &Draft<'_>, stable: usize) -> i32 {
         return draft.replicas();
     }
     let goal = goal(draft);
-    let room = goal.replicas + goal.surge - sizes(draft).into_iter().sum::<i32>();
+    let room = goal.replicas + goal.surge - draft.sets.iter().map(|set| set.size).sum::<i32>();
     goal.replicas.min(draft.sets[stable].size + room.max(0))
 }
 
@@ -130,9 +130,9 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         let pauses = draft.found.pause.map_or(Pauses::Keep, Pauses::Add);
         return conclude(draft, roles, pauses);
     }
-    let before = sizes(&draft);
+    let before = draft.resizes;
     let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
-    let has_scaled = sizes(&draft) != before;
+    let has_scaled = draft.resizes != before;
     let pauses = if has_scaled { Pauses::Keep } else { pause_step(&draft) };
     let draft = match pause_end(&draft) {
         Some(end) if draft.now < end => draft.wake(end),
@@ -140,10 +140,6 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     };
     let draft = if has_scaled { draft } else { plugin::apply(draft) };
     conclude(draft, roles, pauses)
-}
-
-fn sizes(draft: &Draft<'_>) -> Vec<i32> {
-    draft.sets.iter().map(|set| set.size).collect()
 }
 
 /// Does somebody forbid resizing?
@@ -159,7 +155,7 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         .into_iter()
         .flatten()
         .fold(draft, without_deadline);
-    let before = sizes(&draft);
+    let before = draft.resizes;
     let next = next_sizes(&draft, roles);
     let draft = match roles.separate_stable() {
         Some(stable) => {
@@ -168,7 +164,7 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         }
         None => draft,
     };
-    if sizes(&draft) != before {
+    if draft.resizes != before {
         return draft;
     }
     let draft = match (abort_delay, roles.stable) {
@@ -178,7 +174,7 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
             draft.resize(roles.new, size)
         }
     };
-    if sizes(&draft) != before {
+    if draft.resizes != before {
         return sized(draft);
     }
     let draft = if routed::is_routed(draft.spec()) {
@@ -187,13 +183,16 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
         drain_others(draft, roles)
     };
     // A new ReplicaSet waits for the room that older ones have yet to make.
-    if sizes(&draft) != before { sized(draft) } else { draft }
+    if draft.resizes != before { sized(draft) } else { draft }
 }
 
 /// A created ReplicaSet has got its size.
 fn sized(draft: Draft<'_>) -> Draft<'_> {
-    let creation = if draft.creation == Creation::None { Creation::None } else { Creation::Sized };
-    Draft { creation, ..draft }
+    let mut draft = draft;
+    if draft.creation != Creation::None {
+        draft.creation = Creation::Sized;
+    }
+    draft
 }
 
 /// Stable and canary Service follow their revisions once those have pods; after an abort both lead

@@ -18,9 +18,12 @@ use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
 use crate::traffic::{self, Seen};
 use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, TrialView, World};
 
+/// The scratch copy as it goes from hand to hand, some forty times in a pass: by its address.
+pub(super) type Draft<'w> = Box<Scratch<'w>>;
+
 /// The World as the passes so far leave it, and what they want done.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Draft<'w> {
+pub(super) struct Scratch<'w> {
     /// What is really there.
     pub world: &'w World,
     /// The one time of this decision.
@@ -53,6 +56,8 @@ pub(super) struct Draft<'w> {
     pub memo: Memo,
     /// The earliest moment at which time alone changes something.
     pub wake_at: Option<Timestamp>,
+    /// How often a ReplicaSet got another size.
+    pub resizes: usize,
     /// Where the creation of the new ReplicaSet stands in this decision.
     pub creation: Creation,
     /// No further change may be planned: a pass that wants one is not acted on.
@@ -72,11 +77,11 @@ pub(super) enum Creation {
     Sized,
 }
 
-impl<'w> Draft<'w> {
+impl<'w> Scratch<'w> {
     /// The World as it is.
-    pub fn new(world: &'w World, sets: &[Arc<ReplicaSetView>], now: Timestamp) -> Self {
+    pub fn new(world: &'w World, sets: &[Arc<ReplicaSetView>], now: Timestamp) -> Draft<'w> {
         let rollout = &world.rollout;
-        Draft {
+        Box::new(Scratch {
             world,
             now,
             status: Arc::clone(&rollout.status),
@@ -93,10 +98,11 @@ impl<'w> Draft<'w> {
             asks: Vec::new(),
             memo: world.recall.memo.clone(),
             wake_at: None,
+            resizes: 0,
             creation: Creation::None,
             is_closed: false,
             is_overfull: false,
-        }
+        })
     }
 
     /// The Rollout as it is stored.
@@ -170,7 +176,7 @@ impl<'w> Draft<'w> {
     }
 
     /// Plans a merge patch of an object, joined with what is already planned for it.
-    pub fn patch(mut self, target: ObjectRef, body: Value, version: u64) -> Self {
+    pub fn patch(mut self: Box<Self>, target: ObjectRef, body: Value, version: u64) -> Box<Self> {
         let planned = self.changes.iter_mut().find(|change| change.target == target);
         match planned.map(|change| &mut change.op) {
             Some(Op::Create(planned) | Op::Merge(planned)) => merge(Arc::make_mut(planned), body),
@@ -185,7 +191,7 @@ impl<'w> Draft<'w> {
     }
 
     /// Plans a change of an object that nothing else is planned for.
-    pub fn plan(mut self, change: Change) -> Self {
+    pub fn plan(mut self: Box<Self>, change: Change) -> Box<Self> {
         if !self.changes.iter().any(|planned| planned.target == change.target) {
             self.changes.push(change);
         }
@@ -201,14 +207,15 @@ impl<'w> Draft<'w> {
     }
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.
-    pub fn resize(self, at: usize, size: i32) -> Self {
+    pub fn resize(mut self: Box<Self>, at: usize, size: i32) -> Box<Self> {
         let set = Arc::clone(&self.sets[at]);
         let replicas = self.replicas();
         if set.size == size && set.desired_replicas == Some(replicas) {
             return self;
         }
         if self.is_closed {
-            return Draft { is_overfull: true, ..self };
+            self.is_overfull = true;
+            return self;
         }
         let mut body = json!({ "metadata": { "annotations": {
             names::annotation::DESIRED_REPLICAS: replicas.to_string(),
@@ -229,6 +236,7 @@ impl<'w> Draft<'w> {
         // Of pods that an earlier, unseen resize has taken away none comes back by growing again.
         view.reported_available = view.available();
         view.size = size;
+        draft.resizes += 1;
         view.generation += 1;
         let direction = if size > set.size { "up" } else { "down" };
         let revision = set.revision.unwrap_or(0);
@@ -242,12 +250,12 @@ impl<'w> Draft<'w> {
 
     /// Adds an Event about the Rollout.
     pub fn event(
-        mut self,
+        mut self: Box<Self>,
         kind: EventKind,
         reason: &'static str,
         message: String,
         after: After,
-    ) -> Self {
+    ) -> Box<Self> {
         let about = self.rollout().reference();
         self.events.push(Event { about, kind, reason: reason.into(), message, after });
         self
@@ -260,7 +268,7 @@ impl<'w> Draft<'w> {
     }
 
     /// Asks a question once per decision.
-    pub fn ask(mut self, ask: Ask) -> Self {
+    pub fn ask(mut self: Box<Self>, ask: Ask) -> Box<Self> {
         if self.asks.iter().all(|known| known.id != ask.id) {
             self.asks.push(ask);
         }
@@ -268,7 +276,7 @@ impl<'w> Draft<'w> {
     }
 
     /// Asks to be woken at this moment, or earlier.
-    pub fn wake(mut self, at: Timestamp) -> Self {
+    pub fn wake(mut self: Box<Self>, at: Timestamp) -> Box<Self> {
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
         self
     }

@@ -5,7 +5,7 @@
 //! did or has altered a gate: no change rests on a gate that is not stored. The one exception is a
 //! creation: create, revision, reset and the first size are one decision.
 
-use super::draft::{Creation, Draft};
+use super::draft::{Creation, Draft, Scratch};
 use super::pass::pass;
 use super::urgency::has_same_gates;
 use crate::ask::{Ask, Question};
@@ -18,13 +18,15 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
         let is_closed = is_closed(&draft);
-        let found = Box::default();
         let asks = lasting(&draft);
-        let next = pass(Draft { wake_at: None, asks, found, is_closed, ..draft.clone() });
+        let found = Box::default();
+        let scratch = Scratch { wake_at: None, asks, found, is_closed, ..(*draft).clone() };
+        let mut next = pass(Box::new(scratch));
         let plans_more = next.is_overfull || next.changes != draft.changes;
         if !plans_more && next.status == draft.status {
             // Settled: only what it recalls, and when it wakes, may differ.
-            return Draft { events: draft.events, ..next };
+            next.events = draft.events;
+            return next;
         }
         if plans_more && is_closed {
             return draft;

@@ -7,7 +7,7 @@ use gradus_api::rollout::RolloutStatus;
 use serde_json::Value;
 
 use super::conditions::{self, Statement};
-use super::draft::Draft;
+use super::draft::{Draft, Scratch};
 use super::{Memo, replica_sets, urgency, weights, why};
 use crate::ask::{Ask, Class, Failure, Reply};
 use crate::decision::{
@@ -81,16 +81,9 @@ fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     let stored = &draft.rollout().status;
     let why = why::explain(&draft);
     let urgency = urgency::of(stored, &draft.status);
-    Decision {
-        status: (draft.status != *stored).then(|| Arc::unwrap_or_clone(draft.status)),
-        changes: draft.changes,
-        urgency,
-        events: draft.events,
-        asks: draft.asks,
-        memo: draft.memo,
-        wake_at: draft.wake_at,
-        why,
-    }
+    let Scratch { status, changes, events, asks, memo, wake_at, .. } = *draft;
+    let status = (status != *stored).then(|| Arc::unwrap_or_clone(status));
+    Decision { status, changes, urgency, events, asks, memo, wake_at, why }
 }
 
 /// Only what stands before the refused change is done; the status says what is refused.

@@ -6,7 +6,7 @@ use gradus_api::names::{annotation, event, label};
 use gradus_api::rollout::RolloutSpec;
 use serde_json::{Value, json};
 
-use super::draft::Draft;
+use super::draft::Scratch;
 use crate::decision::{After, EventKind};
 use crate::world::{Known, RolloutView, ServiceView, World};
 
@@ -90,14 +90,14 @@ pub fn mismatch(rollout: &RolloutView, service: &ServiceView) -> Option<String> 
     is_foreign.then(|| format!("Service {name:?} is managed by another Rollout"))
 }
 
-impl<'w> Draft<'w> {
+impl Scratch<'_> {
     /// A Service as the planned changes leave it.
     pub fn service(&self, name: &str) -> Option<&Arc<ServiceView>> {
         self.services.get(name)
     }
 
     /// Points a Service at a revision and marks it as ours. Nothing is written that is so already.
-    pub fn switch(self, name: &str, hash: &str) -> Self {
+    pub fn switch(self: Box<Self>, name: &str, hash: &str) -> Box<Self> {
         let Some(service) = self.service(name).cloned() else { return self };
         let rollout = self.rollout();
         let mut body = json!({});

@@ -103,6 +103,9 @@ impl<S: Sink> Writer<'_, S> {
         self.sink.put(b"{");
         let mut first = true;
         for (field, given) in fields.iter().zip(&given) {
+            if given.is_none() && field.is_nothing_when_absent() {
+                continue;
+            }
             let content = self.content(field, *given, map);
             if matches!(content, Content::Nothing) {
                 continue;

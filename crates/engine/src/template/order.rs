@@ -28,6 +28,15 @@ pub(super) struct Field {
     pub(super) compared: Compared,
 }
 
+impl Field {
+    /// Is it certain that nothing is written where nothing is given? True of most fields, and most
+    /// are not given.
+    pub(super) fn is_nothing_when_absent(&self) -> bool {
+        matches!(self.compared, Compared::AsGiven)
+            && matches!(self.when, When::NotZero | When::Given)
+    }
+}
+
 /// No struct has more fields; a writer keeps a place for each.
 pub(super) const FIELDS_LIMIT: usize = 48;
 
