@@ -9,7 +9,7 @@ use gradus_engine::{Engine, Head};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Part, Write, Written};
+use crate::cluster::{Cluster, Part, Write};
 use crate::shell::Refusal;
 use crate::watched::Key;
 
@@ -44,8 +44,10 @@ pub struct StatusWrite {
 
 /// What carrying a decision out has shown.
 pub struct Acted<E: Engine> {
-    /// The job.
+    /// The job. Its changes and its patch of the status are used up.
     pub job: Box<Job<E>>,
+    /// How many changes it had.
+    pub changes: usize,
     /// Writes the server has acknowledged.
     pub written: Vec<Acknowledged>,
     /// Writes that failed.
@@ -69,7 +71,11 @@ pub struct Acknowledged {
 
 /// Carries a decision out. Every write goes through the one door, `cluster`.
 pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<E> {
+    let mut job = job;
+    let (changes, status) = (std::mem::take(&mut job.changes), job.status.as_mut());
+    let status = status.map(|status| (status.place, std::mem::take(&mut status.patch)));
     let mut acted = Acted {
+        changes: changes.len(),
         job,
         written: Vec::new(),
         failures: Vec::new(),
@@ -78,44 +84,42 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
     };
     let mut version = acted.job.head.version;
     let mut has_stopped = false;
-    for change in &acted.job.changes {
-        let write = Write {
-            target: change.target.clone(),
-            part: Part::Main,
-            op: change.op.clone(),
-            expect: change.expect.clone(),
-        };
-        match cluster.write(&write).await {
+    for Change { id, target, op, expect, on_refusal } in changes {
+        let is_end = matches!(op, Op::Delete | Op::Evict);
+        let write = Write { target: target.clone(), part: Part::Main, op, expect };
+        match cluster.write(write).await {
             Ok(written) => {
-                if change.target == acted.job.head.object {
-                    version = written.frame.meta.version;
+                let after = written.frame.meta.version;
+                if target == acted.job.head.object {
+                    version = after;
                 }
-                acted.written.push(acknowledged(Some(&change.id), change, &written));
+                let after = (!is_end).then_some(after);
+                acted.written.push(Acknowledged { id: Some(id), object: target, version: after });
             }
             Err(error) => {
-                let (id, object) = (Some(change.id.clone()), change.target.clone());
-                let again_after = match change.on_refusal {
+                let again_after = match on_refusal {
                     OnRefusal::SkipFor(delay) => Some(delay),
                     OnRefusal::Stop | OnRefusal::Skip => None,
                 };
+                let (id, object) = (Some(id), target);
                 acted.failures.push(Refusal { id, object, error, again_after });
-                if change.on_refusal == OnRefusal::Stop {
+                if on_refusal == OnRefusal::Stop {
                     has_stopped = true;
                     break;
                 }
             }
         }
     }
-    if !has_stopped && let Some(status) = &acted.job.status {
-        let object = &acted.job.head.object;
-        match cluster.write(&status_write(object, status, version)).await {
+    if !has_stopped && let Some((place, patch)) = status {
+        let object = acted.job.head.object.clone();
+        let sent = sent_fields(&patch["status"]);
+        match cluster.write(status_write(&object, place, patch, version)).await {
             Ok(written) => {
                 let version = Some(written.frame.meta.version);
-                acted.pruned = lost_fields(&status.patch["status"], &written.frame.status);
-                acted.written.push(Acknowledged { id: None, object: object.clone(), version });
+                acted.pruned = lost_fields(sent, &written.frame.status);
+                acted.written.push(Acknowledged { id: None, object, version });
             }
             Err(error) => {
-                let object = object.clone();
                 acted.failures.push(Refusal { id: None, object, error, again_after: None });
             }
         }
@@ -124,33 +128,27 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
     acted
 }
 
-fn status_write(object: &ObjectRef, status: &StatusWrite, version: u64) -> Write {
-    let part = match status.place {
+fn status_write(object: &ObjectRef, place: StatusPlace, patch: Arc<Value>, version: u64) -> Write {
+    let part = match place {
         StatusPlace::Subresource => Part::Status,
         StatusPlace::Main => Part::Main,
     };
-    Write {
-        target: object.clone(),
-        part,
-        op: Op::Merge(Arc::clone(&status.patch)),
-        expect: Expect::Version(version),
-    }
+    Write { target: object.clone(), part, op: Op::Merge(patch), expect: Expect::Version(version) }
 }
 
-fn acknowledged(id: Option<&ChangeId>, change: &Change, written: &Written) -> Acknowledged {
-    let is_end = matches!(change.op, Op::Delete | Op::Evict);
-    let version = (!is_end).then_some(written.frame.meta.version);
-    Acknowledged { id: id.cloned(), object: change.target.clone(), version }
-}
-
-/// Top-level status fields that were sent and are not there: a CRD that does not know them.
-fn lost_fields(patch: &Value, stored: &Value) -> Vec<String> {
-    let Value::Object(fields) = patch else { return Vec::new() };
-    let lost = fields.iter().filter(|(field, value)| {
-        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-        !is_empty && stored.get(field.as_str()).is_none()
+/// Top-level status fields that a patch fills.
+fn sent_fields(patch: &Value) -> Vec<String> {
+    let fields = patch.as_object().into_iter().flatten();
+    let filled = fields.filter(|(_, value)| {
+        !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty)
     });
-    lost.map(|(field, _)| field.clone()).collect()
+    filled.map(|(field, _)| field.clone()).collect()
+}
+
+/// Fields that were sent and are not there: a CRD that does not know them.
+fn lost_fields(mut sent: Vec<String>, stored: &Value) -> Vec<String> {
+    sent.retain(|field| stored.get(field).is_none());
+    sent
 }
 
 /// Events in order, up to the first whose write is not acknowledged; where only the status failed,

@@ -11,7 +11,7 @@ use gradus_engine::uid::Uid;
 /// The door to a cluster: a real one, or the embedded one. All writes go through here.
 pub trait Cluster {
     /// Makes one write. The answer tells the version that the object has afterwards.
-    fn write(&self, write: &Write) -> impl Future<Output = Result<Written, WriteError>>;
+    fn write(&self, write: Write) -> impl Future<Output = Result<Written, WriteError>>;
 
     /// Reads one object; `None` where there is none of that name.
     fn read(&self, target: &ObjectRef) -> impl Future<Output = Result<Option<Frame>, WriteError>>;

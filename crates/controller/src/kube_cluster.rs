@@ -79,12 +79,12 @@ impl KubeCluster {
 }
 
 impl Cluster for KubeCluster {
-    async fn write(&self, write: &Write) -> Result<Written, WriteError> {
-        let (verb, request) = request::write(write, self.reporter.manager);
+    async fn write(&self, write: Write) -> Result<Written, WriteError> {
+        let (verb, request) = request::write(&write, self.reporter.manager);
         let body = self.send(verb, &write.target, request).await?;
         let frame = answer::frame(verb, &write.target, &body)?;
         let frame = match write.op {
-            Op::Delete | Op::Evict if frame.meta.name.is_empty() => deleted(write),
+            Op::Delete | Op::Evict if frame.meta.name.is_empty() => deleted(&write),
             _ => frame,
         };
         Ok(Written { frame })

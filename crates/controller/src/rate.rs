@@ -80,7 +80,7 @@ impl<C> Limited<C> {
 }
 
 impl<C: Cluster> Cluster for Limited<C> {
-    async fn write(&self, write: &Write) -> Result<Written, WriteError> {
+    async fn write(&self, write: Write) -> Result<Written, WriteError> {
         self.turn(group(&write.target.kind)).await;
         self.cluster.write(write).await
     }
@@ -153,7 +153,7 @@ mod tests {
     struct Empty;
 
     impl Cluster for Empty {
-        async fn write(&self, _: &Write) -> Result<Written, WriteError> {
+        async fn write(&self, _: Write) -> Result<Written, WriteError> {
             Ok(Written { frame: Frame::default() })
         }
 

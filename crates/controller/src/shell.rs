@@ -403,8 +403,8 @@ impl<W: Watched> Shell<W> {
 
     /// Takes in what carrying a decision out has shown.
     pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
-        let Acted { job, written, failures, events, pruned } = acted;
-        let Job { key, head, changes, memo, wake_at, status, .. } = *job;
+        let Acted { job, changes, written, failures, events, pruned } = acted;
+        let Job { key, head, memo, wake_at, status, .. } = *job;
         self.release(&key, now);
         let has_failed = !failures.is_empty();
         // A change that failed is part of the next World, which is told at once. Of a status that
@@ -421,7 +421,7 @@ impl<W: Watched> Shell<W> {
             now
         };
         let state = self.keys.entry(key.clone()).or_default();
-        state.tried(changes.len());
+        state.tried(changes);
         for id in written.iter().filter_map(|write| write.id.as_ref()) {
             state.recall.failed.remove(id);
         }

@@ -33,7 +33,7 @@ impl Frame {
             .owners
             .iter()
             .map(|owner| {
-                json!({ "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
+                json!({ "apiVersion": &*owner.api_version, "kind": &*owner.kind, "name": &*owner.name,
                         "uid": owner.uid.to_string(), "controller": owner.controller,
                         "blockOwnerDeletion": owner.block_owner_deletion })
             })
@@ -80,10 +80,10 @@ pub struct Meta {
     pub deleting: Option<Timestamp>,
     /// Labels.
     #[serde(deserialize_with = "or_empty")]
-    pub labels: Texts,
+    pub labels: Arc<Texts>,
     /// Annotations.
     #[serde(deserialize_with = "or_empty")]
-    pub annotations: Texts,
+    pub annotations: Arc<Texts>,
     /// Its owners.
     #[serde(rename = "ownerReferences", deserialize_with = "or_empty")]
     pub owners: Vec<Owner>,
@@ -97,11 +97,11 @@ pub struct Meta {
 #[serde(default, rename_all = "camelCase")]
 pub struct Owner {
     /// Group and version of the owner's kind.
-    pub api_version: String,
+    pub api_version: Arc<str>,
     /// Kind of the owner.
-    pub kind: String,
+    pub kind: Arc<str>,
     /// Name of the owner.
-    pub name: String,
+    pub name: Arc<str>,
     /// Identity of the owner.
     pub uid: Uid,
     /// Is it the managing controller?
@@ -147,7 +147,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(frame.meta.version, 42);
-        assert_eq!(frame.meta.controller().unwrap().name, "web");
+        assert_eq!(frame.meta.controller().map(|owner| &*owner.name), Some("web"));
         assert_eq!(frame.spec["replicas"], 2);
         assert_eq!(*frame.status, Value::Null);
     }

@@ -21,7 +21,7 @@ use gradus_simkube::{
     ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::checks::{CONTROLLER, Checker};
 use crate::deeds::{self, sight};
@@ -116,13 +116,14 @@ impl Bench {
     }
 
     /// One write of ours; `None` if the controller does not live to hear the answer.
-    fn write(&mut self, write: &Write) -> Option<Result<Written, WriteError>> {
+    fn write(&mut self, write: Write) -> Option<Result<Written, WriteError>> {
         self.interrupt();
         self.attempts += 1;
         let fault = self.fault();
         if let Some(fault) = fault {
             self.trace.note(self.now, Record::Struck(fault));
         }
+        let target = write.target.clone();
         let done = match fault {
             Some(fault) if !fault.is_applied() => None,
             _ => Some(self.apply(write)),
@@ -132,7 +133,7 @@ impl Bench {
             Some(fault) => match fault.class() {
                 Some(class) => Some(Err(WriteError {
                     class,
-                    message: format!("{}: an injected {fault:?}", write.target),
+                    message: format!("{target}: an injected {fault:?}"),
                     retry_after_secs: None,
                 })),
                 None => {
@@ -143,10 +144,11 @@ impl Bench {
         }
     }
 
-    fn apply(&mut self, write: &Write) -> Result<Written, WriteError> {
-        let verb = verb_name(write);
+    fn apply(&mut self, write: Write) -> Result<Written, WriteError> {
+        let verb = verb_name(&write);
         let name = Arc::clone(&write.target.name);
-        let answer = self.cluster.call(&self.request(write), self.now);
+        let request = self.request(write);
+        let answer = self.cluster.serve(request, self.now);
         self.judge();
         match answer {
             Ok(reply) => {
@@ -166,29 +168,33 @@ impl Bench {
         }
     }
 
-    fn request(&self, write: &Write) -> Request {
-        let kind = self.kind(&write.target.kind);
+    fn request(&self, write: Write) -> Request {
+        let Write { target, part, op, expect } = write;
+        let kind = self.kind(&target.kind);
+        let is_end = matches!(op, Op::Delete | Op::Evict);
+        let subresource = match part {
+            Part::Main if op == Op::Evict => Subresource::Eviction,
+            Part::Main => Subresource::None,
+            Part::Status => Subresource::Status,
+        };
         let mut options = Options { user: Arc::clone(&self.controller), ..Options::default() };
-        let (verb, mut body) = match &write.op {
-            Op::Create(body) if body["metadata"]["name"].is_string() => {
-                (Verb::Create, Arc::clone(body))
+        let (verb, mut body) = match op {
+            Op::Create(body) if body["metadata"]["name"].is_string() => (Verb::Create, body),
+            Op::Create(mut body) => {
+                Arc::make_mut(&mut body)["metadata"]["name"] = json!(target.name);
+                (Verb::Create, body)
             }
-            Op::Create(body) => {
-                let mut body = Value::clone(body);
-                body["metadata"]["name"] = json!(write.target.name);
-                (Verb::Create, Arc::new(body))
-            }
-            Op::Merge(body) => (Verb::Patch(PatchKind::Merge), Arc::clone(body)),
+            Op::Merge(body) => (Verb::Patch(PatchKind::Merge), body),
             Op::Delete => {
                 options.propagation = Some(Propagation::Background);
                 (Verb::Delete, Arc::default())
             }
             Op::Evict => (Verb::Create, Arc::default()),
         };
-        match &write.expect {
+        match &expect {
             Expect::Nothing => {}
             Expect::Version(version) => options.expect_version = Some(*version),
-            Expect::Uid(uid) if matches!(write.op, Op::Delete | Op::Evict) => {
+            Expect::Uid(uid) if is_end => {
                 options.expect_uid = Some(uid.to_string().into());
             }
             Expect::Uid(uid) => {
@@ -198,13 +204,9 @@ impl Bench {
         Request {
             verb,
             kind,
-            namespace: Arc::clone(&write.target.namespace),
-            name: Arc::clone(&write.target.name),
-            subresource: match write.part {
-                Part::Main if write.op == Op::Evict => Subresource::Eviction,
-                Part::Main => Subresource::None,
-                Part::Status => Subresource::Status,
-            },
+            namespace: target.namespace,
+            name: target.name,
+            subresource,
             body,
             options,
         }
@@ -301,7 +303,7 @@ impl SimDoor {
 }
 
 impl Cluster for SimDoor {
-    async fn write(&self, write: &Write) -> Result<Written, WriteError> {
+    async fn write(&self, write: Write) -> Result<Written, WriteError> {
         self.pass().await;
         let answer = self.bench.borrow_mut().write(write);
         let Some(answer) = answer else { return std::future::pending().await };
@@ -354,9 +356,9 @@ impl Future for Turn {
 pub(crate) fn frame(object: &Object) -> Frame {
     let meta = &object.meta;
     let owner = |one: &gradus_simkube::object::OwnerReference| Owner {
-        api_version: one.api_version.to_string(),
-        kind: one.kind.to_string(),
-        name: one.name.to_string(),
+        api_version: Arc::clone(&one.api_version),
+        kind: Arc::clone(&one.kind),
+        name: Arc::clone(&one.name),
         uid: Uid::parse(&one.uid),
         controller: one.controller == Some(true),
         block_owner_deletion: one.block_owner_deletion == Some(true),
@@ -370,8 +372,8 @@ pub(crate) fn frame(object: &Object) -> Frame {
             generation: meta.generation,
             created: Some(meta.created),
             deleting: meta.deleting,
-            labels: meta.labels.clone(),
-            annotations: meta.annotations.clone(),
+            labels: Arc::clone(&meta.labels),
+            annotations: Arc::clone(&meta.annotations),
             owners: meta.owners.iter().map(owner).collect(),
             finalizers: meta.finalizers.clone(),
         },

@@ -124,6 +124,11 @@ impl SimCluster {
         self.store.events_after(self.kinds.get(kind).stored_as, version)
     }
 
+    /// Would [`SimCluster::events_after`] have something to tell?
+    pub fn has_events_after(&self, kind: KindId, version: u64) -> bool {
+        self.store.has_events_after(self.kinds.get(kind).stored_as, version)
+    }
+
     /// The last accepted write.
     pub fn last_write(&self) -> Option<&Write> {
         self.store.last_write()

@@ -52,9 +52,9 @@ pub struct Meta {
     /// How long it was given to stop.
     pub grace_seconds: Option<i64>,
     /// Labels.
-    pub labels: Texts,
+    pub labels: Arc<Texts>,
     /// Annotations.
-    pub annotations: Texts,
+    pub annotations: Arc<Texts>,
     /// What it belongs to.
     pub owners: Vec<OwnerReference>,
     /// Who still has to act before it may go.
@@ -195,10 +195,10 @@ impl Meta {
             put("deletionGracePeriodSeconds", json!(seconds));
         }
         if !self.labels.is_empty() {
-            put("labels", json!(self.labels));
+            put("labels", json!(*self.labels));
         }
         if !self.annotations.is_empty() {
-            put("annotations", json!(self.annotations));
+            put("annotations", json!(*self.annotations));
         }
         if !self.owners.is_empty() {
             put("ownerReferences", self.owners.iter().map(OwnerReference::to_json).collect());
@@ -251,8 +251,8 @@ impl Meta {
             "uid" => self.uid = text("metadata.uid", &value)?,
             "generateName" => self.generate_name = text("metadata.generateName", &value)?,
             "resourceVersion" => *version = read_version(&value)?,
-            "labels" => self.labels = texts("metadata.labels", value)?,
-            "annotations" => self.annotations = texts("metadata.annotations", value)?,
+            "labels" => self.labels = Arc::new(texts("metadata.labels", value)?),
+            "annotations" => self.annotations = Arc::new(texts("metadata.annotations", value)?),
             "finalizers" => {
                 let list = list("metadata.finalizers", value)?;
                 let names = list.iter().map(|one| text("metadata.finalizers", one));
@@ -324,18 +324,18 @@ pub fn whole_seconds(moment: Timestamp) -> Timestamp {
 }
 
 fn merge_texts(
-    texts: &mut Texts,
+    texts: &mut Arc<Texts>,
     changes: &Map<String, Value>,
     field: &str,
 ) -> Result<(), ApiError> {
     for (key, value) in changes {
         match value {
             Value::Null => {
-                texts.remove(key);
+                Arc::make_mut(texts).remove(key);
             }
             Value::String(text) if texts.get(key) == Some(text) => {}
             Value::String(text) => {
-                texts.insert(key.clone(), text.clone());
+                Arc::make_mut(texts).insert(key.clone(), text.clone());
             }
             other => return Err(wrong_type(field, "a string", other)),
         }

@@ -33,16 +33,25 @@ pub enum PatchError {
     Internal(String),
 }
 
-/// What an RFC 7386 merge patch makes of a value. Nothing is copied that the patch replaces.
-pub fn merged(value: &Value, patch: &Value) -> Value {
-    let Value::Object(changes) = patch else { return patch.clone() };
+/// What an RFC 7386 merge patch makes of a value. Nothing is copied that the patch replaces, and
+/// nothing of the patch.
+pub fn merged(value: &Value, patch: Value) -> Value {
+    let Value::Object(changes) = patch else { return patch };
     let none = Map::new();
-    let fields = value.as_object().unwrap_or(&none);
-    let kept = fields.iter().filter(|(name, _)| !changes.contains_key(*name));
-    let kept = kept.map(|(name, field)| (name.clone(), field.clone()));
-    let changed = changes.iter().filter(|(_, change)| !change.is_null()).map(|(name, change)| {
-        let field = fields.get(name).unwrap_or(&Value::Null);
-        (name.clone(), merged(field, change))
-    });
-    Value::Object(kept.chain(changed).collect())
+    let mut fields = value.as_object().unwrap_or(&none).iter().peekable();
+    let mut merged_fields = Vec::with_capacity(fields.len() + changes.len());
+    let copied = |(name, field): (&String, &Value)| (name.clone(), field.clone());
+    // Both are sorted by name, and so is the result.
+    for (name, change) in changes {
+        while let Some(kept) = fields.next_if(|(field, _)| **field < name) {
+            merged_fields.push(copied(kept));
+        }
+        let old = fields.next_if(|(field, _)| **field == name);
+        if !change.is_null() {
+            let old = old.map_or(&Value::Null, |(_, old)| old);
+            merged_fields.push((name, merged(old, change)));
+        }
+    }
+    merged_fields.extend(fields.map(copied));
+    Value::Object(merged_fields.into_iter().collect())
 }

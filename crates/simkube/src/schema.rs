@@ -265,3 +265,11 @@ struct Checks {
     one_of: Vec<Node>,
     not: Option<Node>,
 }
+
+impl Checks {
+    /// Does it hold other schemas that the value is measured by? Hardly any does.
+    fn has_alternatives(&self) -> bool {
+        let lists = [&self.all_of, &self.any_of, &self.one_of];
+        self.not.is_some() || lists.iter().any(|list| !list.is_empty())
+    }
+}

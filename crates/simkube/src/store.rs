@@ -75,7 +75,8 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     version: u64,
-    shelves: Vec<Shelf>,
+    /// Shared with the cluster this one was cloned from until they differ.
+    shelves: Vec<Arc<Shelf>>,
     places: BTreeMap<Arc<str>, Place>,
     owned: BTreeMap<Arc<str>, BTreeSet<Place>>,
     writes: VecDeque<Write>,
@@ -98,7 +99,7 @@ impl Store {
     /// Makes room for so many kinds.
     pub(crate) fn widen(&mut self, kinds: usize) {
         let horizon = self.version;
-        let empty = || Shelf { horizon, ..Shelf::default() };
+        let empty = || Arc::new(Shelf { horizon, ..Shelf::default() });
         self.shelves.resize_with(kinds.max(self.shelves.len()), empty);
     }
 
@@ -148,6 +149,13 @@ impl Store {
         Ok(shelf.log.range(start..))
     }
 
+    /// Has anything happened to a kind after a version that is still kept?
+    pub(crate) fn has_events_after(&self, kind: KindId, version: u64) -> bool {
+        let shelf = self.shelf(kind);
+        let is_newer = |event: &Event| version < event.object.version;
+        shelf.horizon <= version && shelf.log.back().is_some_and(is_newer)
+    }
+
     /// The remembered writes after a version.
     pub(crate) fn writes_after(&self, version: u64) -> impl Iterator<Item = &Write> {
         let start = self.writes.partition_point(|write| write.version <= version);
@@ -161,6 +169,7 @@ impl Store {
     /// Forgets all events, as a server that was just compacted.
     pub(crate) fn compact(&mut self) {
         for shelf in &mut self.shelves {
+            let shelf = Arc::make_mut(shelf);
             shelf.log.clear();
             shelf.horizon = self.version;
         }
@@ -255,7 +264,7 @@ impl Store {
     }
 
     fn shelf_mut(&mut self, kind: KindId) -> &mut Shelf {
-        &mut self.shelves[usize::from(kind.0)]
+        Arc::make_mut(&mut self.shelves[usize::from(kind.0)])
     }
 }
 
@@ -295,6 +304,8 @@ mod tests {
         assert_eq!(after(0), [1, 2, 3]);
         assert_eq!(after(2), [3]);
         assert!(after(9).is_empty());
+        let has_news = |version| store.has_events_after(KindId::CONFIG_MAP, version);
+        assert_eq!([0, 2, 3, 9].map(has_news), [true, true, false, false]);
     }
 
     #[test]

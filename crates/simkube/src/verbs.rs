@@ -28,8 +28,14 @@ pub(crate) use patch::unreadable;
 impl SimCluster {
     /// Answers one request at the moment `now`.
     pub fn call(&mut self, request: &Request, now: Timestamp) -> Result<Reply, ApiError> {
+        self.serve(request.clone(), now)
+    }
+
+    /// The same, for who has no further use of the request: its body need not be copied.
+    pub fn serve(&mut self, owned: Request, now: Timestamp) -> Result<Reply, ApiError> {
         let kinds = self.kinds.clone();
-        let kind = kinds.get(request.kind);
+        let kind = kinds.get(owned.kind);
+        let (asked, request) = (owned.kind, &owned);
         let mut reply = match (request.verb, request.subresource) {
             (Verb::List, Subresource::None) => self.list_verb(request, kind),
             (Verb::DeleteCollection, Subresource::None) => {
@@ -44,9 +50,9 @@ impl SimCluster {
             (Verb::Update, Subresource::Status) if kind.has_status => {
                 self.update(request, kind, now)
             }
-            (Verb::Patch(_), Subresource::None) => self.patch(request, kind, now),
+            (Verb::Patch(_), Subresource::None) => self.patch(owned, kind, now),
             (Verb::Patch(_), Subresource::Status) if kind.has_status => {
-                self.patch(request, kind, now)
+                self.patch(owned, kind, now)
             }
             (Verb::Delete, Subresource::None) => self.delete(request, kind, now),
             (Verb::Get | Verb::Update | Verb::Patch(_), Subresource::Scale)
@@ -63,8 +69,8 @@ impl SimCluster {
             _ if kind.custom => Err(ApiError::not_found(kind, &request.name)),
             _ => Err(no_such_resource()),
         }?;
-        if kind.stored_as != request.kind {
-            as_version(&mut reply, request.kind);
+        if kind.stored_as != asked {
+            as_version(&mut reply, asked);
         }
         Ok(reply)
     }
@@ -99,11 +105,10 @@ fn check_named(kind: &Kind, body: &Value) -> Result<(), ApiError> {
 /// Refuses a body that says it is something else than the path says.
 fn check_type(kind: &Kind, body: &Value, name: &str) -> Result<(), ApiError> {
     let text = |field: &str| body[field].as_str().filter(|text| !text.is_empty());
-    let expected = kind.api_version();
-    if let Some(found) = text("apiVersion").filter(|found| **found != expected) {
+    if let Some(found) = text("apiVersion").filter(|found| **found != kind.api_version()) {
         return Err(ApiError::bad_request(format!(
-            "the API version in the data ({found}) does not match the expected API version \
-             ({expected})"
+            "the API version in the data ({found}) does not match the expected API version ({})",
+            kind.api_version()
         )));
     }
     let Some(found) = text("kind").filter(|found| **found != *kind.kind) else {

@@ -290,7 +290,7 @@ struct Moody {
 }
 
 impl Cluster for Moody {
-    async fn write(&self, _: &Write) -> Result<Written, WriteError> {
+    async fn write(&self, _: Write) -> Result<Written, WriteError> {
         Err(failure(Class::Denied))
     }
 

@@ -61,7 +61,7 @@ fn object(version: &str) -> Value {
 
 async fn one(write: Write) -> Asked {
     let (cluster, asked) = scripted(vec![(200, object("43"))]);
-    cluster.write(&write).await.unwrap();
+    cluster.write(write).await.unwrap();
     asked.lock().unwrap().remove(0)
 }
 
@@ -112,7 +112,7 @@ async fn a_delete_is_of_one_uid_and_in_the_background() {
         expect: Expect::Uid(Uid::parse(UID)),
     };
     let (cluster, asked) = scripted(vec![(200, json!({ "kind": "Status", "status": "Success" }))]);
-    let frame = cluster.write(&write).await.unwrap().frame;
+    let frame = cluster.write(write.clone()).await.unwrap().frame;
     assert_eq!((&*frame.meta.name, frame.meta.uid), ("web", Uid::parse(UID)));
     let asked = asked.lock().unwrap().remove(0);
     assert_eq!(asked.line, "DELETE /apis/apps/v1/namespaces/shop/replicasets/web");
@@ -128,9 +128,9 @@ async fn an_eviction_is_of_one_uid_and_a_budget_that_refuses_it_is_told() {
     let refusal = json!({ "kind": "Status", "reason": "TooManyRequests", "message": "budget" });
     let (cluster, asked) =
         scripted(vec![(201, json!({ "kind": "Status", "status": "Success" })), (429, refusal)]);
-    let frame = cluster.write(&write).await.unwrap().frame;
+    let frame = cluster.write(write.clone()).await.unwrap().frame;
     assert_eq!((&*frame.meta.name, frame.meta.uid), ("web", Uid::parse(UID)));
-    let refused = cluster.write(&write).await.unwrap_err();
+    let refused = cluster.write(write).await.unwrap_err();
     assert_eq!((refused.class, refused.message.as_str()), (Class::Throttled, "budget"));
     let asked = asked.lock().unwrap().remove(0);
     assert_eq!(asked.line, "POST /api/v1/namespaces/shop/pods/web/eviction?fieldManager=gradus");

@@ -38,13 +38,19 @@ impl<V> Owned<V> {
         names: impl FnOnce(&Key) -> Option<Arc<str>>,
     ) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let owner = frame.meta.controller().filter(|owner| *owner.kind == *names::kind::ROLLOUT);
+        if let Some((uid, rollout)) = self.owners.get(&key)
+            && owner.is_some_and(|owner| owner.uid == *uid && owner.name == *rollout)
+            && let Some(view) = self.views.get_mut(uid).and_then(|views| views.get_mut(&key.name))
+        {
+            *view = Arc::new(read(frame, Some(view)));
+            return vec![Key { namespace: key.namespace, name: Arc::clone(rollout) }];
+        }
         let earlier = self.get(&key).cloned();
         let mut woken = self.remove(&key);
-        let owner = frame.meta.controller().filter(|owner| owner.kind == names::kind::ROLLOUT);
         let Some(owner) = owner else { return woken };
         let view = Arc::new(read(frame, earlier.as_deref()));
-        let rollout =
-            Key { namespace: Arc::clone(&key.namespace), name: owner.name.as_str().into() };
+        let rollout = Key { namespace: Arc::clone(&key.namespace), name: Arc::clone(&owner.name) };
         self.views.entry(owner.uid).or_default().insert(Arc::clone(&key.name), view);
         let rollout_name = names(&rollout).unwrap_or_else(|| Arc::clone(&rollout.name));
         self.owners.insert(key, (owner.uid, rollout_name));

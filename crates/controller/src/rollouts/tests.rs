@@ -189,10 +189,10 @@ fn an_orphan_wakes_the_rollouts_that_it_matches_and_no_others() {
         index.apply_rollout(&rollout);
     }
     let mut orphan = frame(&kinds::REPLICA_SET, "left", 7, json!({}));
-    orphan.meta.labels.insert("app".to_owned(), "web".to_owned());
+    Arc::make_mut(&mut orphan.meta.labels).insert("app".to_owned(), "web".to_owned());
     assert_eq!(index.apply_set(&orphan), [], "without our label it is not ours to take");
     let hash = names::label::POD_TEMPLATE_HASH.to_owned();
-    orphan.meta.labels.insert(hash, "left".to_owned());
+    Arc::make_mut(&mut orphan.meta.labels).insert(hash, "left".to_owned());
     let key = |name: &str| Key { namespace: "default".into(), name: name.into() };
     assert_eq!(index.apply_set(&orphan), [key("web")]);
     let orphans = |index: &RolloutIndex, name: &str| {

@@ -47,14 +47,16 @@ fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Read> {
 fn done(job: Box<Job<Lamps>>, version: u64) -> Acted<Lamps> {
     let object = job.head.object.clone();
     let written = vec![Acknowledged { id: None, object, version: Some(version) }];
-    Acted { job, written, failures: Vec::new(), events: Vec::new(), pruned: Vec::new() }
+    let changes = job.changes.len();
+    Acted { job, changes, written, failures: Vec::new(), events: Vec::new(), pruned: Vec::new() }
 }
 
 fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
     let object = job.head.object.clone();
     let error = WriteError { class, message: "no".into(), retry_after_secs: None };
     let failures = vec![Refusal { id: None, object, error, again_after: None }];
-    Acted { job, written: Vec::new(), failures, events: Vec::new(), pruned: Vec::new() }
+    let (changes, written) = (job.changes.len(), Vec::new());
+    Acted { job, changes, written, failures, events: Vec::new(), pruned: Vec::new() }
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub enum Seen {
 pub(super) struct Watching {
     listing: BTreeMap<Kind, BTreeSet<ObjectRef>>,
     synced: BTreeSet<Kind>,
+    /// All constant kinds are synced: once so, for ever.
+    is_complete: bool,
     /// Kinds that cannot be read, and since when.
     troubles: BTreeMap<Kind, Trouble>,
     ends: BTreeMap<ObjectRef, u64>,
@@ -57,8 +59,16 @@ impl Watching {
 
     /// Has every one of these kinds been listed once, or is it known that it cannot be?
     pub fn has_reached_all(&self, kinds: &[Kind]) -> bool {
+        if self.is_complete {
+            return true;
+        }
         let is_told = |kind| self.troubles.get(kind).is_some_and(|trouble| trouble.is_told);
         kinds.iter().all(|kind| self.synced.contains(kind) || is_told(kind))
+    }
+
+    fn sync(&mut self, kind: &Kind, constant: &[Kind]) {
+        self.synced.insert(kind.clone());
+        self.is_complete = constant.iter().all(|kind| self.synced.contains(kind));
     }
 
     fn end(&mut self, object: &ObjectRef, version: u64) {
@@ -110,7 +120,7 @@ impl<W: Watched> Shell<W> {
                 self.forget(&object, now);
             }
         }
-        self.watching.synced.insert(kind.clone());
+        self.watching.sync(kind, &self.kinds);
         for key in W::reach(&mut self.index, kind, Reach::Listed) {
             self.queue.add(key, now);
         }

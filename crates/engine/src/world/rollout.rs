@@ -249,11 +249,14 @@ fn hashes(template: &Value, collision_count: Option<i32>) -> (Arc<str>, Arc<str>
     )
 }
 
-/// A copy without kubectl's own, which can be as large as the object; the earlier one if equal.
-fn kept(texts: &Texts, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
+/// The texts without kubectl's copy, which can be as large as the object; the earlier ones if equal.
+fn kept(texts: &Arc<Texts>, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
     let ours = || texts.iter().filter(|(key, _)| *key != names::annotation::LAST_APPLIED);
     match earlier {
-        Some(earlier) if ours().eq(earlier.iter()) => Arc::clone(earlier),
+        Some(earlier) if Arc::ptr_eq(texts, earlier) || ours().eq(earlier.iter()) => {
+            Arc::clone(earlier)
+        }
+        _ if !texts.contains_key(names::annotation::LAST_APPLIED) => Arc::clone(texts),
         _ => Arc::new(ours().map(|(key, value)| (key.clone(), value.clone())).collect()),
     }
 }

@@ -136,7 +136,7 @@ fn a_service_that_comes_to_select_nothing_is_named() {
     let sized = |hash: &str, available: i64| {
         let mut set = Object::clone(&set(hash, 2, available));
         let label = ("rollouts-pod-template-hash".to_owned(), hash.to_owned());
-        Arc::make_mut(&mut set.meta).labels.extend([label]);
+        Arc::make_mut(&mut Arc::make_mut(&mut set.meta).labels).extend([label]);
         Arc::new(set)
     };
     let cases = [
@@ -272,14 +272,14 @@ fn service_to(name: &str, hash: &str) -> Arc<Object> {
 fn set_of(hash: &str, size: i64, available: i64) -> Arc<Object> {
     let mut one = Object::clone(&set(hash, size, available));
     let label = ("rollouts-pod-template-hash".to_owned(), hash.to_owned());
-    Arc::make_mut(&mut one.meta).labels.extend([label]);
+    Arc::make_mut(&mut Arc::make_mut(&mut one.meta).labels).extend([label]);
     Arc::new(one)
 }
 
 fn canary_ingress(weight: i64) -> Arc<Object> {
     let mut one = Object::clone(&object(KindId::INGRESS, "web-canary", json!({}), Value::Null));
     let note = ("nginx.ingress.kubernetes.io/canary-weight".to_owned(), weight.to_string());
-    Arc::make_mut(&mut one.meta).annotations.extend([note]);
+    Arc::make_mut(&mut Arc::make_mut(&mut one.meta).annotations).extend([note]);
     Arc::new(one)
 }
 

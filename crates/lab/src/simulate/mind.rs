@@ -47,7 +47,9 @@ pub(super) trait Mind {
 pub(super) struct Thinking<W: Watched> {
     pub(super) bench: Rc<RefCell<Bench>>,
     pub(super) shell: Shell<W>,
+    /// Its watches: first those it always has.
     pub(super) feeds: Vec<Feed>,
+    constant_feeds: usize,
     flights: Vec<Flight<W>>,
     pub(super) is_stirred: bool,
     harms: Vec<(&'static str, String)>,
@@ -69,10 +71,12 @@ type Reading = (Read, Result<Vec<Frame>, WriteError>);
 
 impl<W: Watched> Thinking<W> {
     pub(super) fn new(bench: &Rc<RefCell<Bench>>) -> Self {
+        let feeds = watches::feeds::<W>(&bench.borrow().cluster);
         Thinking {
             bench: Rc::clone(bench),
             shell: Shell::default(),
-            feeds: watches::feeds::<W>(&bench.borrow().cluster),
+            constant_feeds: feeds.len(),
+            feeds,
             flights: Vec::new(),
             is_stirred: true,
             harms: Vec::new(),
@@ -188,8 +192,12 @@ impl<W: Watched> Mind for Thinking<W> {
     }
 
     fn restart(&mut self) {
-        let (bench, harms) = (Rc::clone(&self.bench), self.take_harms());
-        *self = Thinking { harms, ..Thinking::new(&bench) };
+        self.shell = Shell::default();
+        // What was watched on demand is not watched before it is demanded again.
+        self.feeds.truncate(self.constant_feeds);
+        self.feeds.iter_mut().for_each(|feed| *feed = feed.anew());
+        self.flights.clear();
+        self.is_stirred = true;
     }
 
     fn next_due(&self, now: Timestamp) -> Option<Timestamp> {

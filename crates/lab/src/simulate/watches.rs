@@ -68,6 +68,11 @@ impl Feed {
         }
     }
 
+    /// The same watch of a controller that has just started.
+    pub(super) fn anew(&self) -> Self {
+        Feed { version: 0, list_at: None, silent_until: None, is_new: true, ..self.clone() }
+    }
+
     /// When it can speak again although nothing happens.
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         [self.list_at, self.silent_until].into_iter().flatten().filter(|due| now < *due).min()
@@ -91,8 +96,7 @@ impl Feed {
         if self.silent_until.is_some_and(|until| now < until) {
             return false;
         }
-        let news = bench.cluster.events_after(self.id, self.version);
-        news.is_ok_and(|mut news| news.next().is_some())
+        bench.cluster.has_events_after(self.id, self.version)
     }
 }
 

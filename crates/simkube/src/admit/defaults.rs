@@ -35,7 +35,7 @@ pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
     if object.kind == KindId::NAMESPACE && before.is_none() {
         let meta = Arc::make_mut(&mut object.meta);
         let name = meta.name.to_string();
-        meta.labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+        Arc::make_mut(&mut meta.labels).insert("kubernetes.io/metadata.name".to_owned(), name);
         object.spec = Arc::new(json!({ "finalizers": ["kubernetes"] }));
     }
     if before.is_some_and(|before| Arc::ptr_eq(&before.spec, &object.spec)) || object.spec.is_null()
@@ -149,10 +149,10 @@ fn label_job(object: &mut Object) {
         texts.into_iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
     let labels = json!(texts);
     if let Some(template) = spec.get_mut("template") {
-        *template = merged(template, &json!({ "metadata": { "labels": labels } }));
+        *template = merged(template, json!({ "metadata": { "labels": labels } }));
     }
     let own = &mut Arc::make_mut(&mut object.meta).labels;
-    own.extend(texts);
+    Arc::make_mut(own).extend(texts);
 }
 
 fn complete_service(spec: &mut Map<String, Value>, before: Option<&Object>) {
@@ -220,7 +220,7 @@ fn complete_data(object: &mut Object) {
         let coded = |text: Value| json!(base64(text.as_str().unwrap_or_default().as_bytes()));
         let coded = texts.into_iter().map(|(key, text)| (key, coded(text))).collect();
         let data = rest.entry("data").or_insert(Value::Null);
-        *data = merged(data, &Value::Object(coded));
+        *data = merged(data, Value::Object(coded));
     }
     rest.retain(|_, value| !is_empty(value));
     if is_secret {

@@ -42,7 +42,7 @@ pub(super) fn check(object: &Object, kind: &Kind) -> Vec<Cause> {
     for why in name_problems {
         causes.push(Cause::invalid("metadata.name", &json!(meta.name), &why));
     }
-    for (key, value) in &meta.labels {
+    for (key, value) in &*meta.labels {
         for why in qualified_name(key) {
             causes.push(Cause::invalid("metadata.labels", &json!(key), &why));
         }
@@ -51,7 +51,7 @@ pub(super) fn check(object: &Object, kind: &Kind) -> Vec<Cause> {
         }
     }
     let mut bytes = 0;
-    for (key, value) in &meta.annotations {
+    for (key, value) in &*meta.annotations {
         bytes += key.len() + value.len();
         // Annotation keys may be written in capitals, label keys may not be longer.
         for why in qualified_name(&key.to_lowercase()) {

@@ -31,7 +31,7 @@ fn replica_set(pod_spec: Value) -> Value {
 /// The first container of a template, as the server stores it.
 fn container(container: Value) -> Value {
     let names = json!({"name": "c", "image": "web:1"});
-    let with_names = crate::patch::merged(&names, &container);
+    let with_names = crate::patch::merged(&names, container);
     let made = create(KindId::REPLICA_SET, replica_set(json!({"containers": [with_names]})));
     made.unwrap()["spec"]["template"]["spec"]["containers"][0].clone()
 }

@@ -28,7 +28,7 @@ fn a_merge_patch_follows_rfc_7386() {
         ("a scalar replaces everything", json!({"a": 1}), json!(3), json!(3)),
     ];
     for (what, target, patch, expected) in cases {
-        assert_eq!(merged(&target, &patch), expected, "{what}");
+        assert_eq!(merged(&target, patch), expected, "{what}");
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 /// True if the text has this format, or the format is not one that is checked.
 pub fn is_valid(format: &str, text: &str) -> bool {
     match format {
-        "date-time" | "datetime" => text.parse::<Timestamp>().is_ok(),
+        "date-time" | "datetime" => is_usual_time(text) || text.parse::<Timestamp>().is_ok(),
         "date" => text.len() == 10 && text.parse::<Date>().is_ok(),
         "duration" => text.parse::<SignedDuration>().is_ok(),
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
@@ -19,6 +19,25 @@ pub fn is_valid(format: &str, text: &str) -> bool {
         "uuid" => is_uuid(text),
         _ => true,
     }
+}
+
+/// Is this a time as servers and controllers write it? Those are most times, and quickly seen; all
+/// others, and the last days of a month, are parsed.
+fn is_usual_time(text: &str) -> bool {
+    let Ok(bytes) = <&[u8; 20]>::try_from(text.as_bytes()) else { return false };
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
+    let pair = |at: usize| {
+        let (tens, ones) = (bytes[at].wrapping_sub(b'0'), bytes[at + 1].wrapping_sub(b'0'));
+        if tens < 10 && ones < 10 { tens * 10 + ones } else { u8::MAX }
+    };
+    marks.iter().all(|(at, mark)| bytes[*at] == *mark)
+        && pair(0) < 100
+        && pair(2) < 100
+        && (1..=12).contains(&pair(5))
+        && (1..=28).contains(&pair(8))
+        && pair(11) < 24
+        && pair(14) < 60
+        && pair(17) < 60
 }
 
 fn is_cidr(text: &str) -> bool {
@@ -43,4 +62,29 @@ fn is_base64(text: &str) -> bool {
 fn is_uuid(text: &str) -> bool {
     let digits: Vec<char> = text.chars().filter(|character| *character != '-').collect();
     digits.len() == 32 && digits.iter().all(char::is_ascii_hexdigit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_times_are_times_and_all_others_are_parsed() {
+        let cases = [
+            ("as servers write it", "2026-01-01T00:00:00Z", true, true),
+            ("the last second of a day", "2026-12-28T23:59:59Z", true, true),
+            ("the last day of a month", "2026-01-31T00:00:00Z", false, true),
+            ("no day at all", "2026-02-30T00:00:00Z", false, false),
+            ("no month", "2026-13-01T00:00:00Z", false, false),
+            ("no hour", "2026-01-01T24:00:00Z", false, false),
+            ("no minute", "2026-01-01T00:60:00Z", false, false),
+            ("a letter", "2026-01-01T00:00:0xZ", false, false),
+            ("with a fraction", "2026-01-01T00:00:00.5Z", false, true),
+            ("another zone", "2026-01-01T00:00:00+01:00", false, true),
+        ];
+        for (what, text, is_usual, is_time) in cases {
+            assert_eq!(is_usual_time(text), is_usual, "{what}");
+            assert_eq!(is_valid("date-time", text), is_time, "{what}");
+        }
+    }
 }

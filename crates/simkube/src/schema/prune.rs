@@ -11,13 +11,22 @@ pub fn prune(node: &Node, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let mut children = node.children();
-            fields.retain(|name, value| match child(node, &mut children, name) {
-                Some(child) => {
-                    prune(child, value);
-                    may_be_null(child) || !value.is_null()
+            let mut unwanted = Vec::new();
+            for (name, value) in fields.iter_mut() {
+                let is_wanted = match child(node, &mut children, name) {
+                    Some(child) => {
+                        prune(child, value);
+                        !value.is_null() || may_be_null(child)
+                    }
+                    None => is_known(node, name),
+                };
+                if !is_wanted {
+                    unwanted.push(name.clone());
                 }
-                None => is_known(node, name),
-            });
+            }
+            for name in unwanted {
+                fields.remove(&name);
+            }
         }
         Value::Array(items) => {
             if let Some(each) = &node.items {

@@ -12,22 +12,33 @@ use crate::kinds::Kind;
 use crate::object::Object;
 use crate::openapi;
 use crate::patch::{self, Keys, PatchError, go_kind};
-use crate::request::{PatchKind, Reply, Request, Verb};
+use crate::request::{FieldValidation, PatchKind, Reply, Request, Verb};
 
 impl SimCluster {
     pub(super) fn patch(
         &mut self,
-        request: &Request,
+        mut request: Request,
         kind: &Kind,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
-        let before = self.find(request, kind)?;
+        let before = self.find(&request, kind)?;
         let wanted = match (request.verb, &*request.body) {
             (Verb::Patch(PatchKind::Merge), Value::Object(patch))
                 if is_in_parts(&before, patch) =>
             {
                 check_type(kind, &request.body, &request.name)?;
-                merged(&before, patch).map_err(|error| unreadable(error, &request.body))?
+                let mut wanted = Object { version: 0, ..Object::clone(&before) };
+                if let Some(change) = patch.get("metadata") {
+                    let version = merge_meta(&mut wanted, change);
+                    wanted.version = version.map_err(|error| unreadable(error, &request.body))?;
+                }
+                // A refusal of unknown fields repeats the body; else nobody reads it again.
+                let body = match request.options.field_validation {
+                    FieldValidation::Ignore => std::mem::take(&mut request.body),
+                    FieldValidation::Warn | FieldValidation::Strict => Arc::clone(&request.body),
+                };
+                merge_parts(&mut wanted, Arc::unwrap_or_clone(body));
+                wanted
             }
             (Verb::Patch(language), _) => {
                 let mut value = before.to_json(&self.kinds);
@@ -43,8 +54,8 @@ impl SimCluster {
             }
             _ => return Err(super::no_such_resource()),
         };
-        check_path(request, &wanted.meta)?;
-        self.change(request, kind, before, wanted, now)
+        check_path(&request, &wanted.meta)?;
+        self.change(&request, kind, before, wanted, now)
     }
 }
 
@@ -73,7 +84,7 @@ pub(super) fn apply(
 ) -> Result<(), ApiError> {
     let result = match language {
         PatchKind::Merge if body.is_object() => {
-            *value = patch::merged(value, body);
+            *value = patch::merged(value, body.clone());
             Ok(())
         }
         PatchKind::Merge => Err(PatchError::Malformed(format!(
@@ -102,26 +113,24 @@ pub(super) fn apply(
 }
 
 /// A merge patch touches only the parts it names, so only those are copied.
-fn merged(before: &Object, patch: &Map<String, Value>) -> Result<Object, ApiError> {
-    let mut wanted = Object { version: 0, ..before.clone() };
+fn merge_parts(wanted: &mut Object, patch: Value) {
+    let Value::Object(patch) = patch else { return };
     for (field, change) in patch {
         match field.as_str() {
-            "apiVersion" | "kind" => {}
-            "metadata" => wanted.version = merge_meta(&mut wanted, change)?,
+            "apiVersion" | "kind" | "metadata" => {}
             "spec" => merge_part(&mut wanted.spec, change),
             "status" => merge_part(&mut wanted.status, change),
             _ => {
                 let rest: &mut Map<String, Value> = Arc::make_mut(&mut wanted.rest);
                 if change.is_null() {
-                    rest.remove(field);
+                    rest.remove(&field);
                 } else {
-                    let field = rest.entry(field.clone()).or_insert(Value::Null);
+                    let field = rest.entry(field).or_insert(Value::Null);
                     *field = patch::merged(field, change);
                 }
             }
         }
     }
-    Ok(wanted)
 }
 
 fn merge_meta(wanted: &mut Object, change: &Value) -> Result<u64, ApiError> {
@@ -134,7 +143,7 @@ fn merge_meta(wanted: &mut Object, change: &Value) -> Result<u64, ApiError> {
     Arc::make_mut(&mut wanted.meta).merge(change)
 }
 
-fn merge_part(part: &mut Arc<Value>, change: &Value) {
+fn merge_part(part: &mut Arc<Value>, change: Value) {
     *part = Arc::new(patch::merged(part, change));
 }
 

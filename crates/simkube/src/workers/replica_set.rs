@@ -48,8 +48,8 @@ struct Template {
 #[derive(Debug)]
 struct PodTemplate {
     generate_name: Arc<str>,
-    labels: Texts,
-    annotations: Texts,
+    labels: Arc<Texts>,
+    annotations: Arc<Texts>,
     finalizers: Vec<String>,
     owner: OwnerReference,
     spec: Arc<Value>,
@@ -174,12 +174,20 @@ impl SimCluster {
         let uid = &replica_set.meta.uid;
         let mut pods = Vec::with_capacity(template.replicas.min(BURST));
         let mut strangers = Vec::new();
+        // Pods of one template share their labels.
+        let mut last: Option<(Arc<Texts>, bool)> = None;
         for place in self.store.owned_by(uid).filter(|place| place.kind == KindId::POD) {
             let Some(pod) = self.store.get(place.kind, &place.key) else { continue };
             if pod.controller().is_none_or(|owner| owner.uid != *uid) {
                 continue;
             }
-            if template.selector.matches(&pod.meta.labels) {
+            let labels = &pod.meta.labels;
+            let fits = match &last {
+                Some((known, fits)) if Arc::ptr_eq(known, labels) => *fits,
+                _ => template.selector.matches(labels),
+            };
+            last = Some((Arc::clone(labels), fits));
+            if fits {
                 pods.push(pod.clone());
             } else if pod.meta.deleting.is_none() {
                 strangers.push(pod.clone());

@@ -223,7 +223,8 @@ impl SimCluster {
             return Ok(());
         }
         let meta = Arc::make_mut(&mut claim.meta);
-        meta.labels.extend(texts(&set.spec["selector"]["matchLabels"]));
+        let labels = Arc::make_mut(&mut meta.labels);
+        labels.extend(texts(&set.spec["selector"]["matchLabels"]));
         if wanted.takes_claims_along {
             meta.owners.push(wanted.owner.clone());
         }
@@ -269,9 +270,10 @@ fn pod(set: &Object, wanted: &Wanted, number: usize) -> Object {
     meta.name = name.as_str().into();
     meta.namespace = set.meta.namespace.clone();
     meta.owners = vec![wanted.owner.clone()];
-    meta.labels.insert(REVISION.to_owned(), wanted.revision.clone());
-    meta.labels.insert("statefulset.kubernetes.io/pod-name".to_owned(), name.clone());
-    meta.labels.insert("apps.kubernetes.io/pod-index".to_owned(), number.to_string());
+    let labels = Arc::make_mut(&mut meta.labels);
+    labels.insert(REVISION.to_owned(), wanted.revision.clone());
+    labels.insert("statefulset.kubernetes.io/pod-name".to_owned(), name.clone());
+    labels.insert("apps.kubernetes.io/pod-index".to_owned(), number.to_string());
     let mut spec = Value::clone(&admit::pod_spec(template));
     spec["hostname"] = json!(name);
     spec["subdomain"] = set.spec["serviceName"].clone();

@@ -183,7 +183,7 @@ fn a_change_of_the_spec_is_written_where_it_belongs() {
 fn only_fields_that_are_ours_are_put_right() {
     let mut world = running(spec());
     edit(&mut world, &STATEFUL_SET, |set| {
-        set.meta.labels.insert("team".to_owned(), "shop".to_owned());
+        Arc::make_mut(&mut set.meta.labels).insert("team".to_owned(), "shop".to_owned());
         let template = &mut Arc::make_mut(&mut set.spec)["template"]["spec"];
         template["containers"][0]["imagePullPolicy"] = json!("Always");
         template["tolerations"] = json!([{ "key": "x" }]);

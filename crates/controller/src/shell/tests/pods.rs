@@ -108,7 +108,8 @@ fn a_refused_eviction_waits_half_a_minute_whatever_the_back_off_says() {
         again_after: Some(SignedDuration::from_secs(30)),
     };
     let (written, events, pruned) = (Vec::new(), Vec::new(), Vec::new());
-    shell.learn(Acted { job, written, failures: vec![refusal], events, pruned }, at(0));
+    let (changes, failures) = (job.changes.len(), vec![refusal]);
+    shell.learn(Acted { job, changes, written, failures, events, pruned }, at(0));
     for second in [1, 15, 29] {
         assert!(eviction(&mut shell, at(second * 1_000)).is_none(), "after {second} s");
     }

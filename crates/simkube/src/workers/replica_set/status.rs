@@ -34,8 +34,9 @@ impl Counts {
         let mut counts = Self { replicas: active.len(), terminating, ..Self::default() };
         for pod in active {
             let labels = &pod.meta.labels;
-            let is_labeled =
-                template.pods.labels.iter().all(|(key, value)| labels.get(key) == Some(value));
+            let wanted = &template.pods.labels;
+            let is_labeled = Arc::ptr_eq(wanted, labels)
+                || wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
             counts.fully_labeled += usize::from(is_labeled);
             let Some(since) = ready_since(pod) else { continue };
             counts.ready += 1;
@@ -51,18 +52,30 @@ impl Counts {
         counts
     }
 
-    fn to_json(&self, conditions: Vec<Value>, generation: i64) -> Value {
-        let mut map = Map::new();
-        map.insert("replicas".to_owned(), json!(self.replicas));
-        map.insert("terminatingReplicas".to_owned(), json!(self.terminating));
-        for (field, number) in [
+    /// The fields that tell of it; a missing one says 0.
+    fn fields(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let told = [("replicas", self.replicas), ("terminatingReplicas", self.terminating)];
+        let told_above_zero = [
             ("fullyLabeledReplicas", self.fully_labeled),
             ("readyReplicas", self.ready),
             ("availableReplicas", self.available),
-        ] {
-            if number > 0 {
-                map.insert(field.to_owned(), json!(number));
-            }
+        ];
+        told.into_iter().chain(told_above_zero.into_iter().filter(|(_, number)| *number > 0))
+    }
+
+    /// Does a status say just this, and nothing of refusals?
+    fn is_told_by(&self, status: &Value, generation: i64) -> bool {
+        let Some(map) = status.as_object() else { return false };
+        let number = |field: &str| map.get(field).and_then(Value::as_u64);
+        map.len() == self.fields().count() + 1
+            && map.get("observedGeneration").and_then(Value::as_i64) == Some(generation)
+            && self.fields().all(|(field, count)| number(field) == u64::try_from(count).ok())
+    }
+
+    fn to_json(&self, conditions: Vec<Value>, generation: i64) -> Value {
+        let mut map = Map::new();
+        for (field, number) in self.fields() {
+            map.insert(field.to_owned(), json!(number));
         }
         map.insert("observedGeneration".to_owned(), json!(generation));
         if !conditions.is_empty() {
@@ -81,6 +94,10 @@ impl SimCluster {
         refusal: Option<&Refusal>,
         now: Timestamp,
     ) {
+        if refusal.is_none() && counts.is_told_by(&replica_set.status, replica_set.meta.generation)
+        {
+            return;
+        }
         let conditions = conditions(&replica_set.status, refusal, now);
         let status = counts.to_json(conditions, replica_set.meta.generation);
         if status == *replica_set.status {

@@ -31,7 +31,7 @@ fn cluster(change: Value) -> SimCluster {
             }],
         },
     });
-    let set = crate::patch::merged(&set, &change);
+    let set = crate::patch::merged(&set, change);
     let request = Request::create(KindId::STATEFUL_SET, "default", set);
     cluster.call(&request, at(0)).unwrap();
     cluster.settle(at(0));
