@@ -50,6 +50,8 @@ pub struct When {
     pub run: Option<String>,
     /// An Experiment is there and has not ended.
     pub experiment: Option<bool>,
+    /// The status says how the traffic is split.
+    pub split: Option<bool>,
 }
 
 impl When {
@@ -72,6 +74,7 @@ impl When {
             && self.over.is_none_or(|over| sight.is_over() == over)
             && self.run.as_ref().is_none_or(|purpose| sight.awaits(purpose))
             && self.experiment.is_none_or(|is_there| sight.has_experiment() == is_there)
+            && self.split.is_none_or(|is_there| status["canary"]["weights"].is_object() == is_there)
     }
 }
 

@@ -118,14 +118,15 @@ impl Sizes {
         let uid = Arc::clone(&write.after.meta.uid);
         let before = self.sets.get(&uid).cloned().unwrap_or_else(|| Set {
             hash: hash_of(&write.after.meta.labels).into(),
-            size: 0,
+            // Who takes in a ReplicaSet of somebody else does not resize it.
+            size: write.before.as_ref().map_or(0, |set| size_in(set)),
             available: 0,
             shown: 0,
             decided: 0,
         });
         let size = match write.change {
             Change::Deleted => 0,
-            _ => write.after.spec["replicas"].as_i64().unwrap_or(1),
+            _ => size_in(&write.after),
         };
         let found = if is_ours && size != before.size {
             let under_traffic = traffic.judge_size(&before.hash, before.size, size);
@@ -237,6 +238,10 @@ impl Sizes {
 /// The pod template hash among labels or selectors, empty if there is none.
 pub(super) fn hash_of(labels: &BTreeMap<String, String>) -> &str {
     labels.get(names::label::POD_TEMPLATE_HASH).map_or("", String::as_str)
+}
+
+fn size_in(set: &Object) -> i64 {
+    set.spec["replicas"].as_i64().unwrap_or(1)
 }
 
 fn available_in(set: &Object) -> i64 {
