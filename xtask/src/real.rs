@@ -34,7 +34,8 @@ use story::Story;
 const CRASHES: [Fault; 2] = [Fault::KillBefore, Fault::KillAfter];
 
 /// The scenarios whose crash points every test run visits; `--faults` visits those of all.
-const CRASHED: [&str; 2] = ["canary_pause_promote", "database_create"];
+const CRASHED: [&str; 4] =
+    ["canary_pause_promote", "blue_green", "rolling_update", "database_create"];
 
 /// Everything that can happen to a write.
 const ALL_FAULTS: [Fault; 6] = [
@@ -86,7 +87,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     })
 }
 
-/// What every test run does: each scenario once, and the crash points of one.
+/// What every test run does: each scenario once, and the crash points of some.
 pub fn check() -> Result<Summary, Failure> {
     let stories = story::all()?;
     let crashed = chosen(story::all()?, &CRASHED.map(str::to_owned))?;

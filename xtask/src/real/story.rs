@@ -34,6 +34,9 @@ const STEP_WITHIN: Duration = Duration::from_secs(120);
 /// coming. A step without a condition, the end among them, has all the time of a step.
 const SEEN_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long a watch may lag.
+const SEEN_BY_ALL: Duration = Duration::from_secs(2);
+
 /// How long the last writes of a story may still come.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
@@ -126,6 +129,10 @@ impl Story {
         stage.kubelet.behave(namespace, self.scenario.images.clone());
         for object in &self.scenario.objects {
             deeds::apply(&client, namespace, object).await?;
+            // Watches of two kinds are not ordered: a Rollout could be seen before what was there.
+            if object["kind"] == "ReplicaSet" {
+                tokio::time::sleep(SEEN_BY_ALL).await;
+            }
         }
         let mut sightings = Sightings::of(client.clone(), namespace, self.scenario.rollout());
         let began = Instant::now();
