@@ -160,7 +160,8 @@ pub(crate) fn judge(
         })
     };
     let mut old = 0;
-    for set in sets(cluster) {
+    let is_kept = |set: &&Arc<Object>| rollout.is_none_or(|rollout| !is_let_go(rollout, set));
+    for set in sets(cluster).into_iter().filter(is_kept) {
         let owner = set.controller().and_then(|owner| cluster.by_uid(&owner.uid));
         let is_ours = counts.contains_key(&format!("{NAMESPACE}/{}", set.meta.name));
         if owner.is_none() && is_ours {
@@ -182,6 +183,17 @@ pub(crate) fn judge(
         }
     }
     found
+}
+
+/// Was a ReplicaSet let go because the Rollout selects other pods now? Then it is nobody's.
+fn is_let_go(rollout: &Object, set: &Object) -> bool {
+    let selector = rollout.status["selector"].as_str().unwrap_or_default();
+    let mut pairs = selector.split(',').filter_map(|pair| pair.split_once('='));
+    let differs = |(key, value): (&str, &str)| {
+        key != names::label::POD_TEMPLATE_HASH
+            && set.meta.labels.get(key).is_none_or(|found| found != value)
+    };
+    set.controller().is_none() && pairs.any(differs)
 }
 
 pub(crate) fn revision(set: &Object) -> Option<i64> {

@@ -328,7 +328,9 @@ impl<'p, S: Subject> Run<'p, S> {
             let rollout = bench.rollout();
             let counts = bench.checker.counts();
             self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
-            if self.faults.interruption.is_none() && self.story.is_told() {
+            // Whoever acts besides the story gives it another end.
+            let is_alone = self.faults.interruption.is_none() && !self.faults.is_meddled_with;
+            if is_alone && self.story.is_told() {
                 self.violations.extend(self.story.judge_around(&bench));
             }
             let traffic = bench.checker.judge_end();

@@ -203,12 +203,13 @@ fn switch_services<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let draft = switch_ping_pong(draft, roles);
     let draft = match roles.stable {
         Some(stable) => ensure(draft, roles, &canary.stable_service, stable),
-        None if draft.status.stable_rs.is_empty() => draft,
-        // Somebody deleted the stable ReplicaSet: whoever comes is sent to pods that are there.
-        None => {
+        // Somebody took the stable ReplicaSet away: whoever comes is sent to the pods that are left,
+        // once there are enough for all.
+        None if is_alone(&draft, roles) => {
             let names = [canary.stable_service.as_str(), weights::backends(&draft).stable];
             names.iter().fold(draft, |draft, name| ensure(draft, roles, name, roles.new))
         }
+        None => draft,
     };
     match roles.stable {
         Some(_) if is_aborted && routed::is_routed(draft.spec()) => draft,
@@ -216,6 +217,11 @@ fn switch_services<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         _ if weights::rolling_back(&draft, roles).is_some() => draft,
         _ => ensure(draft, roles, &canary.canary_service, roles.new),
     }
+}
+
+/// Is there a stable revision without a ReplicaSet, and can the new one serve all?
+fn is_alone(draft: &Draft<'_>, roles: Roles) -> bool {
+    !draft.status.stable_rs.is_empty() && draft.sets[roles.new].available() >= draft.replicas()
 }
 
 /// Of two Services that take turns, the canary side leads to the new revision in mid-update, pods or

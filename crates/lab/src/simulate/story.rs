@@ -132,7 +132,7 @@ impl Story {
         ending.unlike(end).map(|numbers| self.unexpected("end", numbers))
     }
 
-    /// What is wrong with the objects around, at the end of any run.
+    /// What is wrong with the objects around, at the end of a run in which nobody else acted.
     pub(super) fn judge_around(&self, bench: &Bench) -> Option<Violation> {
         let unmet = self.scenario.end.unmet(|named| deeds::find(&bench.cluster, named))?;
         Some(self.unexpected("end", unmet))
