@@ -4,7 +4,7 @@
 use crate::ends::Ending;
 use crate::faults::{Fault, Faults};
 use crate::person::Action;
-use crate::simulate::{Outcome, Prepared, simulate};
+use crate::simulate::{Outcome, Prepared, narrate, simulate};
 use gradus_simkube::behave::Behaviours;
 
 /// A run that did not end as it must.
@@ -29,6 +29,20 @@ impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}:", self.faults)?;
         self.violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
+    }
+}
+
+impl Tally {
+    /// Panics if a run failed, with everything that is needed to see why: the first one, told again.
+    #[track_caller]
+    pub fn assert_all_good(&self, prepared: &Prepared) {
+        let (name, runs) = (&prepared.scenario().name, self.runs);
+        assert!(runs > 0, "{name}: nothing was run");
+        if let Some(first) = self.failed.first() {
+            let told = narrate(prepared, &first.faults);
+            let count = self.failed.len();
+            panic!("{name}: {count} of {runs} runs failed; the first: {first}\n{}", told.trace);
+        }
     }
 }
 
@@ -59,6 +73,12 @@ impl Judge {
         faults.is_meddled_with &= scenario.images == Behaviours::default() && !is_bound;
         judge(&self.prepared, faults, &self.plain)
     }
+}
+
+/// The story as it is told.
+pub fn undisturbed(prepared: &Prepared) -> Tally {
+    let plain = simulate(prepared, &Faults::default()).ending;
+    tally([judge(prepared, Faults::default(), &plain)].into_iter())
 }
 
 /// Every fault at every write, or every `stride`th of these cases: each run must end like the

@@ -3,8 +3,8 @@
 
 use std::cell::RefCell;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gradus_controller::clock::Clock;
@@ -13,20 +13,21 @@ use gradus_controller::health::Health;
 use gradus_controller::kube_cluster::KubeCluster;
 use gradus_controller::run::Outside;
 use gradus_controller::telemetry::Metrics;
-use gradus_simkube::Place;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
 use gradus_simkube::service::{Seen, Verdict};
+use gradus_simkube::{ApiError, Place};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 
 use crate::checks::Violation;
 use crate::deeds::{self, NAMESPACE, differences, sight};
 use crate::ends::Ending;
+use crate::faults::Fault;
 use crate::person::Action;
 use crate::scenario::{End, Step};
 use crate::sight::Sight;
@@ -63,6 +64,10 @@ struct Requests {
     reads: AtomicUsize,
     writes: AtomicUsize,
     events: AtomicUsize,
+    /// A fault at a write.
+    planned: OnceLock<(usize, Fault)>,
+    /// The controller is to die.
+    dies: Notify,
 }
 
 /// Requests of the controller so far.
@@ -92,10 +97,7 @@ impl Lab {
         let server = Server::new(prepared.cluster().clone(), Arc::new(move || clock.now()));
         let requests = Arc::new(Requests::default());
         let counted = Arc::clone(&requests);
-        server.set_hook(move |seen| {
-            counted.count(seen);
-            Verdict::Pass
-        });
+        server.set_hook(move |seen| counted.judge(seen));
         let workers = server.clone();
         drop(spawn_local(async move { workers.run_workers().await }));
         let lab = Lab {
@@ -136,6 +138,16 @@ impl Lab {
     }
 
     async fn tell_to(&self, prepared: &Prepared, say: Say<'_>) -> Result<Ending, Violation> {
+        let mut telling = pin!(self.tell_all(prepared, say));
+        loop {
+            tokio::select! {
+                ending = &mut telling => return ending,
+                () = self.requests.dies.notified() => self.start_controller(),
+            }
+        }
+    }
+
+    async fn tell_all(&self, prepared: &Prepared, say: Say<'_>) -> Result<Ending, Violation> {
         for (index, step) in prepared.scenario().steps.iter().enumerate() {
             self.step(step, say).await.map_err(|numbers| self.untold(index + 1, numbers))?;
         }
@@ -156,6 +168,11 @@ impl Lab {
             tokio::time::sleep(MOMENT).await;
         }
         Ok(())
+    }
+
+    /// Lets something happen to one of the controller's writes, once: they are counted from 1.
+    pub fn disturb(&self, write: usize, fault: Fault) {
+        self.requests.planned.get_or_init(|| (write, fault));
     }
 
     /// Does what a person does.
@@ -181,7 +198,7 @@ impl Lab {
     /// What the controller has asked of the server so far.
     pub fn asked(&self) -> Asked {
         let number = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        let Requests { reads, writes, events } = &*self.requests;
+        let Requests { reads, writes, events, .. } = &*self.requests;
         Asked { reads: number(reads), writes: number(writes), events: number(events) }
     }
 
@@ -329,14 +346,42 @@ fn text(event: &Object, field: &str) -> String {
 }
 
 impl Requests {
-    fn count(&self, seen: &Seen<'_>) {
+    /// Counts a request, and says what happens to it.
+    fn judge(&self, seen: &Seen<'_>) -> Verdict {
         let is_watch = seen.query.split('&').any(|part| part == "watch=true" || part == "watch=1");
-        let count = match *seen.method {
-            http::Method::GET if is_watch => return,
-            http::Method::GET => &self.reads,
-            _ if seen.path.contains("/events") => &self.events,
-            _ => &self.writes,
+        let is_read = *seen.method == http::Method::GET;
+        let is_event = seen.path.contains("/events");
+        let count = match (is_read, is_event) {
+            (true, _) if is_watch => return Verdict::Pass,
+            (true, _) => &self.reads,
+            (false, true) => &self.events,
+            (false, false) => &self.writes,
         };
-        count.fetch_add(1, Ordering::Relaxed);
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.planned.get() {
+            Some((write, fault)) if !is_read && !is_event && *write == number => {
+                self.strike(*fault)
+            }
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// A crash is a broken connection, and the end of the controller before time goes on.
+    fn strike(&self, fault: Fault) -> Verdict {
+        if fault.class().is_none() {
+            self.dies.notify_one();
+        }
+        match fault {
+            Fault::CrashBefore | Fault::Unreachable => Verdict::Drop,
+            Fault::CrashAfter | Fault::LostAnswer => Verdict::LoseAnswer,
+            Fault::Conflict => Verdict::Refuse(ApiError {
+                code: 409,
+                reason: "Conflict",
+                message: "an injected conflict".to_owned(),
+                details: None,
+            }),
+            Fault::ServerError => Verdict::Refuse(ApiError::internal("an injected error")),
+            Fault::Throttled => Verdict::Refuse(ApiError::too_many_requests("an injected refusal")),
+        }
     }
 }

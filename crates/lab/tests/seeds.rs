@@ -32,11 +32,7 @@ fn stories() -> Vec<Prepared> {
 fn assert_all_good(seeds: impl Fn(&Prepared) -> u64, faults: impl Fn(u64) -> Faults) {
     for prepared in stories() {
         let tally = enumerate::seeds(&prepared, (0..seeds(&prepared)).map(&faults));
-        if let Some(first) = tally.failed.first() {
-            let told = narrate(&prepared, &first.faults);
-            let (name, count) = (&prepared.scenario().name, tally.failed.len());
-            panic!("{name}: {count} of {} failed; the first: {first}\n{}", tally.runs, told.trace);
-        }
+        tally.assert_all_good(&prepared);
     }
 }
 

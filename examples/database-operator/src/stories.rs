@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gradus_lab::enumerate::{self, Tally};
+use gradus_lab::enumerate;
 use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::live::live;
 use gradus_lab::person::Action;
-use gradus_lab::simulate::{Prepared, narrate, simulate};
+use gradus_lab::simulate::{Prepared, simulate};
 
 use crate::engine::Databases;
 
@@ -20,36 +20,20 @@ fn stories() -> Vec<Prepared> {
     scenarios.into_iter().map(prepared).collect()
 }
 
-/// Fails with everything that is needed to see why: the first run that failed, told again.
-fn assert_all_good(prepared: &Prepared, tally: &Tally) {
-    let name = &prepared.scenario().name;
-    assert!(tally.runs > 0, "{name}: nothing was run");
-    if let Some(first) = tally.failed.first() {
-        let told = narrate(prepared, &first.faults);
-        let count = tally.failed.len();
-        panic!("{name}: {count} of {} runs failed; the first: {first}\n{}", tally.runs, told.trace);
-    }
-}
-
 /// An unoptimised build, forty times slower, tries every fifth pair of faults.
 const STRIDE: usize = if cfg!(debug_assertions) { 5 } else { 1 };
 
 #[test]
 fn every_story_happens_as_it_is_told() {
     for prepared in stories() {
-        let outcome = simulate(&prepared, &Faults::default());
-        if !outcome.violations.is_empty() {
-            let told = narrate(&prepared, &Faults::default());
-            let found: Vec<_> = outcome.violations.iter().map(ToString::to_string).collect();
-            panic!("{}:\n{}\n{}", prepared.scenario().name, told.trace, found.join("\n"));
-        }
+        enumerate::undisturbed(&prepared).assert_all_good(&prepared);
     }
 }
 
 #[test]
 fn a_crash_or_a_conflict_at_any_write_changes_the_path_but_not_the_end() {
     for prepared in stories() {
-        assert_all_good(&prepared, &enumerate::every_fault(&prepared, 1));
+        enumerate::every_fault(&prepared, 1).assert_all_good(&prepared);
     }
 }
 
@@ -57,7 +41,7 @@ fn a_crash_or_a_conflict_at_any_write_changes_the_path_but_not_the_end() {
 fn two_faults_in_a_row_do_not_change_the_end() {
     for prepared in stories() {
         for second in [Fault::CrashAfter, Fault::LostAnswer] {
-            assert_all_good(&prepared, &enumerate::every_pair(&prepared, second, STRIDE));
+            enumerate::every_pair(&prepared, second, STRIDE).assert_all_good(&prepared);
         }
     }
 }
@@ -66,7 +50,7 @@ fn two_faults_in_a_row_do_not_change_the_end() {
 fn any_order_of_steps_and_any_mix_of_faults_leads_to_the_same_end() {
     for prepared in stories() {
         for faults in [Faults::order, Faults::mixed] {
-            assert_all_good(&prepared, &enumerate::seeds(&prepared, (0..20).map(faults)));
+            enumerate::seeds(&prepared, (0..20).map(faults)).assert_all_good(&prepared);
         }
     }
 }
@@ -79,6 +63,26 @@ async fn every_story_ends_live_as_it_ends_simulated() {
         let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
         let simulated = simulate(&prepared, &Faults::default());
         ending.same_as(&simulated.ending).unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_or_a_conflict_at_any_write_does_not_change_the_end_live() {
+    for prepared in stories() {
+        let name = &prepared.scenario().name;
+        let told = live(&prepared, async |lab| (lab.tell(&prepared).await, lab.asked().writes));
+        let (plain, writes) = told.await;
+        let plain = plain.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+        for write in 1..=writes {
+            for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::Conflict] {
+                let ending = live(&prepared, async |lab| {
+                    lab.disturb(write, fault);
+                    lab.tell(&prepared).await
+                });
+                let is_same = ending.await.and_then(|ending| ending.same_as(&plain));
+                is_same.unwrap_or_else(|found| panic!("{name}: {fault:?} at {write}: {found}"));
+            }
+        }
     }
 }
 
