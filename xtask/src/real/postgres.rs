@@ -86,7 +86,7 @@ async fn ready(client: &Client, manifest: &Value, other: &str) -> Result<String,
     let began = Instant::now();
     loop {
         let status = deeds::find(client, NAMESPACE, manifest).await?["status"].clone();
-        let pod = pods.get_opt("orders-0").await?;
+        let pod = pods.get_opt("orders-0").await?.filter(is_ready);
         let uid = pod.and_then(|pod| pod.metadata.uid).unwrap_or_default();
         if status["phase"] == "Ready" && !uid.is_empty() && uid != other {
             return Ok(uid);
@@ -96,6 +96,12 @@ async fn ready(client: &Client, manifest: &Value, other: &str) -> Result<String,
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// The Database's own word may be of the pod before.
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == "True")
 }
 
 /// What psql answers, logged in with what the Secret says.
