@@ -13,7 +13,7 @@ use super::{
 use crate::{Failure, plane::User, proxy::Fault, stage::Stage, summary::Summary};
 
 /// Runs at once. Each is mostly waiting for pauses and pods, so more than there are processors.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 /// More writes than any story needs: past it, something writes without end.
 const MOST_WRITES: usize = 500;
