@@ -136,11 +136,12 @@ async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failur
     for part in [Part::Rollouts, Part::Databases] {
         controllers.push((part, stage.controller(part).await?));
     }
-    summary += together::play(stage, &controllers, stories).await;
     let rollouts = controllers.iter().find(|(part, _)| *part == Part::Rollouts);
     if let Some((_, controller)) = rollouts {
+        // First: what they leave running for half a minute must be gone when silence is checked.
         summary += budgets::are_kept(stage, controller).await;
     }
+    summary += together::play(stage, &controllers, stories).await;
     summary += postgres::keeps_a_row(stage).await;
     summary += reported("plugin", plugin::commands_have_their_effects(stage)).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
