@@ -48,16 +48,24 @@ pub struct Played {
     log: Vec<String>,
 }
 
-/// Plays one test to its end.
-pub async fn alone(stage: &Stage, suite: &Suite, case: &Case) -> Result<Played, Failure> {
-    let namespace = case.namespace();
+/// Plays one test to its end; `run` tells several runs of one test apart.
+pub async fn alone(
+    stage: &Stage,
+    suite: &Suite,
+    case: &Case,
+    run: &str,
+) -> Result<Played, Failure> {
+    let namespace = match case.namespace() {
+        own if own == ground::CONTROLLER_NAMESPACE => own,
+        own => format!("{own}{run}"),
+    };
     let client = stage.plane.client(User::Person).await?;
     if namespace != ground::CONTROLLER_NAMESPACE {
         create_namespace(&client, &namespace).await?;
     }
     stage.kubelet.behave(&namespace, ground::behaviours(case));
     let began = Instant::now();
-    let (ended_well, output) = play(stage, suite, case, &namespace).await?;
+    let (ended_well, output) = play(stage, suite, case, &namespace, run).await?;
     let seconds = began.elapsed().as_secs();
     let log = lines_about(&namespace, &stage.plane.folder().join("controller.log"))?;
     if namespace != ground::CONTROLLER_NAMESPACE {
@@ -72,8 +80,9 @@ async fn play(
     suite: &Suite,
     case: &Case,
     namespace: &str,
+    run: &str,
 ) -> io::Result<(bool, String)> {
-    let name = case.to_string().replace('/', "-");
+    let name = format!("{}{run}", case.to_string().replace('/', "-"));
     let kubeconfig = stage.plane.kubeconfig_in(namespace).map_err(io::Error::other)?;
     let recipe = Recipe::new(&name, &suite.program())
         .argument("-test.v")
