@@ -204,14 +204,15 @@ impl<M> Family<M> {
         Event { about, kind, reason: reason.to_owned().into(), message, after }
     }
 
-    /// Why nothing more is done until somebody edits the object: what its conditions say.
-    pub fn held(&self, message: String) -> Why {
+    /// Why nothing more is done: what its conditions say. That passes with the cluster, or else
+    /// somebody must edit the object.
+    pub fn held(&self, message: String, passes: bool) -> Why {
         Why {
             guard: Guard::InvalidSpec { message },
             object: self.head().object,
             field: "status.conditions".into(),
             since: None,
-            frees: Frees::Edit,
+            frees: if passes { Frees::Cluster } else { Frees::Edit },
         }
     }
 

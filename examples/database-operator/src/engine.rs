@@ -161,9 +161,9 @@ fn report(family: &Family, standing: &Standing, now: Timestamp) -> Decision<Valu
     let kind = if is_trouble { EventKind::Warning } else { EventKind::Normal };
     let phase = status["phase"].as_str().unwrap_or_default();
     let told = is_news.then(|| family.event(kind, phase, message.clone(), After::Status));
-    let why = is_trouble.then(|| family.held(message));
-    let (events, why) = (told.into_iter().collect(), why.into_iter().collect());
-    Decision { status: Some(status), events, why, ..Decision::default() }
+    let passes = matches!(standing, Standing::Waiting(..));
+    let why = Vec::from_iter(is_trouble.then(|| family.held(message, passes)));
+    Decision { status: Some(status), events: Vec::from_iter(told), why, ..Decision::default() }
 }
 
 /// What the user is told: is the spec accepted, does the database serve, and what is in the way?

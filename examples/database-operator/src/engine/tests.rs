@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_engine::ask::{Answer, AskId, Failure, Recall, Reply};
+use gradus_engine::decision::Frees;
 use gradus_engine::frame::Frame;
 
 use super::*;
@@ -244,6 +245,7 @@ fn a_refused_write_is_told_in_the_words_of_the_server_and_waited_for() {
     assert_eq!(written(&waiting), ["create Secret shop/orders-credentials"]);
     assert_eq!(waiting.wake_at, Some(retry_at));
     assert_eq!(last_message(&waiting), "create Service shop/orders: quota is used up");
+    assert_eq!(waiting.why[0].frees, Frees::Cluster, "nobody has to edit the Database");
     assert_eq!(written(&Databases::decide(&world, retry_at)).len(), 3, "then it is tried again");
 }
 
