@@ -28,7 +28,7 @@ pub(crate) fn perform(
         cluster.set_behaviours(behaviours.clone());
     }
     let name = &rollout.key.name;
-    let found = cluster.get(rollout.kind, &rollout.key.namespace, name).cloned();
+    let found = cluster.at(rollout).cloned();
     let none = Value::Null;
     let sight = match &found {
         Some(object) => sight(object),
@@ -70,7 +70,7 @@ pub(crate) fn sight(object: &Object) -> Sight<'_> {
 
 /// The projected status of a Rollout; null where there is none.
 pub(crate) fn projection(cluster: &SimCluster, rollout: &Place) -> Value {
-    let found = cluster.get(rollout.kind, &rollout.key.namespace, &rollout.key.name);
+    let found = cluster.at(rollout);
     found.map_or(Value::Null, |found| project(&found.status, &revisions(&sets(cluster))))
 }
 

@@ -92,7 +92,7 @@ impl Bench {
 
     /// The Rollout as it is stored.
     pub(crate) fn rollout(&self) -> Option<&Arc<Object>> {
-        self.cluster.get(self.place.kind, &self.place.key.namespace, &self.place.key.name)
+        self.cluster.at(&self.place)
     }
 
     /// Does what a person does. A refusal is an error of the story.

@@ -341,8 +341,11 @@ impl<'p, S: Subject> Run<'p, S> {
             }
         }
         let writes = self.bench.borrow().checker.writes();
-        for attempt in ["decided again", "started again", "started once more"] {
-            if attempt == "decided again" {
+        // Without chance a second start would see and do what the first one has.
+        let attempts = ["decided again", "started again", "started once more"];
+        let count = if self.chance.is_some() { attempts.len() } else { 2 };
+        for attempt in &attempts[..count] {
+            if *attempt == "decided again" {
                 self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
             } else {
                 self.restart();
@@ -404,7 +407,7 @@ impl<'p, S: Subject> Run<'p, S> {
         }
         let minds = || self.minds.iter().enumerate();
         let shown = minds().find_map(|(who, mind)| {
-            mind.ready_watches(self.now).first().map(|at| Turn::Watch(who, *at))
+            mind.first_ready_watch(self.now).map(|at| Turn::Watch(who, at))
         });
         let flown = || {
             minds().find_map(|(who, mind)| {
@@ -453,9 +456,11 @@ impl<'p, S: Subject> Run<'p, S> {
     /// What the interlock had to hold is a fault of the engine, unless it decided about a Rollout whose
     /// end it has not seen yet: its ReplicaSets may be gone before.
     fn blame_held(&mut self) {
-        let is_gone = self.bench.borrow().rollout().is_none();
         let harms = self.minds.iter_mut().flat_map(|mind| mind.take_harms());
-        for (invariant, numbers) in harms.filter(|_| !is_gone) {
+        for (invariant, numbers) in harms {
+            if self.bench.borrow().rollout().is_none() {
+                continue;
+            }
             let object = self.prepared.rollout.key.name.to_string();
             let write = "a decision that the interlock held".to_owned();
             self.violations.push(Violation { invariant, write, object, numbers });

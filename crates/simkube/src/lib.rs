@@ -93,6 +93,11 @@ impl SimCluster {
         self.store.get(self.kinds.get(kind).stored_as, &Key::new(namespace, name))
     }
 
+    /// The object at this place as it is now.
+    pub fn at(&self, place: &Place) -> Option<&Arc<Object>> {
+        self.store.get(self.kinds.get(place.kind).stored_as, &place.key)
+    }
+
     /// All objects of a kind in one namespace, or in all (`""`), sorted by namespace and name.
     pub fn list<'a>(
         &'a self,

@@ -12,8 +12,6 @@ mod tests;
 mod validate;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, btree_map};
-use std::iter::Peekable;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -57,7 +55,7 @@ impl Schema {
 
     /// The part of the schema for one top-level field; `None` if it has no such field.
     pub fn at<'a>(&'a self, field: &'a str) -> Option<Part<'a>> {
-        let node = self.root.properties.get(field)?;
+        let node = self.root.property(field)?;
         Some(Part { node, path: field, has_rules: self.has_rules, by_itself: false })
     }
 
@@ -159,7 +157,8 @@ struct Node {
     preserves_unknown: bool,
     /// The value is itself a Kubernetes object: `apiVersion`, `kind`, `metadata` are kept.
     is_resource: bool,
-    properties: BTreeMap<Box<str>, Node>,
+    /// Sorted by name.
+    properties: Vec<(Box<str>, Node)>,
     additional: Additional,
     items: Option<Box<Node>>,
     list: ListKind,
@@ -174,7 +173,18 @@ struct Node {
 impl Node {
     /// Finds the schemas of the fields of an object.
     fn children(&self) -> Children<'_> {
-        Children { node: self, properties: self.properties.iter().peekable() }
+        Children { node: self, properties: &self.properties }
+    }
+
+    /// The schema of one field that is named.
+    fn property(&self, name: &str) -> Option<&Node> {
+        let found = self.properties.binary_search_by(|(known, _)| (**known).cmp(name));
+        found.ok().map(|at| &self.properties[at].1)
+    }
+
+    /// Is there nothing to say of a value but its type?
+    fn is_plain(&self) -> bool {
+        self.checks.is_none() && self.items.is_none() && self.properties.is_empty()
     }
 }
 
@@ -182,18 +192,19 @@ impl Node {
 /// properties are both sorted, so one walk serves all.
 struct Children<'a> {
     node: &'a Node,
-    properties: Peekable<btree_map::Iter<'a, Box<str>, Node>>,
+    /// Those that may still come.
+    properties: &'a [(Box<str>, Node)],
 }
 
 impl<'a> Children<'a> {
     /// The schema of the next field.
     fn find(&mut self, name: &str) -> Option<&'a Node> {
-        while let Some((property, child)) = self.properties.peek() {
-            match (***property).cmp(name) {
-                Ordering::Less => self.properties.next(),
+        while let Some(((property, child), rest)) = self.properties.split_first() {
+            match (**property).cmp(name) {
+                Ordering::Less => self.properties = rest,
                 Ordering::Equal => return Some(child),
                 Ordering::Greater => break,
-            };
+            }
         }
         match &self.node.additional {
             Additional::Each(each) => Some(each),

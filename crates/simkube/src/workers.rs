@@ -47,12 +47,13 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// All of them, in the order in which an undisturbed cluster lets them work.
+    /// All of them, in the order in which an undisturbed cluster lets them work: who counts pods
+    /// comes after the kubelet, and counts once what has happened to many.
     pub const ALL: [Self; 6] = [
         Self::Deployments,
+        Self::Pods,
         Self::ReplicaSets,
         Self::StatefulSets,
-        Self::Pods,
         Self::Garbage,
         Self::Namespaces,
     ];

@@ -21,6 +21,8 @@ use crate::trace::Record;
 pub(super) trait Mind {
     /// The watches that have something to show now.
     fn ready_watches(&self, now: Timestamp) -> Vec<usize>;
+    /// The first of them.
+    fn first_ready_watch(&self, now: Timestamp) -> Option<usize>;
     /// Shows one event of a watch, or a whole list.
     fn show(&mut self, at: usize, now: Timestamp, chance: &mut Option<Chance>, faults: &Faults);
     /// The works that can take a step: their request is not on its way.
@@ -105,6 +107,11 @@ impl<W: Watched> Mind for Thinking<W> {
         let bench = self.bench.borrow();
         let feeds = self.feeds.iter().enumerate();
         feeds.filter(|(_, feed)| feed.is_ready(&bench, now)).map(|(at, _)| at).collect()
+    }
+
+    fn first_ready_watch(&self, now: Timestamp) -> Option<usize> {
+        let bench = self.bench.borrow();
+        self.feeds.iter().position(|feed| feed.is_ready(&bench, now))
     }
 
     fn show(&mut self, at: usize, now: Timestamp, chance: &mut Option<Chance>, faults: &Faults) {

@@ -62,8 +62,9 @@ impl Compiler {
             fields.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
             let child = self.node(schema, &format!("{path}.properties[{name}]"), structural)?;
-            node.properties.insert(name.as_str().into(), child);
+            node.properties.push((name.as_str().into(), child));
         }
+        node.properties.sort_by(|(one, _), (other, _)| one.cmp(other));
         if let Some(schema) = fields.get("items") {
             node.items = Some(Box::new(self.node(schema, &format!("{path}.items"), structural)?));
         } else if structural && node.kind == Some(Kind::Array) {
@@ -88,10 +89,9 @@ impl Compiler {
         fields: &Map<String, Value>,
         path: &str,
     ) -> Result<Option<Box<Checks>>, SchemaError> {
-        const NAMES: [&str; 18] = [
+        const NAMES: [&str; 17] = [
             "enum",
             "pattern",
-            "format",
             "minimum",
             "maximum",
             "multipleOf",
@@ -108,7 +108,10 @@ impl Compiler {
             "exclusiveMinimum",
             "exclusiveMaximum",
         ];
-        if !NAMES.iter().any(|name| fields.contains_key(*name)) {
+        // Only texts are measured by a format.
+        let format = fields.get("format").and_then(Value::as_str);
+        let format = format.filter(|_| fields.get("type").is_some_and(|kind| kind == "string"));
+        if format.is_none() && !NAMES.iter().any(|name| fields.contains_key(*name)) {
             return Ok(None);
         }
         let number = |name: &str| fields.get(name).and_then(Value::as_f64);
@@ -116,7 +119,7 @@ impl Compiler {
         let checks = Checks {
             choices: fields.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
             pattern: pattern(fields, path)?,
-            format: fields.get("format").and_then(Value::as_str).map(Into::into),
+            format: format.map(Into::into),
             minimum: number("minimum"),
             maximum: number("maximum"),
             exclusive_minimum: flag(fields, "exclusiveMinimum"),
@@ -176,7 +179,8 @@ fn holds(node: &Node) -> Holds {
         Additional::Each(each) => Some(&**each),
         Additional::None | Additional::Any => None,
     };
-    let below = node.properties.values().chain(node.items.as_deref()).chain(each);
+    let below =
+        node.properties.iter().map(|(_, child)| child).chain(node.items.as_deref()).chain(each);
     below.map(|child| child.holds).fold(here, |all, more| Holds {
         defaults: all.defaults || more.defaults,
         unique_lists: all.unique_lists || more.unique_lists,

@@ -14,6 +14,7 @@ pub fn prune(node: &Node, value: &mut Value) {
             let mut unwanted = Vec::new();
             for (name, value) in fields.iter_mut() {
                 let is_wanted = match child(node, &mut children, name) {
+                    Some(_) if matches!(value, Value::String(_) | Value::Number(_)) => true,
                     Some(child) => {
                         prune(child, value);
                         !value.is_null() || may_be_null(child)

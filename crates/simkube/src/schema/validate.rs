@@ -132,7 +132,8 @@ impl Found {
                 for (name, value) in fields {
                     // The metadata that every object has is checked by the server itself.
                     let is_checked = node.is_resource && name == "metadata";
-                    if let Some(child) = children.find(name).filter(|_| !is_checked) {
+                    let child = children.find(name).filter(|_| !is_checked);
+                    if let Some(child) = child.filter(|child| !child.is_fine(value)) {
                         let old = old.and_then(|old| old.get(name));
                         self.shape(child, &Path::Field(path, name), value, old);
                     }
@@ -279,7 +280,7 @@ impl Found {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    if let Some(child) = node.properties.get(name.as_str()) {
+                    if let Some(child) = node.property(name) {
                         self.lists(child, &Path::Field(path, name), value);
                     } else if let Additional::Each(each) = &node.additional {
                         self.lists(each, &Path::Key(path, name), value);
@@ -321,7 +322,7 @@ impl Found {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     let old = old.and_then(|old| old.get(name));
-                    if let Some(child) = node.properties.get(name.as_str()) {
+                    if let Some(child) = node.property(name) {
                         self.rules(child, &Path::Field(path, name), value, old);
                     } else if let Additional::Each(each) = &node.additional {
                         self.rules(each, &Path::Key(path, name), value, old);
@@ -380,6 +381,14 @@ impl Found {
 
     fn add(&mut self, path: &Path, reason: &'static str, message: &str) {
         self.causes.push(Cause { reason, message: message.to_owned(), field: path.to_string() });
+    }
+}
+
+impl Node {
+    /// Is it certain at a glance that nothing is wrong with a value? True of most.
+    fn is_fine(&self, value: &Value) -> bool {
+        let is_leaf = matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_));
+        is_leaf && self.is_plain() && self.kind.is_some_and(|kind| kind.accepts(value))
     }
 }
 
