@@ -1,8 +1,7 @@
 //! `cargo xtask bench`: how fast, how small, and is that within its budget? Each figure with the
 //! command behind it.
 //!
-//! Measured is what `--release` builds. What is shipped (`--profile dist`) is faster still, but
-//! takes minutes to link.
+//! Measured is what is shipped (`--profile dist`), which takes minutes to link.
 
 use std::{
     fmt, io,
@@ -13,12 +12,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::{
-    Failure,
-    build::{self, BuildError},
-    repository,
-    summary::Summary,
-};
+use crate::{Failure, build, repository, summary::Summary};
 
 /// Name, way and budget of each figure, in the order of the table. A budget stands a little above
 /// what was last measured; who earns it lowers it.
@@ -115,12 +109,8 @@ struct Figure {
     command: String,
 }
 
-/// The programs that measure.
-struct Programs {
-    rate: PathBuf,
-    measure: PathBuf,
-    tryout: PathBuf,
-}
+/// The program that measures.
+struct Program(PathBuf);
 
 /// Measures everything and prints a table, or one object.
 pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
@@ -129,11 +119,11 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
         [option] if option == "--json" => true,
         [.., last] => return Err(BenchError::UnknownOption(last.clone()).into()),
     };
-    let [rate, measure, tryout] = [example("rate")?, example("measure")?, example("tryout")?];
-    let programs = Programs { rate, measure, tryout };
+    let built = ["--profile", "dist", "--package", "gradus-lab", "--example", "measure"];
+    let program = Program(build::program(&built)?);
     let mut figures = Vec::new();
     for (name, way, budget) in FIGURES {
-        let (value, command) = (programs.value(way)?, way.command());
+        let (value, command) = (program.value(way)?, way.command());
         figures.push(Figure { name, value, budget, command });
     }
     print!("{}", if json { object(&figures) } else { table(&figures) });
@@ -146,54 +136,54 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
 impl Way {
     /// What a person types for the same number.
     fn command(self) -> String {
-        let example = "cargo run --release -p gradus-lab --example";
+        let example = "cargo run --profile dist -p gradus-lab --example measure --";
         match self {
-            Self::Rate => format!("{example} rate -- {STORY}"),
-            Self::Memory => format!("{example} measure -- index {INDEXED}"),
-            Self::Simulate(what) => format!("{example} tryout -- {what}"),
-            Self::Instructions(what) => instructions(&format!("measure {what}"), FEW, MANY),
+            Self::Rate => format!("{example} story {STORY}"),
+            Self::Memory => format!("{example} index {INDEXED}"),
+            Self::Simulate(what) => format!("{example} {what}"),
+            Self::Instructions(what) => instructions(what, FEW, MANY),
             Self::StoryInstructions => {
-                instructions(&format!("rate {STORY}"), FEW_STORIES, MANY_STORIES)
+                instructions(&format!("story {STORY}"), FEW_STORIES, MANY_STORIES)
             }
         }
     }
 }
 
 /// What a person types, and calculates, for the instructions of one repetition.
-fn instructions(example: &str, few: u32, many: u32) -> String {
+fn instructions(what: &str, few: u32, many: u32) -> String {
     format!(
         "(I({many}) - I({few})) / {}, I(N) = valgrind --tool=callgrind \
-         target/release/examples/{example} N",
+         target/dist/examples/measure {what} N",
         many - few
     )
 }
 
-impl Programs {
+impl Program {
     fn value(&self, way: Way) -> Result<f64, BenchError> {
         match way {
             Way::Rate => {
-                let text = output(Command::new(&self.rate).arg(STORY))?;
+                let text = output(Command::new(&self.0).args(["story", STORY]))?;
                 let words = text.trim().strip_suffix(" a second");
                 let number = words.and_then(|words| words.rsplit(' ').next()?.parse().ok());
                 found(number, way, "`… N a second`", text)
             }
             Way::Memory => {
-                let text = output(Command::new(&self.measure).args(["index", INDEXED]))?;
+                let text = output(Command::new(&self.0).args(["index", INDEXED]))?;
                 let report: Value = serde_json::from_str(&text).unwrap_or_default();
                 let megabytes = report["after_kb"].as_f64().map(|kilobytes| kilobytes / 1024.0);
                 found(megabytes, way, "`after_kb`", text)
             }
             Way::Simulate(what) => {
-                let text = output(Command::new(&self.tryout).arg(what))?;
+                let text = output(Command::new(&self.0).arg(what))?;
                 let number = text.trim().strip_suffix(" ms").and_then(|text| text.parse().ok());
                 found(number, way, "`N ms`", text)
             }
             Way::Instructions(what) => {
-                let count = |times| count(way, &self.measure, what, times);
+                let count = |times| count(way, &self.0, &[what], times);
                 Ok((count(MANY)? - count(FEW)?) / f64::from(MANY - FEW))
             }
             Way::StoryInstructions => {
-                let count = |times| count(way, &self.rate, STORY, times);
+                let count = |times| count(way, &self.0, &["story", STORY], times);
                 let extra = count(MANY_STORIES)? - count(FEW_STORIES)?;
                 Ok(extra / f64::from(MANY_STORIES - FEW_STORIES))
             }
@@ -202,15 +192,11 @@ impl Programs {
 }
 
 /// All instructions of a program that does something so many times.
-fn count(way: Way, program: &Path, what: &str, times: u32) -> Result<f64, BenchError> {
+fn count(way: Way, program: &Path, what: &[&str], times: u32) -> Result<f64, BenchError> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    let text = output(valgrind.arg(program).args([what, &times.to_string()]))?;
+    let text = output(valgrind.arg(program).args(what).arg(times.to_string()))?;
     found(collected(&text), way, "`Collected : N`", text)
-}
-
-fn example(name: &str) -> Result<PathBuf, BuildError> {
-    build::program(&["--release", "--package", "gradus-lab", "--example", name])
 }
 
 /// All it printed; valgrind prints on standard error.

@@ -19,6 +19,9 @@ use std::process::ExitCode;
 
 use commands::Caller;
 
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let caller = if is_plugin(arguments.first()) { Caller::Kubectl } else { Caller::Gradus };

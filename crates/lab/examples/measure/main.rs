@@ -1,5 +1,9 @@
 //! What does one operation cost? Runs it N times and nothing else, for callgrind, or fills an index
-//! and says how much memory it holds. `cargo xtask bench` subtracts two runs of different N.
+//! and says how much memory it holds. `cargo xtask bench` subtracts two runs of different N. One
+//! program for all figures, because what is shipped takes minutes to link.
+
+mod story;
+mod tryout;
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -17,26 +21,45 @@ use gradus_engine::{kinds, template};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+/// The allocator of the binary that is shipped.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N
+       measure story FILE [RUNS]
+       measure hours|pods [RUNS]";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let times = arguments.get(1).and_then(|text| text.parse().ok());
-    let (Some(what), Some(times)) = (arguments.first(), times) else {
-        eprintln!("usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N");
-        return ExitCode::FAILURE;
-    };
-    match what.as_str() {
-        "decide" => repeat_decide(&mid_canary(), times),
-        "decide-settled" => repeat_decide(&settled(), times),
-        "reconcile-settled" => reconcile_settled(times),
-        "hash" => hash(times),
-        "decode" => decode(times),
-        "index" => fill_index(times),
-        other => {
-            eprintln!("unknown measurement: {other}");
-            return ExitCode::FAILURE;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<usize>().ok();
+    match arguments[..] {
+        ["story", file] => return story::tell(file, 2_000),
+        ["story", file, runs] => return number(runs).map_or_else(usage, |n| story::tell(file, n)),
+        ["hours"] => tryout::hours(5),
+        ["pods"] => tryout::pods(5),
+        [what, times] => {
+            let Some(times) = number(times) else { return usage() };
+            match what {
+                "decide" => repeat_decide(&mid_canary(), times),
+                "decide-settled" => repeat_decide(&settled(), times),
+                "reconcile-settled" => reconcile_settled(times),
+                "hash" => hash(times),
+                "decode" => decode(times),
+                "index" => fill_index(times),
+                "hours" => tryout::hours(times),
+                "pods" => tryout::pods(times),
+                _ => return usage(),
+            }
         }
+        _ => return usage(),
     }
     ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::FAILURE
 }
 
 fn now() -> Timestamp {

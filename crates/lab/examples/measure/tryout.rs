@@ -1,27 +1,24 @@
-//! How long does `gradus simulate` take? `tryout hours|pods [RUNS]`: milliseconds of the fastest run,
-//! everything included that happens after the manifests are read.
-
-use std::process::ExitCode;
+//! How long does `gradus simulate` take? Milliseconds of the fastest run, everything included that
+//! happens after the manifests are read.
 
 use gradus_api::names;
 use gradus_lab::faults::Faults;
 use gradus_lab::tryout::{Tryout, Verdict};
 use serde_json::{Value, json};
 
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let tryout = match arguments.first().map(String::as_str) {
-        Some("hours") => update(10, 5, "1h"),
-        Some("pods") => update(1_000, 20, "1m"),
-        _ => {
-            eprintln!("usage: tryout hours|pods [RUNS]");
-            return ExitCode::FAILURE;
-        }
-    };
-    let runs = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(5);
-    let fastest = (0..runs).map(|_| milliseconds(&tryout)).fold(f64::INFINITY, f64::min);
+/// Two hours in five steps.
+pub fn hours(runs: usize) {
+    tell_fastest(&update(10, 5, "1h"), runs);
+}
+
+/// A thousand pods in twenty steps.
+pub fn pods(runs: usize) {
+    tell_fastest(&update(1_000, 20, "1m"), runs);
+}
+
+fn tell_fastest(tryout: &Tryout, runs: usize) {
+    let fastest = (0..runs).map(|_| milliseconds(tryout)).fold(f64::INFINITY, f64::min);
     println!("{fastest:.1} ms");
-    ExitCode::SUCCESS
 }
 
 fn milliseconds(tryout: &Tryout) -> f64 {
