@@ -124,8 +124,12 @@ pub(super) fn drain_others(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     old.retire(draft)
 }
 
-/// Does anything still lead to this ReplicaSet, by what is stored or by what is planned?
+/// Does anything still lead to this ReplicaSet, by what is stored or by what is planned? Without
+/// replicas nobody is sent anywhere, and no Service would ever find pods to leave it for.
 fn is_referenced(draft: &Draft<'_>, at: usize) -> bool {
+    if draft.replicas() == 0 {
+        return false;
+    }
     let hash = &draft.sets[at].hash;
     let strategy = draft.canary();
     let stored = [&*draft.rollout().status, &draft.status].into_iter().any(|status| {

@@ -107,3 +107,17 @@ fn a_canary_without_an_end_of_its_delay_stays_after_an_abort() {
     story.settle(at(9_999));
     assert_eq!((story.sizes(), story.weight(), story.selects("canary")), (vec![5, 2], "0", 1));
 }
+
+#[test]
+fn without_replicas_no_version_keeps_its_pods() {
+    let mut story = Story::nginx(5, json!({ "steps": [{ "setWeight": 40 }, { "pause": {} }] }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.sizes(), story.selects("canary")), (vec![5, 2], 2));
+    story.set_image("v3");
+    story.patch_spec(json!({ "replicas": 0 }));
+    story.settle(at(20));
+    assert_eq!(story.sizes(), [0, 0, 0], "the canary Service led to the second");
+    assert_eq!(story.reconcile(at(21)), [""; 0], "settled");
+}
