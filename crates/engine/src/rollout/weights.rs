@@ -80,7 +80,7 @@ fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
         return plain(0);
     }
     if draft.is_aborted() {
-        return plain(on_the_way_back(draft, roles, new.available() == 0));
+        return plain(on_the_way_back(draft, roles, is_left_empty(draft, roles)));
     }
     let additional = experiments::destinations(draft);
     if new.available() == 0 {
@@ -132,6 +132,14 @@ fn is_inconclusive(draft: &Draft<'_>) -> bool {
         .any(|reason| draft.status.pause_condition(reason).is_some())
         || runs::is_condemned(draft)
         || experiments::is_condemned(draft)
+}
+
+/// Has the revision that an abort takes the traffic from no pods? It is not the new one while the
+/// canary side still leads to the one before.
+fn is_left_empty(draft: &Draft<'_>, roles: Roles) -> bool {
+    let selects = draft.service(backends(draft).canary).map_or("", |it| it.hash_text());
+    let left = find_stable(selects, &draft.sets).filter(|at| Some(*at) != roles.stable);
+    draft.sets[left.unwrap_or(roles.new)].available() == 0
 }
 
 /// On the way back the weight falls to the least that stable cannot carry yet; at once to none where

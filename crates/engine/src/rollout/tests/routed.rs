@@ -109,6 +109,30 @@ fn a_canary_without_an_end_of_its_delay_stays_after_an_abort() {
 }
 
 #[test]
+fn an_abort_leaves_the_overtaken_version_what_stable_cannot_carry() {
+    let strategy =
+        json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let mut story = Story::nginx(4, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.sizes(), story.weight(), story.selects("canary")), (vec![2, 2], "50", 2));
+    story.set_image("v3");
+    story.reconcile(at(20));
+    assert_eq!((story.weight(), story.selects("canary")), ("50", 2), "the third has no pods yet");
+    story.patch_status(json!({ "abort": true }));
+    for (available, weight, service) in [(2, "50", 2), (3, "25", 2), (4, "0", 1)] {
+        story.reconcile(at(30));
+        story.size(0, 4, available);
+        story.reconcile(at(31));
+        let seen = (story.weight(), story.selects("canary"));
+        assert_eq!(seen, (weight, service), "{available} of four are back");
+    }
+    story.settle(at(40));
+    assert_eq!(story.sizes(), [4, 0, 0]);
+}
+
+#[test]
 fn without_replicas_no_version_keeps_its_pods() {
     let mut story = Story::nginx(5, json!({ "steps": [{ "setWeight": 40 }, { "pause": {} }] }));
     story.settle(at(0));
