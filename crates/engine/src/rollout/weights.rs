@@ -282,6 +282,11 @@ pub(super) fn carried(draft: &Draft<'_>) -> Option<i32> {
     weights.max().map(|weight| weight.clamp(0, draft.canary().max_weight()))
 }
 
+/// The weight of the canary side where no router is named: somebody else sends what the steps say.
+fn by_somebody_else(draft: &Draft<'_>) -> i32 {
+    if draft.is_promoted() { 0 } else { canary::set_weight(draft) }
+}
+
 /// The weight that leads to a revision.
 pub(super) fn share(draft: &Draft<'_>, hash: &str) -> i32 {
     let Some(carried) = carried(draft) else { return 0 };
@@ -301,7 +306,7 @@ pub(super) fn may_move(draft: &Draft<'_>, roles: Roles, name: &str, to: usize) -
     if !routed::is_routed(draft.spec()) || left == 0 {
         return true;
     }
-    let Some(carried) = carried(draft) else { return true };
+    let carried = carried(draft).unwrap_or_else(|| by_somebody_else(draft));
     let sides = backends(draft);
     let brings = match name {
         name if name == sides.canary => carried,

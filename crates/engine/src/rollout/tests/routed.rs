@@ -145,3 +145,20 @@ fn without_replicas_no_version_keeps_its_pods() {
     assert_eq!(story.sizes(), [0, 0, 0], "the canary Service led to the second");
     assert_eq!(story.reconcile(at(21)), [""; 0], "settled");
 }
+
+#[test]
+fn without_a_router_too_the_stable_service_moves_only_onto_enough_pods() {
+    let mut story = Story::nginx(5, json!({ "trafficRouting": { "nginx": null } }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.reconcile(at(10));
+    story.size(1, 5, 5);
+    story.reconcile(at(11));
+    assert_eq!(story.status()["stableRS"], story.hash(1), "promoted");
+    story.size(1, 5, 2);
+    story.reconcile(at(12));
+    assert_eq!(story.selects("stable"), 1, "three have failed since");
+    story.size(1, 5, 5);
+    story.reconcile(at(13));
+    assert_eq!(story.selects("stable"), 2, "all are back");
+}
