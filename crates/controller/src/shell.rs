@@ -503,6 +503,8 @@ impl<W: Watched> Shell<W> {
             times,
         });
         let asked = error.retry_after_secs.map(|secs| now + SignedDuration::from_secs(secs.into()));
+        // Only who was asked to wait does: a disruption budget speaks so. All else is tried again.
+        let again_after = again_after.filter(|_| error.class == Class::Throttled);
         let fixed = again_after.or_else(|| W::retry_after(error.class)).map(|delay| now + delay);
         let retry_at = fixed.unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));

@@ -203,8 +203,8 @@ impl Change {
         Change { on_refusal: OnRefusal::Skip, ..self }
     }
 
-    /// The same change, but its refusal does not end the pass, and it is tried again after this
-    /// delay.
+    /// The same change, but its refusal does not end the pass, and if the server asks to wait it is
+    /// tried again after this delay.
     pub fn or_skip_for(self, delay: SignedDuration) -> Self {
         Change { on_refusal: OnRefusal::SkipFor(delay), ..self }
     }
@@ -241,7 +241,8 @@ pub enum OnRefusal {
     Stop,
     /// The pass goes on.
     Skip,
-    /// The pass goes on, and this change is not tried again before so long.
+    /// The pass goes on, and where the server asks to wait this change is not tried again before so
+    /// long.
     SkipFor(SignedDuration),
 }
 

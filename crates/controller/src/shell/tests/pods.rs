@@ -90,28 +90,36 @@ fn eviction(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job<Rollo
 }
 
 #[test]
-fn a_refused_eviction_waits_half_a_minute_whatever_the_back_off_says() {
-    let mut shell = restarting();
-    let job = eviction(&mut shell, at(0)).expect("its time has come");
-    let evicted: Vec<&str> = job.changes.iter().map(|change| &*change.target.name).collect();
-    assert_eq!(
-        evicted.last(),
-        Some(&"mine"),
-        "only pods that the ReplicaSet controls: {evicted:?}"
-    );
-    let change = job.changes.last().unwrap();
-    let (class, message) = (Class::Throttled, "budget".to_owned());
-    let refusal = Refusal {
-        id: Some(change.id.clone()),
-        object: change.target.clone(),
-        error: WriteError { class, message, retry_after_secs: None },
-        again_after: Some(SignedDuration::from_secs(30)),
-    };
-    let (written, events, pruned) = (Vec::new(), Vec::new(), Vec::new());
-    let (changes, failures) = (job.changes.len(), vec![refusal]);
-    shell.learn(Acted { job, changes, written, failures, events, pruned }, at(0));
-    for second in [1, 15, 29] {
-        assert!(eviction(&mut shell, at(second * 1_000)).is_none(), "after {second} s");
+fn a_refused_eviction_waits_half_a_minute_where_a_budget_says_so() {
+    let cases = [
+        ("a budget", Class::Throttled, 30_000),
+        ("the server failed", Class::Unknown, 1_000),
+        ("not reached", Class::Unreachable, 1_000),
+        ("not allowed", Class::Denied, 1_000),
+        ("no longer so", Class::Stale, 1_000),
+    ];
+    for (what, class, again_at) in cases {
+        let mut shell = restarting();
+        let job = eviction(&mut shell, at(0)).expect("its time has come");
+        let evicted: Vec<&str> = job.changes.iter().map(|change| &*change.target.name).collect();
+        assert_eq!(
+            evicted.last(),
+            Some(&"mine"),
+            "only pods that the ReplicaSet controls: {evicted:?}"
+        );
+        let change = job.changes.last().unwrap();
+        let refusal = Refusal {
+            id: Some(change.id.clone()),
+            object: change.target.clone(),
+            error: WriteError { class, message: what.to_owned(), retry_after_secs: None },
+            again_after: Some(SignedDuration::from_secs(30)),
+        };
+        let (written, events, pruned) = (Vec::new(), Vec::new(), Vec::new());
+        let (changes, failures) = (job.changes.len(), vec![refusal]);
+        shell.learn(Acted { job, changes, written, failures, events, pruned }, at(0));
+        for now in [1_000, 15_000, 29_000].into_iter().filter(|now| *now < again_at) {
+            assert!(eviction(&mut shell, at(now)).is_none(), "{what}: after {now} ms");
+        }
+        assert!(eviction(&mut shell, at(again_at)).is_some(), "{what}");
     }
-    assert!(eviction(&mut shell, at(30_000)).is_some());
 }
