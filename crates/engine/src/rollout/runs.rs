@@ -222,6 +222,11 @@ fn of_side<'w>(
             record(draft, purpose, &run)
         }
         Some(run) if !needs_new(&draft, &run) => judge(draft, purpose, &run),
+        // One that was started and not noted, because the controller fell over or the status was
+        // refused, goes on like one that was, whatever its pods do meanwhile.
+        None if is_due && start::is_started(&draft, roles, purpose) => {
+            keep_or_start(draft, roles, analysis, None)
+        }
         run if is_due && may_start => keep_or_start(draft, roles, analysis, run),
         _ => draft,
     }

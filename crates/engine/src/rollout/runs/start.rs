@@ -28,18 +28,28 @@ pub(super) fn start<'w>(
             return (draft, None);
         }
     };
+    let base = base(&draft, roles, analysis.purpose);
+    let metadata = metadata(&draft, roles, &analysis);
+    let wanted = Wanted { kind: kinds::ANALYSIS_RUN, base, joint: '.', metadata, spec };
+    trials::obtain(draft, roles, wanted)
+}
+
+/// Is there a run for this purpose that has not ended, and that nobody has asked to end?
+pub(super) fn is_started(draft: &Draft<'_>, roles: Roles, purpose: Purpose) -> bool {
+    let base = base(draft, roles, purpose);
+    draft.runs.iter().any(|run| run.is_usable() && run.name.starts_with(&base))
+}
+
+/// The name of the first run for a purpose.
+fn base(draft: &Draft<'_>, roles: Roles, purpose: Purpose) -> String {
     let new = &draft.sets[roles.new];
-    let rollout = draft.rollout();
-    let infix = match analysis.purpose {
+    let infix = match purpose {
         Purpose::Step(index) => format!("-{index}"),
         Purpose::Background => String::new(),
         Purpose::PrePromotion => "-pre".to_owned(),
         Purpose::PostPromotion => "-post".to_owned(),
     };
-    let base = format!("{}-{}-{}{infix}", rollout.name, new.hash, new.revision.unwrap_or(0));
-    let metadata = metadata(&draft, roles, &analysis);
-    let wanted = Wanted { kind: kinds::ANALYSIS_RUN, base, joint: '.', metadata, spec };
-    trials::obtain(draft, roles, wanted)
+    format!("{}-{}-{}{infix}", draft.rollout().name, new.hash, new.revision.unwrap_or(0))
 }
 
 /// What the run measures.

@@ -114,6 +114,23 @@ fn a_lost_pod_does_not_end_a_run_and_old_pods_stay_for_the_verdict() {
 }
 
 #[test]
+fn a_run_that_was_started_and_not_noted_goes_on_whatever_its_pods_do() {
+    let mut story = blue_green(json!({ "prePromotionAnalysis": analysis() }));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!(story.trials(), ["2-pre -"]);
+    let none = json!({ "blueGreen": { "prePromotionAnalysisRunStatus": null } });
+    story.patch_status(none); // As a crash before the status was written leaves it.
+    story.lose_pod(1);
+    story.reconcile(at(11));
+    assert_eq!(story.trials(), ["2-pre -"], "it is neither ended nor made again");
+    story.settle(at(12));
+    story.trial_turns("2-pre", "Successful", "");
+    story.settle(at(20));
+    assert_eq!((story.trials(), story.selects("active")), (vec!["2-pre Successful".into()], 2));
+}
+
+#[test]
 fn older_revisions_stay_for_the_verdict_unless_a_delay_is_set() {
     for (delay, sizes) in [(None, vec![2, 2, 2]), (Some(30), vec![0, 2, 2])] {
         let mut strategy = json!({ "postPromotionAnalysis": analysis() });
