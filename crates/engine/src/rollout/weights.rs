@@ -186,7 +186,9 @@ fn short_of(draft: &Draft<'_>, roles: Roles, aim: &Aim) -> Option<Missing> {
     }
     let max = draft.canary().max_weight();
     let rest = i64::from(max - aim.weight) * i64::from(draft.replicas()) / i64::from(max);
-    let wanted = i32::try_from(rest).unwrap_or(i32::MAX);
+    // Whoever is sent there finds a pod, however few there are in all.
+    let least = i32::from(aim.weight < max && draft.replicas() > 0);
+    let wanted = i32::try_from(rest).unwrap_or(i32::MAX).max(least);
     let lacks =
         draft.sets[stable].available() < wanted && !step::is_by_threshold(draft, stable, wanted);
     // Traffic that returns must arrive at stable, not at what its Service still selects.

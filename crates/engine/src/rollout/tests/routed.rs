@@ -162,3 +162,26 @@ fn without_a_router_too_the_stable_service_moves_only_onto_enough_pods() {
     story.reconcile(at(13));
     assert_eq!(story.selects("stable"), 2, "all are back");
 }
+
+#[test]
+fn nobody_is_sent_to_a_stable_version_that_has_given_way_to_the_last_pod() {
+    let strategy =
+        json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let mut story = Story::nginx(1, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.sizes(), story.weight()), (vec![1, 1], "50"));
+    story.promote();
+    story.reconcile(at(20));
+    let key = "nginx.ingress.kubernetes.io/canary-weight";
+    let note = json!({ "metadata": { "annotations": { key: "100" } } });
+    story.patch_ingress("web-web-canary", note); // A crash came before the promotion was stored.
+    story.reconcile(at(21));
+    assert_eq!((story.sizes(), story.weight()), (vec![0, 1], "100"), "stable gives way");
+    story.reconcile(at(22));
+    assert_eq!(story.weight(), "100", "stable has no pod to come back to");
+    story.settle(at(23));
+    assert_eq!((story.sizes(), story.weight()), (vec![0, 1], "0"));
+    assert_eq!(story.status()["phase"], "Healthy");
+}
