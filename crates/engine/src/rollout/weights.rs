@@ -120,9 +120,17 @@ fn by_steps(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
     }
     let index = draft.current_step().map_or(draft.steps().len(), |(index, _)| index);
     let before = draft.steps()[..index].iter().rev().find_map(|step| step.set_weight).unwrap_or(0);
-    let wanted = before.min(current);
+    let wanted = before.min(current).max(kept_for(draft, roles, current).min(carried));
     let may_rise = !is_inconclusive(draft) && is_enough_for(draft, roles, roles.new, wanted);
     if may_rise { wanted } else { wanted.min(carried) }
+}
+
+/// What stays with the new revision although less is wanted: a stable one that gives way is only as
+/// large as this weight wants it, and cannot take back more.
+fn kept_for(draft: &Draft<'_>, roles: Roles, weight: i32) -> i32 {
+    let stable = roles.stable.filter(|_| draft.canary().dynamic_stable_scale);
+    let beyond = |at: usize| draft.canary().max_weight() - carried_by(draft, at);
+    stable.map_or(0, beyond).min(weight)
 }
 
 /// Does a verdict stand against the new revision, or does a person have to decide?

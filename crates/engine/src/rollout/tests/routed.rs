@@ -164,6 +164,25 @@ fn without_a_router_too_the_stable_service_moves_only_onto_enough_pods() {
 }
 
 #[test]
+fn a_retry_after_an_abort_that_has_not_taken_the_traffic_back_goes_on() {
+    let steps = json!([{ "setWeight": 25 }, { "pause": {} }, { "setWeight": 75 }, { "pause": {} }]);
+    let mut story = Story::nginx(4, json!({ "dynamicStableScale": true, "steps": steps }));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    story.promote();
+    story.settle(at(20));
+    assert_eq!((story.sizes(), story.weight()), (vec![1, 3], "75"));
+    story.patch_status(json!({ "abort": true }));
+    story.reconcile(at(30));
+    assert_eq!((story.sizes(), story.weight()), (vec![4, 3], "75"), "stable comes back first");
+    story.patch_status(json!({ "abort": false }));
+    story.settle(at(40));
+    assert_eq!((story.sizes(), story.weight()), (vec![3, 1], "25"));
+    assert_eq!(story.status()["phase"], "Paused");
+}
+
+#[test]
 fn nobody_is_sent_to_a_stable_version_that_has_given_way_to_the_last_pod() {
     let strategy =
         json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 50 }, { "pause": {} }] });
