@@ -286,15 +286,14 @@ pub(super) fn backends<'w>(draft: &Draft<'w>) -> Backends<'w> {
 /// The weight that the canary side carries as the routing objects stand; `None` where no router is
 /// named, so that nobody can tell.
 pub(super) fn carried(draft: &Draft<'_>) -> Option<i32> {
-    let sides = sides(draft);
-    let routers = traffic::routers(draft.rollout());
-    let weights = routers.iter().map(|router| router.carried(&sides, &draft.routes));
-    weights.max().map(|weight| weight.clamp(0, draft.canary().max_weight()))
+    carried_by_side(draft, &sides(draft))
 }
 
-/// The weight of the canary side where no router is named: somebody else sends what the steps say.
-fn by_somebody_else(draft: &Draft<'_>) -> i32 {
-    if draft.is_promoted() { 0 } else { canary::set_weight(draft) }
+/// The same, if these were the sides.
+fn carried_by_side(draft: &Draft<'_>, sides: &Sides<'_>) -> Option<i32> {
+    let routers = traffic::routers(draft.rollout());
+    let weights = routers.iter().map(|router| router.carried(sides, &draft.routes));
+    weights.max().map(|weight| weight.clamp(0, draft.canary().max_weight()))
 }
 
 /// The weight that leads to a revision.
@@ -316,11 +315,22 @@ pub(super) fn may_move(draft: &Draft<'_>, roles: Roles, name: &str, to: usize) -
     if !routed::is_routed(draft.spec()) || left == 0 {
         return true;
     }
-    let carried = carried(draft).unwrap_or_else(|| by_somebody_else(draft));
-    let sides = backends(draft);
+    // Where no router is named somebody else sends what the steps say, or everything to stable.
+    let max = draft.canary().max_weight();
+    let (to_canary, to_stable) = match carried(draft) {
+        Some(carried) => (carried, max - carried),
+        None if draft.is_promoted() => (0, max),
+        None => (canary::set_weight(draft), max),
+    };
+    let (sides, fixed) = (backends(draft), sides(draft).fixed);
     let brings = match name {
-        name if name == sides.canary => carried,
-        name if name == sides.stable => draft.canary().max_weight() - carried,
+        name if name == sides.canary => to_canary,
+        name if name == sides.stable => to_stable,
+        // Until a router is told of two Services that take turns, the others carry the traffic.
+        name if [fixed.canary, fixed.stable].contains(&name) => {
+            let alone = Backends { stable: name, canary: name };
+            carried_by_side(draft, &Sides { fixed: alone, ping_pong: None }).unwrap_or(0)
+        }
         _ => 0,
     };
     brings == 0 || is_enough_for(draft, roles, to, brings + share(draft, hash))

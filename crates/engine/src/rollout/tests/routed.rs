@@ -158,6 +158,9 @@ fn without_a_router_too_the_stable_service_moves_only_onto_enough_pods() {
     story.size(1, 5, 2);
     story.reconcile(at(12));
     assert_eq!(story.selects("stable"), 1, "three have failed since");
+    story.set_image("v3");
+    story.reconcile(at(12));
+    assert_eq!(story.selects("stable"), 1, "nor beside the next version");
     story.size(1, 5, 5);
     story.reconcile(at(13));
     assert_eq!(story.selects("stable"), 2, "all are back");

@@ -368,3 +368,24 @@ fn a_router_that_is_taken_away_takes_its_weights_from_the_status() {
     assert_eq!(story.status()["canary"]["weights"], Value::Null);
     assert_eq!((story.sizes(), &story.status()["phase"]), (vec![4, 1], &json!("Paused")));
 }
+
+#[test]
+fn until_the_router_knows_of_ping_and_pong_the_services_before_keep_their_pods() {
+    let mut story = with_fixed_services(json!([{ "setWeight": 50 }, { "pause": {} }]));
+    story = story.with_services(&["ping", "pong"]);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    assert_eq!((split(&story).as_str(), story.selects("canary")), ("canary 50, stable 50", 2));
+    let pair = json!({ "pingService": "ping", "pongService": "pong" });
+    story.patch_spec(json!({ "strategy": { "canary": { "pingPong": pair } } }));
+    story.set_image("v3");
+    story.size(0, 4, 1); // Too few for the router to be told anything.
+    story.reconcile(at(2));
+    for (available, expected) in [(1, 2), (2, 3)] {
+        story.size(2, 2, available);
+        story.reconcile(at(3));
+        assert_eq!(split(&story), "canary 50, stable 50");
+        assert_eq!(story.selects("canary"), expected, "{available} of two for half the traffic");
+    }
+}
