@@ -52,6 +52,8 @@ pub struct When {
     pub experiment: Option<bool>,
     /// The status says how the traffic is split.
     pub split: Option<bool>,
+    /// The restart that is asked for is done.
+    pub restarted: Option<bool>,
 }
 
 impl When {
@@ -75,6 +77,7 @@ impl When {
             && self.run.as_ref().is_none_or(|purpose| sight.awaits(purpose))
             && self.experiment.is_none_or(|is_there| sight.has_experiment() == is_there)
             && self.split.is_none_or(|is_there| status["canary"]["weights"].is_object() == is_there)
+            && self.restarted.is_none_or(|is_done| sight.is_restarted() == is_done)
     }
 }
 
@@ -97,6 +100,11 @@ impl<'a> Sight<'a> {
         // A Rollout's is text; that of most other kinds is a number.
         let number = observed.as_str().and_then(|text| text.parse().ok()).or(observed.as_i64());
         number == Some(self.generation)
+    }
+
+    /// Is no restart asked for that is not done?
+    pub fn is_restarted(&self) -> bool {
+        self.spec["restartAt"] == self.status["restartedAt"]
     }
 
     /// Is no update under way any more?
@@ -296,6 +304,7 @@ mod tests {
             ("its revision", When { revision: Some(2), ..When::default() }, true),
             ("not aborted", When { aborted: Some(false), ..When::default() }, true),
             ("other counts", When { updated: Some(2), ..When::default() }, false),
+            ("no restart is asked for", When { restarted: Some(true), ..When::default() }, true),
         ];
         for (what, when, expected) in cases {
             assert_eq!(when.holds(&sight), expected, "{what}");
