@@ -153,10 +153,15 @@ pub(crate) fn judge(
             found.push(at_end("I-12", rollout, text));
         }
     }
+    // What users reach is never taken away (contract 11.3): an update that is overtaken after the
+    // active Service was switched, and before it was promoted, serves until the next one does.
     let live = |hash: &String| {
         rollout.is_some_and(|rollout| {
-            let is = |field: &str| rollout.status[field] == hash.as_str();
-            is("currentPodHash") || is("stableRS")
+            let status = &rollout.status;
+            let is = |field: &Value| *field == hash.as_str();
+            is(&status["currentPodHash"])
+                || is(&status["stableRS"])
+                || is(&status["blueGreen"]["activeSelector"])
         })
     };
     let mut old = 0;

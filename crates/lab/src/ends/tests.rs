@@ -46,6 +46,13 @@ fn orphans_and_old_pods_are_named() {
     });
     cluster.call(&Request::create(KindId::REPLICA_SET, NAMESPACE, body), now).unwrap();
     let ours = Counts::from([("default/web-old".to_owned(), (1, 0))]);
+    let serving = json!({
+        "metadata": {"name": "web"}, "spec": {},
+        "status": {"phase": "Paused", "blueGreen": {"activeSelector": "old"}},
+    });
+    let serving = Arc::new(Object::from_json(KindId::CONFIG_MAP, serving).unwrap());
+    let found = judge(&cluster, Some(&serving), &Counts::new());
+    assert_eq!(found, [], "users reach it");
     let found: Vec<String> = judge(&cluster, None, &ours).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
