@@ -23,6 +23,9 @@ pub(super) struct Sizes {
 
 #[derive(Clone, Debug)]
 struct Set {
+    /// Is it the Rollout's? One that was let go still serves whom a Service sends there, but nobody
+    /// counts on it: it is neither resized nor restarted (contract 5.9).
+    is_own: bool,
     hash: Arc<str>,
     size: i64,
     available: i64,
@@ -112,11 +115,12 @@ impl Sizes {
         is_ours: bool,
         traffic: &Traffic,
     ) -> Vec<(&'static str, String)> {
-        if !is_of_rollout(&write.after) {
+        let (uid, is_own) = (Arc::clone(&write.after.meta.uid), is_of_rollout(&write.after));
+        if !is_own && !self.sets.contains_key(&uid) {
             return Vec::new();
         }
-        let uid = Arc::clone(&write.after.meta.uid);
         let before = self.sets.get(&uid).cloned().unwrap_or_else(|| Set {
+            is_own,
             hash: hash_of(&write.after.meta.labels).into(),
             // Who takes in a ReplicaSet of somebody else does not resize it.
             size: write.before.as_ref().map_or(0, |set| size_in(set)),
@@ -138,7 +142,7 @@ impl Sizes {
             self.sets.remove(&uid);
         } else {
             let available = available_in(&write.after);
-            self.sets.insert(uid, Set { size, available, ..before });
+            self.sets.insert(uid, Set { is_own, size, available, ..before });
         }
         found
     }
@@ -197,8 +201,8 @@ impl Sizes {
     ) -> Option<(&'static str, String)> {
         let resized =
             |id: &Arc<str>, set: &Set| if id == uid { set.size.min(next) } else { set.size };
-        let available: i64 = self.sets.values().map(|set| set.available_of(set.size)).sum();
-        let left: i64 = self.sets.iter().map(|(id, set)| set.available_of(resized(id, set))).sum();
+        let available: i64 = self.own_sets().map(|(_, set)| set.available_of(set.size)).sum();
+        let left: i64 = self.own_sets().map(|(id, set)| set.available_of(resized(id, set))).sum();
         let text =
             || format!("{size} → {next} leaves {left} available of {available}, floor {floor}");
         (left < available.min(floor)).then(|| ("I-1", text()))
@@ -211,7 +215,7 @@ impl Sizes {
         size: i64,
         next: i64,
     ) -> Option<(&'static str, String)> {
-        let others = self.sets.iter().filter(|(id, _)| *id != uid);
+        let others = self.own_sets().filter(|(id, _)| *id != uid);
         let others: i64 = others.map(|(_, set)| set.size).sum();
         let text = || format!("{size} → {next} makes {} pods, ceiling {ceiling}", others + next);
         (others + next > (others + size).max(ceiling)).then(|| ("I-2", text()))
@@ -219,12 +223,23 @@ impl Sizes {
 
     /// How many pods were available by what the controller had been shown when it decided.
     pub(super) fn decided_available(&self) -> i64 {
-        self.sets.values().map(|set| set.decided.min(set.size)).sum()
+        self.own_sets().map(|(_, set)| set.decided.min(set.size)).sum()
     }
 
-    /// How many pods all ReplicaSets together are to have.
+    /// How many pods all ReplicaSets of the Rollout together are to have.
     pub(super) fn wanted(&self) -> i64 {
-        self.sets.values().map(|set| set.size).sum()
+        self.own_sets().map(|(_, set)| set.size).sum()
+    }
+
+    /// The ReplicaSets that are the Rollout's.
+    fn own_sets(&self) -> impl Iterator<Item = (&Arc<str>, &Set)> {
+        self.sets.iter().filter(|(_, set)| set.is_own)
+    }
+
+    /// Available pods of the Rollout's ReplicaSet with this hash, if there is one.
+    pub(super) fn own(&self, hash: &str) -> Option<i64> {
+        let mut named = self.own_sets().filter(|(_, set)| &*set.hash == hash);
+        named.next().map(|(_, set)| set.available_of(set.size))
     }
 
     /// Available pods of the ReplicaSet with this hash, and of all.

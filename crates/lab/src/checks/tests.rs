@@ -283,13 +283,17 @@ fn canary_ingress(weight: i64) -> Arc<Object> {
     Arc::new(one)
 }
 
-/// A checker that has seen a rollout of ten with a canary, both with their Services, and a weight.
-fn routed(status: Value, stable: (i64, i64), canary: (i64, i64), weight: i64) -> Checker {
-    let spec = json!({"replicas": 10, "strategy": {"canary": {
+fn routed_spec() -> Value {
+    json!({"replicas": 10, "strategy": {"canary": {
         "stableService": "stable", "canaryService": "canary",
         "trafficRouting": {"nginx": {"stableIngress": "web"}},
         "steps": [{"setWeight": 50}, {"setCanaryScale": {"replicas": 1}}],
-    }}});
+    }}})
+}
+
+/// A checker that has seen a rollout of ten with a canary, both with their Services, and a weight.
+fn routed(status: Value, stable: (i64, i64), canary: (i64, i64), weight: i64) -> Checker {
+    let spec = routed_spec();
     let mut whole = json!({"stableRS": "a", "currentPodHash": "b", "currentStepIndex": 0});
     whole.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
     let rollout = object(ROLLOUT, "web", spec, whole);
@@ -308,6 +312,8 @@ fn routed(status: Value, stable: (i64, i64), canary: (i64, i64), weight: i64) ->
 fn traffic_to_too_few_pods_is_named() {
     let none = json!({});
     let aborted = json!({"abort": true});
+    let in_full = json!({"abort": true, "promoteFull": true});
+    let overruled = json!({"abort": true, "promoteFull": true, "abortedAt": at(1).to_string()});
     let cases = [
         // what, status, stable, canary, weight, next, expected
         ("onto enough pods", &none, (10, 10), (2, 2), 0, 20, vec![]),
@@ -315,11 +321,14 @@ fn traffic_to_too_few_pods_is_named() {
         ("onto none", &none, (10, 10), (2, 0), 0, 20, vec!["I-3", "I-4"]),
         ("back onto enough", &none, (8, 8), (5, 5), 50, 20, vec![]),
         ("back onto too few", &none, (5, 5), (5, 5), 50, 20, vec!["I-4"]),
-        ("away from none", &none, (1, 1), (5, 0), 50, 0, vec![]),
+        ("away from none", &none, (5, 5), (5, 0), 50, 0, vec![]),
+        ("away from none, onto less than enough", &none, (5, 1), (5, 0), 50, 0, vec![]),
         ("no weight of this world", &none, (10, 10), (10, 10), 0, 110, vec!["I-5", "I-4"]),
         ("a size of its own", &json!({"currentStepIndex": 1}), (10, 10), (1, 1), 0, 50, vec![]),
         ("back after an abort", &aborted, (10, 10), (5, 5), 50, 0, vec![]),
         ("up after an abort", &aborted, (10, 10), (5, 5), 20, 50, vec!["I-9"]),
+        ("wanted in full at the same time", &in_full, (10, 10), (5, 5), 20, 50, vec!["I-9"]),
+        ("wanted in full after it", &overruled, (10, 10), (5, 5), 20, 50, vec![]),
     ];
     for (what, status, stable, canary, weight, next, expected) in cases {
         let mut checker = routed(status.clone(), stable, canary, weight);
@@ -361,6 +370,51 @@ fn pods_that_go_under_their_traffic_are_named() {
 }
 
 #[test]
+fn who_was_told_that_there_are_no_replicas_may_take_all_pods() {
+    let resize = |told: i64| {
+        let mut checker = routed(json!({}), (10, 10), (6, 6), 50);
+        let rollout = |replicas: i64| {
+            let mut rollout = Object::clone(&object(ROLLOUT, "web", routed_spec(), json!({})));
+            Arc::make_mut(&mut rollout.spec)["replicas"] = json!(replicas);
+            Arc::new(rollout)
+        };
+        checker.shown(&rollout(told));
+        checker.decided();
+        let (before, after) = (set_of("b", 6, 6), set_of("b", 0, 6));
+        found(&mut checker, Some(&before), &after)
+    };
+    assert_eq!(resize(0), [""; 0], "somebody has scaled it up again since");
+    assert_eq!(resize(3), ["I-6"], "it was told of some");
+}
+
+/// The same ReplicaSet without an owner.
+fn let_go(set: &Arc<Object>) -> Arc<Object> {
+    let mut free = Object::clone(set);
+    Arc::make_mut(&mut free.meta).owners = Vec::new().into();
+    Arc::new(free)
+}
+
+#[test]
+fn a_replica_set_that_was_let_go_serves_but_is_not_counted_on() {
+    let mut checker = checker(4, 1);
+    let old = set("old", 4, 4);
+    let free = let_go(&old);
+    assert_eq!(found(&mut checker, Some(&old), &free), [""; 0], "letting go is no resize");
+    assert_eq!(checker.sizes.wanted(), 1, "a restart does not count its pods");
+    assert_eq!(checker.sizes.available("").1, 5, "they are there");
+    let grown = (set("new", 1, 1), set("new", 6, 1));
+    assert_eq!(found(&mut checker, Some(&grown.0), &grown.1), [""; 0], "nor does the ceiling");
+    let gone = Write { change: Change::Deleted, ..write("person", Some(&free), &free) };
+    checker.judge(&gone, at(0));
+    assert_eq!(checker.sizes.available("").1, 1, "it goes with its pods");
+
+    let mut checker = routed(json!({"abort": true}), (10, 10), (10, 10), 20);
+    let stable = set_of("a", 10, 10);
+    checker.judge(&write(CONTROLLER, Some(&stable), &let_go(&stable)), at(0));
+    assert_eq!(checker.judge_end(), None, "there is no stable revision to return to");
+}
+
+#[test]
 fn an_abort_that_ends_off_stable_is_named() {
     let aborted = json!({"abort": true});
     let end = |weight: i64, stable: (i64, i64)| {
@@ -388,16 +442,17 @@ fn run_of_new(phase: &str) -> Arc<Object> {
 #[test]
 fn what_moves_against_a_verdict_is_named() {
     let cases = [
-        // what, phase, is it known, does a person act, sizes, expected
-        ("a good verdict", "Successful", true, false, (1, 2), vec![]),
-        ("no verdict yet", "Running", true, false, (1, 2), vec![]),
-        ("a bad verdict", "Failed", true, false, (1, 2), vec!["I-8"]),
-        ("no verdict at the end", "Inconclusive", true, false, (1, 2), vec!["I-8"]),
-        ("a verdict nobody has seen", "Failed", false, false, (1, 2), vec![]),
-        ("a person wants it so", "Failed", true, true, (1, 2), vec![]),
-        ("away from it", "Failed", true, false, (1, 0), vec![]),
+        // what, phase, is it known, what somebody else changes, sizes, expected
+        ("a good verdict", "Successful", true, None, (1, 2), vec![]),
+        ("no verdict yet", "Running", true, None, (1, 2), vec![]),
+        ("a bad verdict", "Failed", true, None, (1, 2), vec!["I-8"]),
+        ("no verdict at the end", "Inconclusive", true, None, (1, 2), vec!["I-8"]),
+        ("a verdict nobody has seen", "Failed", false, None, (1, 2), vec![]),
+        ("a person wants it so", "Failed", true, Some("template"), (1, 2), vec![]),
+        ("an autoscaler decides nothing", "Failed", true, Some("replicas"), (1, 2), vec!["I-8"]),
+        ("away from it", "Failed", true, None, (1, 0), vec![]),
     ];
-    for (what, phase, is_known, acts, (size, next), expected) in cases {
+    for (what, phase, is_known, changed, (size, next), expected) in cases {
         let mut checker = checker(4, 0);
         let slot = json!({ "canary": { "currentStepAnalysisRunStatus": { "name": "run" } } });
         let rollout = object(ROLLOUT, "web", canary(5, json!([])), slot);
@@ -409,8 +464,10 @@ fn what_moves_against_a_verdict_is_named() {
             checker.shown(&after);
             checker.decided();
         }
-        if acts {
-            checker.judge(&write("somebody", Some(&rollout), &rollout), at(0));
+        if let Some(field) = changed {
+            let mut edited = Object::clone(&rollout);
+            Arc::make_mut(&mut edited.spec)[field] = json!(6);
+            checker.judge(&write("somebody", Some(&rollout), &Arc::new(edited)), at(0));
         }
         let (set, resized) = (set_of("new", size, 0), set_of("new", next, 0));
         assert_eq!(found(&mut checker, Some(&set), &resized), expected, "{what}");

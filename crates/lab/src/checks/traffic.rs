@@ -72,6 +72,9 @@ impl Plan {
         });
         let root = text(&routing["alb"]["rootService"]);
         let is_promoted = status["stableRS"] == status["currentPodHash"];
+        // A full promote that comes after an abort was answered takes it back (contract 3.1);
+        // beside one that was not, nobody can tell which came first, and the abort wins.
+        let is_overruled = status["promoteFull"] == true && !status["abortedAt"].is_null();
         Some(Plan {
             replicas,
             max,
@@ -79,7 +82,7 @@ impl Plan {
             stable_service,
             canary_service,
             stable: text(&status["stableRS"]),
-            is_aborted: status["abort"] == true && !is_promoted,
+            is_aborted: status["abort"] == true && !is_promoted && !is_overruled,
             scale: canary_scale(canary, status, replicas, max),
             threshold,
         })
@@ -142,8 +145,13 @@ impl Traffic {
 
     /// I-6: does a resize leave fewer pods than the traffic needs?
     pub(super) fn judge_size(&self, hash: &str, size: i64, next: i64) -> Option<Found> {
-        let plan = self.plan.as_ref().filter(|plan| next < size && plan.replicas > 0)?;
+        let plan = self.plan.as_ref().filter(|_| next < size)?;
         let decided = self.decided.as_ref().unwrap_or(plan);
+        // A rollout of no replicas sends nobody anywhere; a user may scale it between decision and
+        // write.
+        if plan.replicas == 0 || decided.replicas == 0 {
+            return None;
+        }
         let weight =
             self.shares().values().map(|shares| share(shares, hash)).max().unwrap_or_default();
         let needed = plan.pods(hash, weight).min(decided.pods(hash, weight)).max(weight.min(1));
@@ -154,7 +162,7 @@ impl Traffic {
     /// I-9: is an aborted rollout back on stable, which can carry it?
     pub(super) fn judge_end(&self, sizes: &Sizes) -> Option<Found> {
         let plan = self.plan.as_ref().filter(|plan| plan.is_aborted)?;
-        let (available, _) = sizes.available(&plan.stable);
+        let available = sizes.own(&plan.stable)?;
         let left =
             self.shares().values().map(|shares| plan.max - share(shares, &plan.stable)).max();
         let left = left.unwrap_or_default();
@@ -225,9 +233,9 @@ fn share(shares: &Shares, hash: &str) -> i64 {
 
 /// I-3, I-4 and I-9: is traffic sent to a revision that cannot take it?
 fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<Found> {
-    let is_left_empty = was.iter().any(|(hash, weight)| {
-        !hash.is_empty() && share(is, hash) < *weight && sizes.available(hash).0 == 0
-    });
+    // What a revision without pods loses may go wherever there are some: too few are better than none.
+    let empty = was.iter().filter(|(hash, _)| !hash.is_empty() && sizes.available(hash).0 == 0);
+    let freed: i64 = empty.map(|(hash, weight)| (weight - share(is, hash)).max(0)).sum();
     let mut found = Vec::new();
     for (hash, weight) in is.iter().filter(|(hash, _)| !hash.is_empty()) {
         let earlier = share(was, hash);
@@ -236,16 +244,20 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
         }
         let (available, all) = sizes.available(hash);
         let is_stable = plans.iter().any(|plan| *hash == plan.stable);
-        let is_aborted = plans.iter().all(|plan| plan.is_aborted);
+        // Where the stable ReplicaSet is no longer the Rollout's there is nothing to return to:
+        // whoever comes is sent to the pods that are left.
+        let is_aborted =
+            plans.iter().all(|plan| plan.is_aborted && sizes.own(&plan.stable).is_some());
         let text = |what: String| format!("weight of {hash} {earlier} → {weight}, {what}");
-        // On an abort the canary Service follows to stable, whatever that has; a rollout of no
-        // replicas sends nobody anywhere.
+        // On an abort the canary Service follows to stable, whatever that has (contract 3.8); a
+        // rollout of no replicas sends nobody anywhere.
         let is_empty = plans.iter().any(|plan| plan.replicas == 0);
         if available == 0 && all > 0 && !(is_aborted && is_stable) && !is_empty {
             found.push(("I-3", text(format!("which has none of {all} available pods"))));
         }
-        let needed = plans.iter().map(|plan| plan.pods(hash, *weight)).min().unwrap_or_default();
-        if available < needed && !is_left_empty {
+        let carried = (weight - freed).max(earlier);
+        let needed = plans.iter().map(|plan| plan.pods(hash, carried)).min().unwrap_or_default();
+        if available < needed && carried > earlier {
             found.push(("I-4", text(format!("{available} available, {needed} needed"))));
         }
         if is_aborted && !is_stable {
