@@ -15,6 +15,7 @@ use std::time::Instant;
 use gradus_lab::enumerate::{Failed, Judge};
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Prepared, narrate};
+use gradus_lab::trace::Met;
 
 /// After so many failures more of them tell nothing new.
 const ENOUGH: usize = 10;
@@ -81,6 +82,7 @@ fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
 fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
+    let met = Mutex::new(Met::default());
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
     let began = Instant::now();
     let failures = || failed.lock().expect("no thread panics with the lock").len();
@@ -93,6 +95,7 @@ fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
             let seed = first + number;
             let at = usize::try_from(seed).unwrap_or_default() % stories.len();
             let judged = stories[at].judge(Faults::of_seed(seed));
+            met.lock().expect("no thread panics with the lock").add(&judged.met);
             if !judged.violations.is_empty() {
                 let name = stories[at].prepared().scenario().name.as_str();
                 let mut failed = failed.lock().expect("no thread panics with the lock");
@@ -128,6 +131,7 @@ fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
     for (seed, name, run) in &failed {
         println!("cargo xtask sim --seed {seed} --scenario {name}\n  {run}");
     }
+    println!("met: {}", met.into_inner().expect("no thread panics with the lock"));
     let rate = rate(done, began.elapsed());
     println!("{done} seeds in {} stories, {rate} a second: {} failed", stories.len(), failed.len());
     if failed.is_empty() && done == count { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -148,8 +152,9 @@ fn rate(done: u64, elapsed: Duration) -> String {
 
 /// One seed, told line by line.
 fn replay(story: &Judge, seed: u64) -> ExitCode {
-    let faults = Faults::of_seed(seed);
-    println!("{}", narrate(story.prepared(), &faults).trace);
+    let faults = story.faults_of(seed);
+    let told = narrate(story.prepared(), &faults);
+    println!("{}\nends with {} and {:?}", told.trace, told.ending.status, told.ending.sets);
     let judged = story.judge(faults);
     println!("{judged}");
     if judged.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

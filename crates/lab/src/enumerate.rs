@@ -5,6 +5,7 @@ use crate::ends::Ending;
 use crate::faults::{Fault, Faults};
 use crate::person::Action;
 use crate::simulate::{Outcome, Prepared, narrate, simulate};
+use crate::trace::Met;
 use gradus_simkube::behave::Behaviours;
 
 /// A run that did not end as it must.
@@ -14,6 +15,8 @@ pub struct Failed {
     pub faults: Faults,
     /// What was wrong.
     pub violations: Vec<String>,
+    /// What it has met.
+    pub met: Met,
 }
 
 /// What a series of runs has shown.
@@ -65,13 +68,23 @@ impl Judge {
         &self.prepared
     }
 
-    /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
-    pub fn judge(&self, mut faults: Faults) -> Failed {
-        // Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end.
+    /// What a seed does to this story.
+    pub fn faults_of(&self, seed: u64) -> Faults {
+        self.bearable(Faults::of_seed(seed))
+    }
+
+    /// Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end:
+    /// nobody meddles with such stories.
+    fn bearable(&self, mut faults: Faults) -> Faults {
         let scenario = self.prepared.scenario();
         let is_bound = scenario.objects.iter().any(|one| one["kind"] == "PodDisruptionBudget");
         faults.is_meddled_with &= scenario.images == Behaviours::default() && !is_bound;
-        judge(&self.prepared, faults, &self.plain)
+        faults
+    }
+
+    /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
+    pub fn judge(&self, faults: Faults) -> Failed {
+        judge(&self.prepared, self.bearable(faults), &self.plain)
     }
 }
 
@@ -115,7 +128,7 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
         let mut violations: Vec<String> =
             outcome.violations.iter().map(ToString::to_string).collect();
         violations.extend(disobeyed(action, &outcome, &plain.ending));
-        Failed { faults, violations }
+        Failed { faults, violations, met: outcome.trace.met().clone() }
     });
     tally(runs)
 }
@@ -147,7 +160,7 @@ fn judge(prepared: &Prepared, faults: Faults, plain: &Ending) -> Failed {
     {
         violations.push(violation.to_string());
     }
-    Failed { faults, violations }
+    Failed { faults, violations, met: outcome.trace.met().clone() }
 }
 
 fn tally(runs: impl Iterator<Item = Failed>) -> Tally {

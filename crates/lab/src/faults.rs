@@ -38,6 +38,19 @@ impl Fault {
         Fault::Unreachable,
     ];
 
+    /// Its name among everything that can disturb a run.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::CrashBefore => "crash before a write",
+            Fault::CrashAfter => "crash after a write",
+            Fault::Conflict => "conflict",
+            Fault::ServerError => "server error",
+            Fault::LostAnswer => "answer lost",
+            Fault::Throttled => "throttled",
+            Fault::Unreachable => "unreachable",
+        }
+    }
+
     /// Is the write done all the same?
     pub fn is_applied(self) -> bool {
         matches!(self, Fault::CrashAfter | Fault::LostAnswer)

@@ -17,6 +17,18 @@ const IMAGES: u64 = 3;
 /// An autoscaler goes from none to so many.
 const MOST_REPLICAS: u64 = 8;
 
+/// What a deed of somebody who is not part of the story is called.
+pub(crate) fn name(deed: &Action, is_updating: bool) -> &'static str {
+    match deed {
+        Action::Scale(_) => "autoscaler",
+        Action::Behave(_) => "pods flap",
+        Action::SetImage(_) if is_updating => "new revision in mid-flight",
+        Action::SetImage(_) => "new revision at rest",
+        Action::Run(_) | Action::Experiment(_) => "verdict",
+        _ => "command",
+    }
+}
+
 /// Acts at moments that a seed draws.
 #[derive(Clone, Debug)]
 pub(crate) struct Meddler {

@@ -31,7 +31,7 @@ use crate::deeds::{NAMESPACE, PERSON, sight};
 use crate::door::Bench;
 use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
-use crate::meddler::Meddler;
+use crate::meddler::{self, Meddler};
 use crate::person::Action;
 use crate::scenario::Scenario;
 use crate::subject::{Erased, Subject};
@@ -45,6 +45,8 @@ use story::Story;
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
 /// How long an end must last to be one.
 const LASTING: SignedDuration = SignedDuration::from_hours(2);
+/// How long nothing is written before a story is over that somebody else has changed.
+const LASTING_CHANGED: SignedDuration = SignedDuration::from_hours(24);
 /// No story takes longer in virtual time.
 const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// No story takes more turns: who needs more is running in circles.
@@ -282,8 +284,12 @@ impl<'p, S: Subject> Run<'p, S> {
             }
             let next = self.next_moment();
             let last = self.bench.borrow().last_write;
+            let lasts = |time: SignedDuration| next.is_none_or(|next| last + time < next);
             let is_told = self.story.is_told() && self.bystander.is_done();
-            let is_over = is_told && next.is_none_or(|next| last + LASTING < next);
+            // A story that somebody else has changed may never come to its next step, and who looks
+            // again for ever, as for pods that may go or a plugin that is not there, never rests.
+            let is_changed = self.faults.may_change_the_story() && lasts(LASTING_CHANGED);
+            let is_over = is_told && lasts(LASTING) || is_changed;
             if is_over || next.is_none() {
                 let deed = self.last_word();
                 if self.meddle(deed) {
@@ -315,6 +321,8 @@ impl<'p, S: Subject> Run<'p, S> {
     fn meddle(&mut self, deed: Option<Action>) -> bool {
         let Some(deed) = deed else { return false };
         let mut bench = self.bench.borrow_mut();
+        let is_updating = bench.rollout().is_some_and(|rollout| !sight(rollout).is_over());
+        bench.trace.note(self.now, Record::Meddled(meddler::name(&deed, is_updating)));
         if let Err(error) = bench.perform(&deed) {
             bench.trace.note(self.now, Record::Alarm(format!("{deed:?} is refused: {error}")));
         }

@@ -2,6 +2,7 @@
 //! can be printed when they are asked for.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -15,7 +16,38 @@ use crate::faults::Fault;
 pub struct Trace {
     hash: u64,
     count: usize,
+    met: Met,
     records: Option<Vec<(Timestamp, Record)>>,
+}
+
+/// What has disturbed runs, by kind, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Met(BTreeMap<&'static str, u64>);
+
+impl Met {
+    fn one(&mut self, kind: &'static str) {
+        *self.0.entry(kind).or_default() += 1;
+    }
+
+    /// Adds what another run has met.
+    pub fn add(&mut self, other: &Met) {
+        for (kind, times) in &other.0 {
+            *self.0.entry(kind).or_default() += times;
+        }
+    }
+
+    /// How often something of this kind was met.
+    pub fn times(&self, kind: &str) -> u64 {
+        self.0.get(kind).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Met {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> =
+            self.0.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
+        write!(f, "{}", all.join(", "))
+    }
 }
 
 /// One thing that happened.
@@ -55,12 +87,30 @@ pub enum Record {
     Restarted,
     /// A person has done what this step of the story says.
     Acted(String),
+    /// Somebody who is not part of the story is about to do something of this kind.
+    Meddled(&'static str),
+}
+
+impl Record {
+    /// The kind of disturbance that this is, if it is one.
+    fn disturbance(&self) -> Option<&'static str> {
+        match self {
+            Record::Struck(fault) => Some(fault.name()),
+            Record::Lost(..) => Some("event lost"),
+            Record::Late(..) => Some("events late"),
+            Record::Twice(..) => Some("event doubled"),
+            Record::Overtaken(..) => Some("event overtaken"),
+            Record::Slow => Some("request slow"),
+            Record::Meddled(kind) => Some(kind),
+            _ => None,
+        }
+    }
 }
 
 impl Trace {
     /// An empty trace that keeps its hash alone.
     pub fn hashed() -> Self {
-        Trace { hash: FNV_OFFSET, count: 0, records: None }
+        Trace { hash: FNV_OFFSET, count: 0, met: Met::default(), records: None }
     }
 
     /// An empty trace that keeps everything.
@@ -75,6 +125,9 @@ impl Trace {
         record.hash(&mut hasher);
         self.hash = hasher.0;
         self.count += 1;
+        if let Some(kind) = record.disturbance() {
+            self.met.one(kind);
+        }
         if let Some(records) = &mut self.records {
             records.push((now, record));
         }
@@ -88,6 +141,11 @@ impl Trace {
     /// How many things have happened.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// What has disturbed the run.
+    pub fn met(&self) -> &Met {
+        &self.met
     }
 
     /// Everything that was kept.
@@ -133,6 +191,7 @@ impl fmt::Display for Record {
             Record::Struck(fault) => write!(f, "fault: {fault:?}"),
             Record::Restarted => write!(f, "controller: starts"),
             Record::Acted(action) => write!(f, "person: {action}"),
+            Record::Meddled(kind) => write!(f, "not of the story: {kind}"),
         }
     }
 }
