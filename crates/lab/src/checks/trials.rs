@@ -42,8 +42,7 @@ impl Trials {
         let object = &write.after;
         if is_rollout {
             self.current = named(&object.status);
-            self.is_excused |=
-                !is_ours && write.before.as_ref().is_none_or(|it| decides(it, object));
+            self.is_excused |= !is_ours;
             self.is_overruled = object.status["promoteFull"] == true;
         } else if is_trial(object) {
             let fresh = TrialPhase::Unstarted;
@@ -113,19 +112,6 @@ impl Trials {
             (trial.shown, trial.decided) = (TrialPhase::Unstarted, TrialPhase::Unstarted);
         }
     }
-}
-
-/// Does whoever writes a Rollout like this decide about its update? Who scales, halts or restarts it
-/// says nothing about a verdict.
-fn decides(before: &Object, after: &Object) -> bool {
-    let rest = |object: &Object| {
-        let mut spec = Value::clone(&object.spec);
-        if let Some(fields) = spec.as_object_mut() {
-            fields.retain(|field, _| !["replicas", "paused", "restartAt"].contains(&&**field));
-        }
-        spec
-    };
-    before.status != after.status || rest(before) != rest(after)
 }
 
 /// The names of the runs and the Experiment in a Rollout's status.
