@@ -17,6 +17,10 @@ use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Prepared, narrate};
 use gradus_lab::trace::Met;
 
+/// The allocator of the binary that is shipped.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// After so many failures more of them tell nothing new.
 const ENOUGH: usize = 10;
 /// How often the bar moves, and how wide it is.
