@@ -10,6 +10,7 @@ use gradus_engine::view::Objects;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, Refusal, Scope, Seen};
+use crate::output::warn;
 
 /// The kinds below a Rollout or an Experiment.
 static BELOW: [Kind; 4] = [kinds::REPLICA_SET, kinds::POD, kinds::EXPERIMENT, kinds::ANALYSIS_RUN];
@@ -116,7 +117,7 @@ async fn list(cluster: &Cluster, kind: &Kind) -> Vec<Value> {
 
 fn complain(kind: Option<&Kind>, refusal: &Refusal) {
     match kind {
-        Some(kind) => eprintln!("warning: shown without {}s: {refusal}", kind.name),
-        None => eprintln!("warning: {refusal}; trying again"),
+        Some(kind) => warn(&format!("warning: shown without {}s: {refusal}", kind.name)),
+        None => warn(&format!("warning: {refusal}; trying again")),
     }
 }

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         // Who reads our output has seen enough: `gradus demo | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{} {error:#}", caller.error_prefix());
+            output::warn(&format!("{} {error:#}", caller.error_prefix()));
             ExitCode::FAILURE
         }
     }

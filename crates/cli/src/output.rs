@@ -61,6 +61,21 @@ pub fn print(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
+/// Prints a line of what was done, or found. A reader who has gone changes neither what is still to
+/// do nor the exit code, so that alone is no error.
+pub fn say(line: &str) -> std::io::Result<()> {
+    match print(&format!("{line}\n")) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        said => said,
+    }
+}
+
+/// Prints a line on standard error. Where that is closed, nobody is left to be told.
+pub fn warn(line: &str) {
+    let mut out = std::io::stderr().lock();
+    writeln!(out, "{line}").ok();
+}
+
 /// Several objects as one, as kubectl prints them.
 pub fn list(items: Vec<Value>) -> Value {
     serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items,

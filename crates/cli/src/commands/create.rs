@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::get::{Showing, watch};
 use crate::cluster::Cluster;
-use crate::near;
 use crate::source::read_text;
+use crate::{near, output};
 
 /// Create a rollout, experiment, analysis template or analysis run
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         };
         let stored = cluster.create(&kind, namespace, &object).await;
         let stored = stored.with_context(|| path.display().to_string())?;
-        say_created(&kind, &stored);
+        say_created(&kind, &stored)?;
         created = Some((kind, stored));
     }
     let Some((kind, stored)) = created.filter(|_| arguments.watch) else { return Ok(()) };
@@ -133,8 +133,7 @@ async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
         },
     )?;
     let stored = cluster.create(&kinds::ANALYSIS_RUN, &cluster.namespace, &run).await?;
-    say_created(&kinds::ANALYSIS_RUN, &stored);
-    Ok(())
+    Ok(say_created(&kinds::ANALYSIS_RUN, &stored)?)
 }
 
 /// The first document of a file; a key that stands twice is refused.
@@ -161,7 +160,7 @@ fn kind_of(object: &Value) -> anyhow::Result<Kind> {
     known.with_context(|| format!("creates of {api_version}/{name} unsupported"))
 }
 
-fn say_created(kind: &Kind, stored: &Value) {
+fn say_created(kind: &Kind, stored: &Value) -> std::io::Result<()> {
     let name = stored["metadata"]["name"].as_str().unwrap_or_default();
-    println!("{}.{}/{name} created", kind.name.to_lowercase(), kind.group);
+    output::say(&format!("{}.{}/{name} created", kind.name.to_lowercase(), kind.group))
 }

@@ -142,7 +142,7 @@ pub async fn watch(
             }
             None if !is_gone => {
                 is_gone = true;
-                eprintln!("warning: {}", near::said(kind, name));
+                output::warn(&format!("warning: {}", near::said(kind, name)));
             }
             None => {}
         }

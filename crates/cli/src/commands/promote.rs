@@ -5,6 +5,7 @@ use gradus_engine::command::Command;
 
 use super::wish::carry_out;
 use crate::cluster::Cluster;
+use crate::output;
 
 /// Promote a rollout: end its pause, or skip its current step
 #[derive(Debug, Args)]
@@ -26,13 +27,13 @@ pub struct Arguments {
 pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()> {
     let Arguments { name, full, skip_current_step, skip_all_steps } = arguments;
     if *skip_current_step {
-        eprintln!(
+        output::warn(
             "Flag --skip-current-step has been deprecated, use without the flag instead ex: \
-             promote ROLLOUT_NAME"
+             promote ROLLOUT_NAME",
         );
     }
     if *skip_all_steps {
-        eprintln!("Flag --skip-all-steps has been deprecated, use --full instead");
+        output::warn("Flag --skip-all-steps has been deprecated, use --full instead");
     }
     let command = match (skip_current_step, skip_all_steps, full) {
         (true, true, _) => {
@@ -44,6 +45,6 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         (false, false, false) => Command::Promote,
     };
     carry_out(cluster, name, command).await?;
-    println!("rollout '{name}' {}", if *full { "fully promoted" } else { "promoted" });
-    Ok(())
+    let done = if *full { "fully promoted" } else { "promoted" };
+    Ok(output::say(&format!("rollout '{name}' {done}"))?)
 }

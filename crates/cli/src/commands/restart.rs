@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::wish::carry_out;
 use crate::cluster::Cluster;
+use crate::output;
 
 /// Restart the pods of a rollout
 #[derive(Debug, Args)]
@@ -25,6 +26,5 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     let delay = parse_go_duration(r#in).context("--in")?;
     let at = Timestamp::now().checked_add(delay).context("--in")?;
     carry_out(cluster, name, Command::Restart(at)).await?;
-    println!("rollout '{name}' restarts in {in}");
-    Ok(())
+    Ok(output::say(&format!("rollout '{name}' restarts in {in}"))?)
 }

@@ -6,7 +6,7 @@ use gradus_engine::kinds;
 
 use super::wish::{Names, carry_out_on};
 use crate::cluster::Cluster;
-use crate::near;
+use crate::{near, output};
 
 /// Retry a rollout or an experiment
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         What::Experiment(Names { names }) => {
             for name in names {
                 near::merge(cluster, &kinds::EXPERIMENT, name, &retry_experiment()).await?;
-                println!("experiment '{name}' retried");
+                output::say(&format!("experiment '{name}' retried"))?;
             }
             Ok(())
         }

@@ -5,7 +5,7 @@ use gradus_engine::command::image::set_image;
 use gradus_engine::kinds;
 
 use crate::cluster::{Cluster, Refusal};
-use crate::near;
+use crate::{near, output};
 
 /// How often a change is tried again because somebody else was faster.
 const ATTEMPTS: usize = 5;
@@ -47,8 +47,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     for _ in 0..ATTEMPTS {
         match attempt(cluster, name, container, image).await? {
             Ok(changed) => {
-                println!("{changed} image updated");
-                return Ok(());
+                return Ok(output::say(&format!("{changed} image updated"))?);
             }
             Err(conflict) => refusal = Some(conflict),
         }

@@ -18,7 +18,7 @@ use gradus_lab::tryout::{Report, Tryout, Verdict};
 use serde_json::Value;
 
 use super::lint;
-use crate::manifest;
+use crate::{manifest, output};
 
 /// Show what would become of an update, without a cluster
 ///
@@ -69,7 +69,7 @@ const INFALLIBLE: &str = "a String takes everything";
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let tryout = prepare(arguments)?;
     for note in notes(&tryout) {
-        eprintln!("note: {note}");
+        output::warn(&format!("note: {note}"));
     }
     let faults = arguments.seed.map_or_else(Faults::default, Faults::order);
     let report = tryout.run(&faults)?;
@@ -78,10 +78,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         std::fs::write(path, plot::picture(&report, rollout))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    match arguments.output {
-        Output::Text => print!("{}", timeline::text(&report, rollout)),
-        Output::Json => println!("{:#}", timeline::json(&report, rollout)),
-    }
+    let text = match arguments.output {
+        Output::Text => timeline::text(&report, rollout),
+        Output::Json => format!("{:#}\n", timeline::json(&report, rollout)),
+    };
+    output::say(text.trim_end_matches('\n'))?;
     let survives = !arguments.faults || survives_faults(&tryout, &report)?;
     let code = match report.result {
         _ if !report.violations.is_empty() || !survives => 2,
@@ -166,12 +167,12 @@ fn is_simulated(object: &Value) -> bool {
 fn survives_faults(tryout: &Tryout, report: &Report) -> anyhow::Result<bool> {
     let tally = enumerate::every_fault(&tryout.prepared()?, 1);
     for failed in tally.failed.iter().take(5) {
-        eprintln!("{failed}");
+        output::warn(&failed.to_string());
     }
     let failed = tally.failed.len();
-    eprintln!(
+    output::warn(&format!(
         "faults: {} runs, one fault at each of {} writes: {failed} ended otherwise",
         tally.runs, report.writes
-    );
+    ));
     Ok(failed == 0)
 }

@@ -5,7 +5,7 @@ use gradus_engine::{command, kinds};
 
 use super::wish::Names;
 use crate::cluster::Cluster;
-use crate::near;
+use crate::{near, output};
 
 /// Terminate an analysis run or an experiment
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     };
     for name in names {
         near::merge(cluster, kind, name, &command::terminate()).await?;
-        println!("{called} '{name}' terminated");
+        output::say(&format!("{called} '{name}' terminated"))?;
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
             let (kind, target) = target(&rollout, name).with_context(failed)?;
             let patch = (PatchKind::Json, &patch);
             cluster.patch(&kind, &target, Part::Main, patch).await.with_context(failed)?;
-            println!("rollout '{name}' undo");
+            output::say(&format!("rollout '{name}' undo"))?;
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use gradus_api::names::phase;
 use super::get::until;
 use super::status::{Standing, end, follow};
 use crate::cluster::Cluster;
+use crate::output;
 
 /// Wait until rollouts stand as wanted
 ///
@@ -73,7 +74,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         if !is_reached {
             bail!("rollout '{name}' is not {} in time; it is {last}", wanted.name());
         }
-        println!("rollout '{name}' {}", wanted.name());
+        output::say(&format!("rollout '{name}' {}", wanted.name()))?;
     }
     Ok(())
 }

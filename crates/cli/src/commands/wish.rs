@@ -7,7 +7,7 @@ use gradus_engine::command::{Command, Patch, main_patch, patches, refusal};
 use gradus_engine::kinds;
 
 use crate::cluster::{Cluster, Part, PatchKind, Refusal};
-use crate::near;
+use crate::{near, output};
 
 /// Whom a wish is about.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub async fn carry_out_on(
 ) -> anyhow::Result<()> {
     for name in names {
         carry_out(cluster, name, command).await?;
-        println!("rollout '{name}' {done}");
+        output::say(&format!("rollout '{name}' {done}"))?;
     }
     Ok(())
 }

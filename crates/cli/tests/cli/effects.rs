@@ -1,5 +1,6 @@
 //! What does each command write? Every request is compared with the contract, byte for byte.
 
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use gradus_simkube::ApiError;
@@ -200,6 +201,24 @@ fn several_names_stop_at_the_first_failure() {
     assert_eq!(finished.stdout, "rollout 'web' aborted\n");
     let expected = "Error: rollouts.argoproj.io \"nobody\" not found";
     assert!(finished.stderr.starts_with(expected), "{}", finished.stderr);
+}
+
+/// `abort a b | head -1`: a reader who has seen enough is no reason to leave work undone.
+#[test]
+fn a_reader_who_has_gone_changes_nothing() {
+    let (cluster, plugin, writes) = noting("closed");
+    cluster.store(&web("{}", "{}"));
+    let path = plugin.folder().join("bad.yaml");
+    std::fs::write(&path, web(r#"{"replicas":-1}"#, "{}").to_string()).unwrap();
+    let lint = format!("lint -f {}", path.display());
+    for (words, code) in [("abort web web", 0), (lint.as_str(), 1), ("promote nobody", 1)] {
+        let mut command = plugin.command(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{words}");
+    }
+    let twice = r#"S {"status":{"abort":true}} ; S {"status":{"abort":true}}"#;
+    assert_eq!(taken(&writes), twice, "both were aborted");
 }
 
 #[test]

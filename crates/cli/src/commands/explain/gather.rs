@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::Refusal;
-use crate::near;
 use crate::source::Source;
+use crate::{near, output};
 
 /// Questions may lead to further questions, but not for ever.
 const ROUNDS: usize = 4;
@@ -69,7 +69,7 @@ pub async fn world(source: &Source, name: &str, now: Timestamp) -> anyhow::Resul
 }
 
 fn said(refusal: &Refusal) -> Vec<Value> {
-    eprintln!("warning: {refusal}");
+    output::warn(&format!("warning: {refusal}"));
     Vec::new()
 }
 
