@@ -112,20 +112,44 @@ impl Connection {
         };
         if let Some(path) = &self.kubeconfig {
             let file = Kubeconfig::read_from(path).map_err(|error| in_file(path, &error))?;
+            self.check_user(&file)?;
             let config = Config::from_custom_kubeconfig(file, &options).await;
             return config.map_err(|error| in_file(path, &error));
         }
-        match Config::from_kubeconfig(&options).await {
+        let found = match Kubeconfig::read() {
+            Ok(file) => {
+                self.check_user(&file)?;
+                Config::from_custom_kubeconfig(file, &options).await
+            }
+            Err(error) => Err(error),
+        };
+        match found {
             Ok(config) => Ok(config),
+            // Who names a context means a kubeconfig, not the cluster this pod happens to be in.
+            Err(error) if self.is_of_kubeconfig() || !names_no_cluster(&error) => {
+                Err(no_cluster(&error))
+            }
             Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
                 Config::incluster().context("in-cluster configuration")
             }
             Err(_) if self.server.is_some() => Ok(Config::new(http::Uri::default())),
-            Err(error) => Err(anyhow::anyhow!(
-                "no cluster: {} (use --kubeconfig or --context, or set KUBECONFIG)",
-                one_line(&error)
-            )),
+            Err(error) => Err(no_cluster(&error)),
         }
+    }
+
+    /// Do flags name something that only a kubeconfig can hold?
+    fn is_of_kubeconfig(&self) -> bool {
+        self.context.is_some() || self.cluster.is_some() || self.user.is_some()
+    }
+
+    /// A user that a flag names must be there: without it, requests would be nobody's.
+    fn check_user(&self, file: &Kubeconfig) -> anyhow::Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let names: Vec<String> = file.auth_infos.iter().map(|known| known.name.clone()).collect();
+        if names.contains(user) {
+            return Ok(());
+        }
+        anyhow::bail!("--user: the kubeconfig has no user {user:?}; it has {}", names.join(", "))
     }
 
     /// The configuration with everything that flags say otherwise.
@@ -133,6 +157,9 @@ impl Connection {
         if let Some(server) = &self.server {
             config.cluster_url =
                 server.parse().with_context(|| format!("--server {server} is no address"))?;
+        }
+        if config.cluster_url.scheme().is_none() {
+            config.cluster_url = self.with_scheme(&config)?;
         }
         if let Some(path) = &self.certificate_authority {
             config.root_cert_file = Some(path.clone());
@@ -157,6 +184,23 @@ impl Connection {
         Ok(config)
     }
 
+    /// An address without a scheme is one of HTTPS if anything is said about certificates.
+    fn with_scheme(&self, config: &Config) -> anyhow::Result<http::Uri> {
+        let address = config.cluster_url.to_string();
+        let user = &config.auth_info;
+        let is_secured = self.certificate_authority.is_some()
+            || self.insecure_skip_tls_verify
+            || self.client_certificate.is_some()
+            || config.accept_invalid_certs
+            || config.root_cert.is_some()
+            || config.root_cert_file.is_some()
+            || user.client_certificate.is_some()
+            || user.client_certificate_data.is_some();
+        let scheme = if is_secured { "https" } else { "http" };
+        let whole = format!("{scheme}://{}", address.trim_start_matches('/'));
+        whole.parse().with_context(|| format!("the server {address} is no address"))
+    }
+
     fn limit(&self) -> anyhow::Result<Option<Duration>> {
         let Some(text) = &self.request_timeout else { return Ok(Some(REQUEST_LIMIT)) };
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -165,6 +209,20 @@ impl Connection {
         let limit = Duration::try_from(limit).context("--request-timeout is below zero")?;
         Ok(Some(limit).filter(|limit| !limit.is_zero()))
     }
+}
+
+/// Is there simply no kubeconfig, or none that chooses a cluster?
+fn names_no_cluster(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn no_cluster(error: &KubeconfigError) -> anyhow::Error {
+    let hint = "use --kubeconfig or --context, or set KUBECONFIG";
+    anyhow::anyhow!("no cluster: {} ({hint})", one_line(error))
 }
 
 fn in_file(path: &Path, error: &KubeconfigError) -> anyhow::Error {
