@@ -8,6 +8,7 @@ use gradus_controller::one_line::one_line;
 use gradus_engine::decision::Kind;
 use http::{Method, Request, header};
 use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::Value;
@@ -15,6 +16,9 @@ use thiserror::Error;
 
 /// Who owns the fields we write, as `managedFields` shows it.
 const FIELD_MANAGER: &str = "kubectl-argo-rollouts";
+
+/// How soon a broken watch is tried again: somebody is looking.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A cluster, and the namespace that is meant.
 #[derive(Clone)]
@@ -95,7 +99,7 @@ impl Cluster {
 
     /// One object.
     pub async fn get(&self, kind: &Kind, name: &str) -> Result<Value, Refusal> {
-        let path = format!("{}/{name}", self.path(kind));
+        let path = self.path_of(kind, name)?;
         self.send(Method::GET, &path, None).await
     }
 
@@ -142,7 +146,7 @@ impl Cluster {
 
     /// Puts an object as a whole in place of the one it was made from.
     pub async fn replace(&self, kind: &Kind, name: &str, object: &Value) -> Result<Value, Refusal> {
-        let path = format!("{}/{name}", self.path(kind));
+        let path = self.path_of(kind, name)?;
         self.send(Method::PUT, &path, Some((JSON, object))).await
     }
 
@@ -155,7 +159,7 @@ impl Cluster {
         patch: (PatchKind, &Value),
     ) -> Result<Value, Refusal> {
         let subresource = if part == Part::Status { "/status" } else { "" };
-        let path = format!("{}/{name}{subresource}", self.path(kind));
+        let path = self.path_of(kind, name)? + subresource;
         let content = match patch.0 {
             PatchKind::Merge => "application/merge-patch+json",
             PatchKind::Json => "application/json-patch+json",
@@ -186,9 +190,8 @@ impl Cluster {
             config = config.fields(&fields);
         }
         let cluster = self.clone();
-        let events = watcher(api, config)
-            .default_backoff()
-            .map_err(move |error| cluster.not_watched(&error));
+        let events =
+            watcher(api, config).backoff(Steady).map_err(move |error| cluster.not_watched(&error));
         let mut listed = Vec::new();
         events
             .try_filter_map(move |event| {
@@ -205,6 +208,16 @@ impl Cluster {
                 self.refusal(error)
             }
             other => Refusal::Unreachable { server: self.server.clone(), reason: one_line(other) },
+        }
+    }
+
+    /// The path of one object. A name that is none would be the path of something else.
+    fn path_of(&self, kind: &Kind, name: &str) -> Result<String, Refusal> {
+        match wrong_with(name) {
+            Some(wrong) => {
+                Err(Refusal::Denied(format!("invalid resource name {name:?}: it {wrong}")))
+            }
+            None => Ok(format!("{}/{}", self.path(kind), escaped(name))),
         }
     }
 
@@ -264,6 +277,21 @@ impl Cluster {
     }
 }
 
+/// The same pause before every attempt.
+struct Steady;
+
+impl Iterator for Steady {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(TRY_AGAIN)
+    }
+}
+
+impl Backoff for Steady {
+    fn reset(&mut self) {}
+}
+
 /// Which objects a list or a watch is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope<'n> {
@@ -297,6 +325,19 @@ fn collection(kind: &Kind, namespace: &str) -> String {
     match namespace {
         "" => format!("{root}/{plural}"),
         namespace => format!("{root}/namespaces/{namespace}/{plural}"),
+    }
+}
+
+/// Why a text can be the name of no object, in one path.
+fn wrong_with(name: &str) -> Option<String> {
+    match name {
+        "" => Some("may not be empty".to_owned()),
+        "." | ".." => Some(format!("may not be '{name}'")),
+        _ if name.contains('%') => Some("may not contain '%'".to_owned()),
+        _ => name.rsplit_once('/').map(|(_, last)| match last {
+            "" => "may not contain '/'".to_owned(),
+            last => format!("may not contain '/'\n  write the name alone: {last}"),
+        }),
     }
 }
 
@@ -342,6 +383,16 @@ mod tests {
         ];
         for (kind, namespace, expected) in cases {
             assert_eq!(collection(&kind, namespace), expected);
+        }
+        let names = [
+            ("web", None),
+            ("", Some("may not be empty")),
+            ("..", Some("may not be '..'")),
+            ("a%2Fb", Some("may not contain '%'")),
+            ("../web", Some("may not contain '/'\n  write the name alone: web")),
+        ];
+        for (name, expected) in names {
+            assert_eq!(wrong_with(name).as_deref(), expected, "{name}");
         }
         assert_eq!(escaped("app=web,tier in (a)"), "app%3Dweb%2Ctier%20in%20%28a%29");
     }

@@ -32,8 +32,13 @@ pub async fn explained(
     refusal: Refusal,
 ) -> anyhow::Error {
     let Refusal::NotFound(said) = refusal else { return refusal.into() };
-    let Ok(listed) = cluster.list(kind, "").await else {
-        return anyhow::anyhow!("{said}\n  (is the CRD of {}s installed?)", kind.name);
+    let listed = match cluster.list(kind, "").await {
+        Ok(listed) => listed,
+        Err(Refusal::NotFound(_)) => {
+            return anyhow::anyhow!("{said}\n  (is the CRD of {}s installed?)", kind.name);
+        }
+        // Who may read one object alone gets no names like it.
+        Err(_) => return anyhow::anyhow!("{said}"),
     };
     let hint = match offered(name, &names(&listed)) {
         near if !near.is_empty() => format!("did you mean {}?", near.join(" or ")),
