@@ -15,6 +15,9 @@ use crate::cluster::{Cluster, Scope, Seen};
 use crate::output::{self, Output};
 use crate::table::{Cell, align};
 
+/// What is said instead of an empty table.
+const NOTHING_FOUND: &str = "No resources found.";
+
 /// Rows that change together are printed together.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -85,6 +88,10 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
             if let Some(text) = in_form(&wish.scope, &listed)? {
                 return Ok(output::print(&text)?);
             }
+            if listed.is_empty() {
+                output::warn(NOTHING_FOUND);
+                return Ok(());
+            }
             let now = Timestamp::now();
             let namespaced = wish.scope.all_namespaces;
             let mut rows = vec![rows::experiment_header(namespaced)];
@@ -107,7 +114,7 @@ async fn rollouts(wish: &Rollouts, cluster: &Cluster) -> anyhow::Result<()> {
     };
     let mut rows = vec![columns.header()];
     if listed.is_empty() && !wish.watch {
-        eprintln!("No resources found.");
+        output::warn(NOTHING_FOUND);
         return Ok(());
     }
     let now = Timestamp::now();
@@ -145,7 +152,7 @@ async fn watch(
                 Err(refusal) if failures == MOST_FAILURES => return Err(refusal.into()),
                 Err(refusal) => {
                     failures += 1;
-                    eprintln!("warning: {refusal}; trying again");
+                    output::warn(&format!("warning: {refusal}; trying again"));
                 }
             }
         }

@@ -51,7 +51,8 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
             Err(refusal) => return Err(refusal.into()),
         };
         let is_end = [phase::HEALTHY, phase::DEGRADED].contains(&standing.phase.as_str());
-        let text = if is_end { standing.phase.clone() } else { standing.text() };
+        let Standing { phase, message, .. } = &standing;
+        let text = if is_end { phase.clone() } else { format!("{phase} - {message}") };
         output::print(&format!("{text}\n"))?;
         return standing.verdict(arguments).unwrap_or(Ok(()));
     }
@@ -87,11 +88,12 @@ pub async fn follow<T>(
         match event {
             Ok(Seen::Applied(rollout)) => {
                 let standing = Standing::of(&rollout);
-                let is_new = last.as_ref() != Some(&standing);
+                let text = standing.text();
+                let is_new = last.as_ref() != Some(&text);
                 if let Some(verdict) = look(&standing, is_new) {
                     return Ok(verdict);
                 }
-                last = Some(standing);
+                last = Some(text);
             }
             Ok(Seen::Synced(names)) if names.is_empty() => {
                 return Err(near::absent(cluster, &kinds::ROLLOUT, name).await);
@@ -99,7 +101,7 @@ pub async fn follow<T>(
             Ok(Seen::Deleted(_)) => bail!("{}", near::said(&kinds::ROLLOUT, name)),
             Ok(Seen::Synced(_)) => {}
             Err(refusal) if last.is_none() => return Err(refusal.into()),
-            Err(refusal) => eprintln!("warning: {refusal}; trying again"),
+            Err(refusal) => output::warn(&format!("warning: {refusal}; trying again")),
         }
     }
 }

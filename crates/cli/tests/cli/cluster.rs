@@ -103,6 +103,16 @@ impl Cluster {
         });
     }
 
+    /// Lays a merge patch over the status of a Rollout in the namespace `default`.
+    pub fn patch_status(&self, name: &str, status: Value) {
+        self.server.with(|cluster, now| {
+            let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT).unwrap();
+            let mut request = Request::new(Verb::Patch(PatchKind::Merge), kind, "default", name);
+            request.subresource = Subresource::Status;
+            cluster.call(&request.with_body(json!({ "status": status })), now).unwrap();
+        });
+    }
+
     /// Deletes a Rollout in the namespace `default`.
     pub fn delete_rollout(&self, name: &str) {
         self.server.with(|cluster, now| {

@@ -72,6 +72,25 @@ fn an_update_is_followed_promoted_undone_aborted_and_retried() {
 }
 
 #[test]
+fn a_status_is_told_once_as_long_as_it_reads_the_same() {
+    let folder = folder("told-once");
+    let cluster = Cluster::start(0, &folder);
+    let mut rollout = sample("canary-with-pauses.yaml");
+    rollout["status"] = json!({ "phase": "Paused", "observedGeneration": "1",
+        "currentPodHash": "b", "stableRS": "a" });
+    cluster.store(&rollout);
+    let plugin = Plugin::install("told-once", &cluster.kubeconfig);
+    assert_eq!(plugin.says("status checkout -w=false"), "Paused - \n");
+    let mut followed = plugin.start("status checkout");
+    followed.until("Paused");
+    cluster.patch_status("checkout", json!({ "stableRS": "b" }));
+    cluster.patch_status("checkout", json!({ "abort": true }));
+    cluster.patch_status("checkout", json!({ "phase": "Healthy" }));
+    assert_eq!(followed.end().code(), Some(0));
+    assert_eq!(followed.seen, ["Paused", "Healthy"]);
+}
+
+#[test]
 fn a_rollout_is_shown_live_until_somebody_ends_it() {
     let (cluster, _controller, plugin) = at_work("live");
     let mut shown = plugin.start("get rollout checkout -w --no-color");

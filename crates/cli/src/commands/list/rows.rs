@@ -134,12 +134,13 @@ pub fn experiment_widths(namespaced: bool) -> Vec<usize> {
 pub fn experiment(experiment: &Value, namespaced: bool, now: Timestamp) -> Vec<Cell> {
     let spec: ExperimentSpec = decode(&experiment["spec"]).0;
     let status: ExperimentStatus = decode(&experiment["status"]).0;
-    let duration = parse_go_duration(&spec.duration).ok().filter(|length| !length.is_zero());
+    let duration = parse_go_duration(&spec.duration).ok().filter(|_| !spec.duration.is_empty());
     let begun = status.available_at.map(|time| time.timestamp());
     let left = duration.zip(begun).map(|(length, begun)| {
         let passed = now.as_second() - begun.as_second();
-        (length.as_secs() - passed).max(0)
+        length.as_secs() - passed
     });
+    let left = left.filter(|left| *left > 0 && !is_over(&status.phase));
     let or_nothing =
         |seconds: Option<i64>| seconds.map_or_else(|| NOTHING.to_owned(), age::duration);
     let mut row = Vec::new();
@@ -154,6 +155,38 @@ pub fn experiment(experiment: &Value, namespaced: bool, now: Timestamp) -> Vec<C
     row.into_iter().map(Cell::plain).collect()
 }
 
+/// Has an Experiment of this phase ended?
+fn is_over(phase: &str) -> bool {
+    use gradus_api::names::analysis_phase::{ERROR, FAILED, INCONCLUSIVE, SUCCESSFUL};
+    [ERROR, FAILED, INCONCLUSIVE, SUCCESSFUL].contains(&phase)
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_experiment_says_what_is_left_of_it_while_it_runs() {
+        let now: Timestamp = "2024-01-01T00:10:00Z".parse().unwrap();
+        let cases = [
+            ("it runs", "1h", "Running", true, ["60m", "50m"]),
+            ("its time is over", "5m", "Running", true, ["5m", "-"]),
+            ("it has ended", "1h", "Successful", true, ["60m", "-"]),
+            ("it has not begun", "1h", "Pending", false, ["60m", "-"]),
+            ("no time at all", "0s", "Running", true, ["0s", "-"]),
+            ("without end", "", "Running", true, ["-", "-"]),
+        ];
+        for (what, duration, phase, has_begun, expected) in cases {
+            let begun = has_begun.then_some("2024-01-01T00:00:00Z");
+            let object = json!({ "metadata": { "name": "e" }, "spec": { "duration": duration },
+                "status": { "phase": phase, "availableAt": begun } });
+            let row = experiment(&object, false, now);
+            assert_eq!([row[2].seen.as_str(), row[3].seen.as_str()], expected, "{what}");
+        }
+    }
 }
