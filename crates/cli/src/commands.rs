@@ -19,6 +19,7 @@ mod set;
 mod simulate;
 mod status;
 mod terminate;
+mod truths;
 mod undo;
 mod version;
 mod wait;
@@ -27,6 +28,7 @@ mod wish;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::builder::{Resettable, StyledStr};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::connection::Connection;
@@ -110,6 +112,7 @@ pub fn run(arguments: &[OsString], caller: Caller) -> anyhow::Result<ExitCode> {
     if let Some(words) = completion::asked(arguments) {
         return completion::answer(table(caller), words);
     }
+    let arguments = &truths::spelled_out(&table(caller), arguments);
     let matches = match table(caller).try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return refused::say(error, arguments, caller),
@@ -130,18 +133,31 @@ pub fn run(arguments: &[OsString], caller: Caller) -> anyhow::Result<ExitCode> {
 
 /// Everything that can be written on the command line.
 fn table(caller: Caller) -> clap::Command {
-    match caller {
-        Caller::Kubectl => Connection::augment_args(Plugin::command()),
+    let table = match caller {
+        Caller::Kubectl => with_connection(Plugin::command()),
         // Its own commands have connection flags of their own.
         Caller::Gradus => {
             let plugin = PluginCommand::augment_subcommands(clap::Command::new(PLUGIN));
             let names: Vec<String> =
                 plugin.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-            names.iter().fold(Gradus::command(), |table, name| {
-                table.mut_subcommand(name, Connection::augment_args)
-            })
+            names
+                .iter()
+                .fold(Gradus::command(), |table, name| table.mut_subcommand(name, with_connection))
         }
-    }
+    };
+    as_kubectl_reads(table)
+}
+
+/// A command that takes the connection flags too, and keeps its own description.
+fn with_connection(command: clap::Command) -> clap::Command {
+    let kept = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
+    let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
+    Connection::augment_args(command).about(kept(about)).long_about(kept(long))
+}
+
+/// Of a flag that is given twice the last one counts, as scripts with a default of their own expect.
+fn as_kubectl_reads(command: clap::Command) -> clap::Command {
+    command.args_override_self(true).mut_subcommands(as_kubectl_reads)
 }
 
 /// The connection flags, wherever they stood.

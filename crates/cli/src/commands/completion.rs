@@ -10,6 +10,7 @@ use clap::{Arg, Args, FromArgMatches};
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
 
+use super::truths::{self, Truth};
 use super::{Caller, PLUGIN};
 use crate::connection::Connection;
 use crate::near;
@@ -116,10 +117,11 @@ pub fn answer(table: clap::Command, words: Words) -> anyhow::Result<ExitCode> {
 type Candidates = Vec<(String, String)>;
 
 /// Where on the command line the cursor stands.
-struct Place<'t> {
-    command: &'t clap::Command,
+pub struct Place<'t> {
+    /// The command that is reached.
+    pub command: &'t clap::Command,
     /// The commands so far, by their full names.
-    path: Vec<&'t str>,
+    pub path: Vec<&'t str>,
     /// Arguments so far that are neither commands nor flags.
     arguments: usize,
     /// The flag whose value is being written.
@@ -129,7 +131,8 @@ struct Place<'t> {
 }
 
 impl<'t> Place<'t> {
-    fn reach(table: &'t clap::Command, words: &[String]) -> Self {
+    /// The place behind these words.
+    pub fn reach(table: &'t clap::Command, words: &[String]) -> Self {
         let (path, connection) = (Vec::new(), vec![PLUGIN.to_owned()]);
         let mut place = Place { command: table, path, arguments: 0, flag: None, connection };
         for word in words {
@@ -138,7 +141,18 @@ impl<'t> Place<'t> {
         place
     }
 
-    fn advance(&mut self, word: &str) {
+    /// What a word says of a flag that is on or off: `--full=true`, `-w=false`.
+    pub fn truth(&self, word: &str) -> Option<Truth<'t>> {
+        if self.flag.is_some() || !word.starts_with('-') {
+            return None;
+        }
+        let (name, value) = word.split_once('=')?;
+        let flag = self.find_flag(name).filter(|flag| Truth::is_said_by(flag))?;
+        truths::parse(value).map(|is_on| Truth { flag, is_on })
+    }
+
+    /// Goes on behind one more word.
+    pub fn advance(&mut self, word: &str) {
         if let Some(flag) = self.flag.take() {
             self.note(flag, word);
         } else if word.starts_with('-') {

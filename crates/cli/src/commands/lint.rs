@@ -21,6 +21,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::manifest::{self, Document, Source};
+use crate::output;
 use beside::Beside;
 use finding::{Finding, Severity, Stage};
 
@@ -29,22 +30,20 @@ use finding::{Finding, Severity, Stage};
 /// What is wrong is printed as `kubectl argo rollouts` does, and on standard error with file, line
 /// and column. Warnings do not change the exit code, which is 1 where something is wrong.
 #[derive(Debug, Args)]
-#[command(override_usage = "lint -f FILE")]
 pub struct Arguments {
     /// File, folder (with all below it) or - for standard input; may be repeated
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     filename: Vec<PathBuf>,
+    /// Further arguments are ignored
+    #[arg(hide = true)]
+    rest: Vec<String>,
 }
 
 /// Checks everything and says what was found.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.filename.is_empty() {
-        eprintln!("Check manifests without a cluster\n\nUsage:\n  lint -f FILE");
-        return Ok(ExitCode::FAILURE);
-    }
     let sources = sources(&arguments.filename)?;
     let findings = check(&sources);
-    Ok(tell(&findings))
+    Ok(tell(&findings)?)
 }
 
 /// Everything that is wrong or doubtful with these texts, in their order.
@@ -84,22 +83,24 @@ fn of_rollout(beside: Beside<'_>) -> Vec<Finding> {
 }
 
 /// Prints the findings: the contract's lines on standard output, places on standard error.
-fn tell(findings: &[Finding]) -> ExitCode {
+fn tell(findings: &[Finding]) -> std::io::Result<ExitCode> {
     let errors = || findings.iter().filter(|finding| finding.severity == Severity::Error);
     let is_undecodable = errors().any(|finding| finding.stage == Stage::Decoding);
     for finding in findings {
-        eprintln!("{finding}");
+        output::warn(&finding.to_string());
     }
     if !is_undecodable {
-        errors().for_each(|error| println!("{}", error.message));
+        for error in errors() {
+            output::say(&error.message)?;
+        }
     }
     let first = errors().find(|error| error.stage == Stage::Decoding).or_else(|| errors().next());
     match first {
         Some(error) => {
-            eprintln!("Error: {}", error.in_one_line());
-            ExitCode::FAILURE
+            output::warn(&format!("Error: {}", error.in_one_line()));
+            Ok(ExitCode::FAILURE)
         }
-        None => ExitCode::SUCCESS,
+        None => Ok(ExitCode::SUCCESS),
     }
 }
 

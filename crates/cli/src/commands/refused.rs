@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::completion::Place;
 use super::{Caller, PLUGIN, controller, table};
+use crate::output;
 
 /// Says it; the exit code tells what kind of answer it was.
 pub fn say(error: clap::Error, arguments: &[OsString], caller: Caller) -> anyhow::Result<ExitCode> {
@@ -20,82 +22,90 @@ fn as_clap_says(error: clap::Error, arguments: &[OsString]) -> anyhow::Result<Ex
     if error.kind() == ErrorKind::UnknownArgument && is_controller {
         let mut given = arguments.iter().filter_map(|argument| argument.to_str());
         if let Some(flag) = given.find_map(controller::missing_flag) {
-            eprintln!(
+            output::warn(&format!(
                 "error: {flag} is a flag of Argo Rollouts that this version of Gradus does not \
                  have; leave it out"
-            );
+            ));
             return Ok(ExitCode::from(2));
         }
     }
     error.print()?;
-    Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)))
+    // 2 says of a simulated update that it was aborted, of a saved World that it decides otherwise.
+    Ok(if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The plugin answers as Argo Rollouts' does: exit code 1, and a wrong number of arguments is
 /// answered with how the command is used.
 fn as_cobra_says(error: &clap::Error, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let text = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.clone(),
-        Some(ContextValue::Strings(texts)) => texts.join(" "),
-        _ => String::new(),
-    };
-    let is_root = arguments.len() < 2;
+    let (path, usage, name) = used(arguments);
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             error.print()?;
             return Ok(ExitCode::SUCCESS);
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if is_root => {
-            print!("{error}");
-            return Ok(ExitCode::SUCCESS);
+        ErrorKind::InvalidSubcommand if path.is_empty() => {
+            let command = text(error, ContextKind::InvalidSubcommand);
+            let near = text(error, ContextKind::SuggestedSubcommand);
+            output::warn(&format!("Error: unknown command \"{command}\" for \"{PLUGIN}\""));
+            if !near.is_empty() {
+                let near = near.replace(", ", "\n\t");
+                output::warn(&format!("\nDid you mean this?\n\t{near}\n"));
+            }
+            output::warn(&format!("Run '{PLUGIN} --help' for usage."));
         }
-        ErrorKind::InvalidSubcommand if arguments.len() < 3 || !is_group(arguments) => {
-            let command = text(ContextKind::InvalidSubcommand);
-            eprintln!("Error: unknown command \"{command}\" for \"{PLUGIN}\"");
-            eprintln!("Run '{PLUGIN} --help' for usage.");
-        }
-        ErrorKind::UnknownArgument if text(ContextKind::InvalidArg).starts_with('-') => {
-            let flag = text(ContextKind::InvalidArg);
-            eprintln!("Error: unknown flag: {flag}");
-            eprintln!("See '{} --help' for usage.", used(arguments).1);
+        ErrorKind::UnknownArgument if text(error, ContextKind::InvalidArg).starts_with('-') => {
+            let flag = text(error, ContextKind::InvalidArg);
+            let near = text(error, ContextKind::SuggestedArg);
+            output::warn(&format!("Error: unknown flag: {flag}"));
+            if !near.is_empty() {
+                output::warn(&format!("  did you mean {near}?"));
+            }
+            output::warn(&format!("See '{name} --help' for usage."));
         }
         ErrorKind::MissingRequiredArgument
         | ErrorKind::MissingSubcommand
         | ErrorKind::InvalidSubcommand
         | ErrorKind::UnknownArgument
-        | ErrorKind::TooManyValues
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => eprint!("{}", used(arguments).0),
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => output::warn(usage.trim_end()),
         // Not exactly one `=` in what `set image` takes.
-        ErrorKind::ValueValidation if text(ContextKind::InvalidArg).contains("CONTAINER") => {
-            eprint!("{}", used(arguments).0);
+        ErrorKind::ValueValidation
+            if text(error, ContextKind::InvalidArg).contains("CONTAINER") =>
+        {
+            output::warn(usage.trim_end());
         }
-        _ => {
-            let said = error.to_string();
-            let first = said.lines().next().unwrap_or_default();
-            eprintln!("Error: {}", first.trim_start_matches("error: "));
-        }
+        _ => output::warn(&format!("Error: {}", in_one_line(error))),
     }
     Ok(ExitCode::FAILURE)
 }
 
-/// Do the arguments begin with a command that has commands of its own?
-fn is_group(arguments: &[OsString]) -> bool {
-    let name = arguments.get(1).and_then(|name| name.to_str()).unwrap_or_default();
-    let table = table(Caller::Kubectl);
-    table.find_subcommand(name).is_some_and(|command| command.has_subcommands())
+/// The first line of an error, and what would have been right.
+fn in_one_line(error: &clap::Error) -> String {
+    let said = error.to_string();
+    let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    match (error.kind(), text(error, ContextKind::ValidValue)) {
+        (ErrorKind::InvalidValue, valid) if !valid.is_empty() => {
+            format!("{first}: expected {valid}")
+        }
+        _ => first.to_owned(),
+    }
 }
 
-/// How the command that the arguments name is used, and its full name.
-fn used(arguments: &[OsString]) -> (String, String) {
+fn text(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        _ => String::new(),
+    }
+}
+
+/// The command that the arguments reach, how it is used, and its full name.
+fn used(arguments: &[OsString]) -> (Vec<String>, String, String) {
     let mut table = table(Caller::Kubectl);
     table.build();
-    let mut command = &mut table;
-    for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
-        if command.find_subcommand(word).is_none() {
-            continue;
-        }
-        command = command.find_subcommand_mut(word).expect("it was found just now");
-    }
+    let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let place = Place::reach(&table, &words.collect::<Vec<_>>());
+    let path = place.path.iter().map(|&name| name.to_owned()).collect();
+    let command = place.command;
     let name = command.get_bin_name().unwrap_or(PLUGIN).to_owned();
-    (command.render_help().to_string(), name)
+    (path, command.clone().render_help().to_string(), name)
 }

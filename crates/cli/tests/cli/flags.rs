@@ -32,6 +32,20 @@ fn wrong_arguments_are_named_and_refused() {
 }
 
 #[test]
+fn every_command_is_described_in_its_own_words() {
+    let help = gradus(&["--help"]).stdout;
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let mut about: Vec<&str> =
+        commands.lines().map(|line| line.trim().split_once(' ').unwrap().1.trim()).collect();
+    let count = about.len();
+    about.sort_unstable();
+    about.dedup();
+    assert_eq!(about.len(), count, "{help}");
+    let get = gradus(&["get", "--help"]).stdout;
+    assert!(get.starts_with("Show a rollout or an experiment"), "{get}");
+}
+
+#[test]
 fn the_version_is_told_in_every_way() {
     let version = env!("CARGO_PKG_VERSION");
     for arguments in [&["version"][..], &["--version"], &["controller", "--version"]] {

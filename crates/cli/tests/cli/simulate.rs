@@ -29,6 +29,9 @@ fn the_exit_code_says_how_the_update_ends() {
         let said = format!("{}{}", done.stdout, done.stderr);
         assert!(said.contains(words), "{what}: {said}");
     }
+    for wrong in [&["simulate"][..], &["simulate", "-f", &timed, "--seed", "many"]] {
+        assert_eq!(gradus(wrong).code, Some(1), "{wrong:?}: 2 would say that it was aborted");
+    }
     let unknown = gradus(&["simulate", "-f", &timed, "--behaviour", "dance"]);
     assert_eq!(unknown.code, Some(1));
     assert!(unknown.stderr.contains("expected one of start=10s"), "{}", unknown.stderr);

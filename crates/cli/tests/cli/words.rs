@@ -7,16 +7,18 @@ use gradus_simkube::service::Verdict;
 
 use crate::cluster::{Cluster, sample};
 use crate::plugin::Plugin;
-use crate::program::{folder, free_port, kubeconfig};
+use crate::program::{finish, folder, free_port, kubeconfig};
 
 /// Words, exit code, what standard output and standard error contain (`-` for nothing).
 const CASES: &str = "
-                               | 0 | Usage: kubectl argo rollouts | -
+                               | 1 | -                            | Usage: kubectl argo rollouts
 --help                         | 0 | Usage: kubectl argo rollouts | -
 get --help                     | 0 | Usage: kubectl argo rollouts get | -
 promote --help                 | 0 | --full                       | -
 get                            | 1 | -                            | Usage: kubectl argo rollouts get
 get service x                  | 1 | -                            | Usage: kubectl argo rollouts get
+-n default get service x       | 1 | -                            | Usage: kubectl argo rollouts get
+-n list promise                | 1 | -                            | Error: unknown command \"promise\"
 get rollout                    | 1 | -                            | Usage: kubectl argo rollouts get rollout
 get rollout a b                | 1 | -                            | Usage: kubectl argo rollouts get rollout
 list                           | 1 | -                            | Usage: kubectl argo rollouts list
@@ -28,14 +30,24 @@ abort                          | 1 | -                            | Usage: kubec
 create                         | 1 | -                            | Usage: kubectl argo rollouts create
 status a b                     | 1 | -                            | Usage: kubectl argo rollouts status
 promise web                    | 1 | -                            | Error: unknown command \"promise\" for \"kubectl-argo-rollouts\"
+promot web                     | 1 | -                            | \tpromote
 promote --fully web            | 1 | -                            | Error: unknown flag: --fully
+promote --ful web              | 1 | -                            | did you mean --full?
+promote web --full=perhaps     | 1 | -                            | unexpected value 'perhaps' for '--full'
 get rollout web -o table       | 1 | -                            | expected json, yaml, name, wide or jsonpath=TEMPLATE
 get rollout web -w -o json     | 1 | -                            | Error: the argument '--watch' cannot be used with '--output <FORMAT>'
 list rollouts -w -o name       | 1 | -                            | Error: the argument '--watch' cannot be used with '--output <FORMAT>'
 list rollouts -o table         | 1 | -                            | expected json, yaml, name, wide or jsonpath=TEMPLATE
 list experiments -o table      | 1 | -                            | expected json, yaml, name, wide or jsonpath=TEMPLATE
 wait web                       | 1 | -                            | Usage: kubectl argo rollouts wait
-wait web --for=done            | 1 | -                            | Error: invalid value 'done' for '--for <STATE>'
+wait web --for=done            | 1 | -                            | Error: invalid value 'done' for '--for <STATE>': expected healthy, paused, aborted, promoted
+lint                           | 1 | -                            | Usage: kubectl argo rollouts lint
+simulate -f x -o yaml          | 1 | -                            | expected text, json
+abort rollout/web              | 1 | -                            | write the name alone: web
+abort ../web                   | 1 | -                            | Error: invalid resource name
+list experiments               | 0 | -                            | No resources found.
+list rollouts -A=true --watch=0 | 0 | -                           | No resources found.
+list rollouts -n x -n y        | 0 | -                            | No resources found.
 promote web -c -a              | 1 | -                            | Error: Cannot use skip-current-step and skip-all-steps flags at the same time
 dashboard --port 1             | 1 | -                            | Error: dashboard is a command of Argo Rollouts that this version does not have
 notifications trigger get      | 1 | -                            | Error: notifications is a command of Argo Rollouts that this version does not have
@@ -118,6 +130,19 @@ fn a_cluster_that_cannot_be_had_is_named() {
         ),
         ("nobody answers status", &away, "status web", "cannot reach the API server"),
         ("nobody answers list", &away, "list rollouts", "cannot reach the API server"),
+        (
+            "no scheme",
+            &away,
+            "list rollouts -s 127.0.0.1:1",
+            "the API server http://127.0.0.1:1/: ",
+        ),
+        (
+            "no scheme, but TLS",
+            &away,
+            "list rollouts -s 127.0.0.1:1 --insecure-skip-tls-verify",
+            "the API server https://127.0.0.1:1/: ",
+        ),
+        ("no such user", &away, "abort web --user ann", "no user \"ann\"; it has test"),
         ("no address", &away, "list rollouts --server :::", "--server ::: is no address"),
         ("no duration", &away, "list rollouts --request-timeout 5q", "--request-timeout"),
     ];
@@ -126,6 +151,26 @@ fn a_cluster_that_cannot_be_had_is_named() {
         assert_eq!(finished.code, Some(1), "{what}");
         assert!(finished.stderr.contains(expected), "{what}: {}", finished.stderr);
         assert_eq!(finished.stderr.matches("Error:").count(), 1, "{what}: {}", finished.stderr);
+    }
+}
+
+/// Who names a context must not end up in the cluster of the pod that the command runs in.
+#[test]
+fn a_context_that_is_missing_is_not_replaced_by_the_pods_own_cluster() {
+    let folder = folder("in-a-pod");
+    let away = folder.join("away");
+    std::fs::write(&away, kubeconfig(free_port())).unwrap();
+    let cases = [
+        ("abort web --context prod", away.as_path(), "prod"),
+        ("abort web --context prod", Path::new("/nowhere/config"), "no cluster"),
+        ("abort web", Path::new("/nowhere/config"), "in-cluster configuration"),
+    ];
+    for (words, kubeconfig, expected) in cases {
+        let mut command = Plugin::install("in-a-pod", kubeconfig).command(words);
+        command.env("KUBERNETES_SERVICE_HOST", "192.0.2.1").env("KUBERNETES_SERVICE_PORT", "1");
+        let refused = finish(command);
+        assert_eq!(refused.code, Some(1), "{words}");
+        assert!(refused.stderr.contains(expected), "{words}: {}", refused.stderr);
     }
 }
 
@@ -148,6 +193,8 @@ fn a_missing_permission_is_told_with_verb_and_resource() {
         );
         Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
     });
+    let missing = plugin.run("terminate analysisrun nobody");
+    assert!(!missing.stderr.contains("CRD"), "{}", missing.stderr);
     let refused = plugin.run("abort checkout");
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("cannot patch resource \"rollouts\""), "{}", refused.stderr);
