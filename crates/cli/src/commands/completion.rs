@@ -24,6 +24,12 @@ const WITHOUT_DESCRIPTIONS: &str = "__completeNoDesc";
 const FILES: u8 = 0;
 const NO_FILES: u8 = 4;
 
+/// Values of flags that are files or folders, by the names that help gives them.
+const PATHS: [&str; 4] = ["FILE", "FILE.svg", "FOLDER", "BEHAVIOUR"];
+
+/// How long a shell waits for live names.
+const PATIENCE: &str = "3s";
+
 /// Commands whose first argument is the name of something live.
 const LIVE: [(&str, &Kind); 15] = [
     ("get rollout", &kinds::ROLLOUT),
@@ -192,12 +198,11 @@ impl<'t> Place<'t> {
 
     fn candidates(&self, last: &str) -> (Candidates, u8) {
         if let Some(flag) = self.flag {
-            let values = flag.get_possible_values();
-            let values =
-                values.iter().map(|value| (value.get_name().to_owned(), help(value.get_help())));
-            let found = starting(values.collect(), last);
-            let directive = if found.is_empty() { FILES } else { NO_FILES };
-            return (found, directive);
+            return values(flag, last);
+        }
+        if let Some((name, begun)) = last.split_once('=').filter(|_| last.starts_with('-')) {
+            let flag = self.find_flag(name);
+            return flag.map_or((Vec::new(), NO_FILES), |flag| values(flag, begun));
         }
         if last.starts_with('-') {
             let flags = self.command.get_arguments().filter(|flag| !flag.is_hide_set());
@@ -230,8 +235,11 @@ impl<'t> Place<'t> {
 
     /// The names that exist; none where there is no cluster to ask.
     fn live(&self, kind: &Kind) -> Candidates {
-        let flags = Connection::augment_args(clap::Command::new(PLUGIN));
-        let Ok(matches) = flags.try_get_matches_from(&self.connection) else { return Vec::new() };
+        let flags = Connection::augment_args(clap::Command::new(PLUGIN)).args_override_self(true);
+        let mut given = self.connection.clone();
+        // Somebody waits at the keyboard. What they say of it themselves stands behind.
+        given.insert(1, format!("--request-timeout={PATIENCE}"));
+        let Ok(matches) = flags.try_get_matches_from(&given) else { return Vec::new() };
         let Ok(connection) = Connection::from_arg_matches(&matches) else { return Vec::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return Vec::new() };
@@ -242,6 +250,24 @@ impl<'t> Place<'t> {
         let names = near::names(&listed.unwrap_or_default());
         names.into_iter().map(|name| (name, String::new())).collect()
     }
+}
+
+/// What a flag may be set to. Files are offered for those that name one.
+fn values(flag: &Arg, begun: &str) -> (Candidates, u8) {
+    let known = flag.get_possible_values();
+    let known = known.iter().map(|value| (value.get_name().to_owned(), help(value.get_help())));
+    let known: Candidates = known.chain(forms(flag)).collect();
+    let mut names = flag.get_value_names().into_iter().flatten();
+    let is_path = names.any(|name| PATHS.contains(&name.as_str()));
+    let directive = if known.is_empty() && is_path { FILES } else { NO_FILES };
+    (starting(known, begun), directive)
+}
+
+/// The forms of `-o`, which are words of an own kind.
+fn forms(flag: &Arg) -> Candidates {
+    let is_form = flag.get_value_names().into_iter().flatten().any(|name| name == "FORMAT");
+    let forms: &[&str] = if is_form { &["json", "yaml", "wide", "name"] } else { &[] };
+    forms.iter().map(|form| ((*form).to_owned(), String::new())).collect()
 }
 
 fn takes_value(flag: &Arg) -> bool {
