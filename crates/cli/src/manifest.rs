@@ -84,7 +84,8 @@ pub struct Malformed {
     pub message: String,
 }
 
-/// All documents of a source, empty ones left out.
+/// All documents of a source, empty ones left out; those of a list one by one, as
+/// `kubectl get -o yaml` prints them.
 pub fn read(source: &Arc<Source>) -> Result<Vec<Document>, Malformed> {
     let mut reader =
         Reader { parser: Parser::new_from_str(&source.text), anchors: BTreeMap::new() };
@@ -100,7 +101,9 @@ pub fn read(source: &Arc<Source>) -> Result<Vec<Document>, Malformed> {
         let root = reader.node()?;
         reader.next()?; // The end of the document.
         if !matches!(&root.content, Content::Scalar(Value::Null)) {
-            documents.push(Document { source: Arc::clone(source), root });
+            let roots = root.items_of_list().unwrap_or_else(|| vec![root]);
+            let document = |root| Document { source: Arc::clone(source), root };
+            documents.extend(roots.into_iter().map(document));
         }
     }
     Ok(documents)
@@ -143,6 +146,30 @@ impl Node {
         match &self.content {
             Content::Object(entries) => entries.iter().rev().find(|entry| entry.key == key),
             Content::List(_) | Content::Scalar(_) => None,
+        }
+    }
+
+    /// The place of the last key of a path, whatever its value.
+    pub fn place_of_key(&self, path: &str) -> Option<Place> {
+        let (around, key) = path.rsplit_once('.').unwrap_or(("", path));
+        let mut node = self;
+        for step in around.split(['.', '[']).filter(|step| !step.is_empty()) {
+            node = match step.strip_suffix(']') {
+                Some(index) => node.item(index)?,
+                None => &node.entry(step)?.value,
+            };
+        }
+        node.entry(key).map(|entry| entry.place)
+    }
+
+    /// What a list of objects holds; nothing where this is no list.
+    fn items_of_list(&self) -> Option<Vec<Node>> {
+        let kind = &self.entry("kind")?.value.content;
+        let is_list =
+            matches!(kind, Content::Scalar(Value::String(kind)) if kind.ends_with("List"));
+        match &self.entry("items")?.value.content {
+            Content::List(items) if is_list => Some(items.clone()),
+            _ => None,
         }
     }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::manifest::{self, Document, Source};
@@ -41,6 +41,12 @@ pub struct Arguments {
 
 /// Checks everything and says what was found.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    for path in &arguments.filename {
+        // Nothing found must not read like nothing wrong.
+        if path.is_dir() && files(path)?.is_empty() {
+            bail!("no .yaml, .yml or .json file in {}", path.display());
+        }
+    }
     let sources = sources(&arguments.filename)?;
     let findings = check(&sources);
     Ok(tell(&findings)?)
@@ -56,11 +62,15 @@ fn check(sources: &[Arc<Source>]) -> Vec<Finding> {
             Err(malformed) => findings.push(Finding::malformed(source, &malformed)),
         }
     }
-    for document in &documents {
-        findings.extend(schema::check(document));
-    }
-    for document in &documents {
-        let beside = Beside { document, all: &documents };
+    findings.extend(check_documents(&documents));
+    findings
+}
+
+/// Everything that is wrong or doubtful with these documents, in their order.
+fn check_documents(documents: &[Document]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = documents.iter().flat_map(schema::check).collect();
+    for document in documents {
+        let beside = Beside { document, all: documents };
         let found = if rollout::is_rollout(document) {
             of_rollout(beside)
         } else {
@@ -71,6 +81,13 @@ fn check(sources: &[Arc<Source>]) -> Vec<Finding> {
         findings.extend(new);
     }
     findings
+}
+
+/// What must be mended in these documents before they can be tried, each shown in its place.
+pub fn refused(documents: &[Document]) -> Vec<String> {
+    let found = check_documents(documents).into_iter();
+    let wrong = found.filter(|finding| finding.severity == Severity::Error);
+    wrong.map(|finding| finding.to_string()).collect()
 }
 
 /// What is wrong with a Rollout; where nothing is, what will surprise.

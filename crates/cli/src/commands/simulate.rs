@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use gradus_api::names;
+use gradus_api::names::{self, annotation, label};
 use gradus_api::rollout::StepKind;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
@@ -18,7 +18,8 @@ use gradus_lab::tryout::{Report, Tryout, Verdict};
 use serde_json::Value;
 
 use super::lint;
-use crate::{manifest, output};
+use crate::manifest::{self, Document};
+use crate::{near, output};
 
 /// Show what would become of an update, without a cluster
 ///
@@ -94,33 +95,42 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn prepare(arguments: &Arguments) -> anyhow::Result<Tryout> {
-    let mut objects: Vec<Value> = Vec::new();
+    let mut documents: Vec<Document> = Vec::new();
     for source in lint::sources(&arguments.filename)? {
-        let documents = manifest::read(&source).map_err(|malformed| {
+        documents.extend(manifest::read(&source).map_err(|malformed| {
             let place = malformed.place;
             let (name, message) = (&source.name, &malformed.message);
             anyhow::anyhow!("{name}:{}:{}: {message}", place.line, place.column)
-        })?;
-        objects.extend(documents.iter().map(manifest::Document::json));
+        })?);
     }
-    let is_rollout = |object: &Value| object["kind"] == names::kind::ROLLOUT;
-    let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("").to_owned();
+    let is_rollout = |document: &Document| document.text(&["kind"]) == Some(names::kind::ROLLOUT);
+    let name_of =
+        |document: &Document| document.text(&["metadata", "name"]).unwrap_or_default().to_owned();
     let all: Vec<String> =
-        objects.iter().filter(|object| is_rollout(object)).map(name_of).collect();
+        documents.iter().filter(|document| is_rollout(document)).map(name_of).collect();
     let name = match (&arguments.name, all.as_slice()) {
         (_, []) => bail!("no Rollout in the manifests; expected one"),
         (Some(name), all) if all.contains(name) => name.clone(),
         (Some(name), all) => {
-            bail!("no Rollout {name:?} in the manifests; there is {}", all.join(", "))
+            let near = near::offered(name, all);
+            let hint = if near.is_empty() { "there is" } else { "did you mean" };
+            let offered = if near.is_empty() { all.to_vec() } else { near };
+            bail!("no Rollout {name:?} in the manifests; {hint} {}", offered.join(", "))
         }
         (None, [one]) => one.clone(),
         (None, all) => bail!("several Rollouts in the manifests; name one of {}", all.join(", ")),
     };
-    objects.retain(
-        |object| {
-            if is_rollout(object) { name_of(object) == name } else { is_simulated(object) }
-        },
-    );
+    documents.retain(|document| match is_rollout(document) {
+        true => name_of(document) == name,
+        false => is_simulated(document),
+    });
+    let refused = lint::refused(&documents);
+    if !refused.is_empty() {
+        refused.iter().for_each(|finding| output::warn(finding));
+        bail!("these manifests would be refused, so there is nothing to simulate");
+    }
+    let objects: Vec<Value> =
+        documents.iter().map(|document| as_written(document.json())).collect();
     let mut tryout = Tryout { objects, ..Tryout::default() };
     let first = tryout.first_image().unwrap_or("image:1").to_owned();
     tryout.image = arguments.image.clone().unwrap_or_else(|| format!("{first}-next"));
@@ -149,8 +159,35 @@ fn notes(tryout: &Tryout) -> Vec<String> {
     notes
 }
 
+/// An object as somebody would write it: without what a cluster has added to it.
+fn as_written(mut object: Value) -> Value {
+    let added = [
+        "resourceVersion",
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+    ];
+    let marks = [annotation::REVISION, annotation::MANAGED_BY];
+    let without = |object: Option<&mut Value>, keys: &[&str]| {
+        if let Some(fields) = object.and_then(Value::as_object_mut) {
+            keys.iter().for_each(|key| drop(fields.remove(*key)));
+        }
+    };
+    without(Some(&mut object), &["status"]);
+    without(object.get_mut("metadata"), &added);
+    without(object.pointer_mut("/metadata/annotations"), &marks);
+    // A moment of the real time means nothing in the virtual one.
+    without(object.get_mut("spec"), &["restartAt"]);
+    if object["kind"] == "Service" {
+        without(object.pointer_mut("/spec/selector"), &[label::POD_TEMPLATE_HASH]);
+    }
+    object
+}
+
 /// Kinds that play a part in an update; a ConfigMap beside it does not.
-fn is_simulated(object: &Value) -> bool {
+fn is_simulated(document: &Document) -> bool {
     let kinds = [
         "Service",
         "Ingress",
@@ -160,7 +197,7 @@ fn is_simulated(object: &Value) -> bool {
         "AnalysisTemplate",
         "ClusterAnalysisTemplate",
     ];
-    kinds.iter().any(|kind| object["kind"] == *kind)
+    document.text(&["kind"]).is_some_and(|kind| kinds.contains(&kind))
 }
 
 /// Does every disturbed run end like the undisturbed one?

@@ -1,6 +1,6 @@
 //! `gradus simulate` and `gradus lint` as programs: what they print, and how they end.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::docs::root;
 use crate::program::{folder, gradus};
@@ -102,6 +102,60 @@ fn analyses_come_to_what_the_versions_do_and_are_told() {
 }
 
 #[test]
+fn what_a_cluster_would_refuse_is_shown_in_its_place_and_not_simulated() {
+    let path = folder("simulate-refused").join("web.yaml");
+    let text = std::fs::read_to_string(example("canary-with-pauses.yaml")).unwrap();
+    std::fs::write(&path, text.replacen("setWeight: 20", "setWieght: 20", 1)).unwrap();
+    let done = gradus(&["simulate", "-f", path.to_str().unwrap()]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{}", done.stderr);
+    assert!(done.stderr.contains("setWieght: 20\n"), "{}", done.stderr);
+    let (line, mark) = done.stderr.split_once("setWieght: 20\n").unwrap();
+    let before = line.lines().last().unwrap().len();
+    let mark = mark.lines().next().unwrap();
+    assert_eq!(mark.find("^^^^^^^^^"), Some(before), "the key is underlined: {}", done.stderr);
+    assert!(done.stderr.ends_with("so there is nothing to simulate\n"), "{}", done.stderr);
+    let files = root().join("examples/rollouts").display().to_string();
+    let near = gradus(&["simulate", "-f", &files, "chekout"]);
+    assert!(near.stderr.contains("did you mean \"checkout\""), "{}", near.stderr);
+}
+
+/// `kubectl get rollouts,services -o yaml`: a list, with everything a cluster adds.
+#[test]
+fn what_was_exported_from_a_cluster_is_simulated_and_linted_too() {
+    let text = std::fs::read_to_string(example("blue-green.yaml")).unwrap();
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    for object in &mut objects {
+        object["metadata"]["resourceVersion"] = "7".into();
+        object["metadata"]["uid"] = "u".into();
+        object["metadata"]["creationTimestamp"] = "2030-01-01T00:00:00Z".into();
+        object["metadata"]["generation"] = 4.into();
+        object["metadata"]["annotations"]["rollout.argoproj.io/revision"] = "5".into();
+        object["metadata"]["annotations"]["argo-rollouts.argoproj.io/managed-by-rollouts"] =
+            "colors".into();
+        if object["kind"] == "Service" {
+            object["spec"]["selector"]["rollouts-pod-template-hash"] = "abc".into();
+        } else {
+            object["spec"]["restartAt"] = "2030-01-01T00:00:00Z".into();
+            object["status"] = json!({ "phase": "Degraded", "abort": true });
+        }
+    }
+    let mut list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+    let path = folder("simulate-exported").join("all.json");
+    let file = path.to_str().unwrap();
+    std::fs::write(&path, list.to_string()).unwrap();
+    let done = gradus(&["simulate", "-f", file, "--behaviour", "promote"]);
+    assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
+    assert_eq!(gradus(&["lint", "-f", file]).code, Some(0));
+    let items = list["items"].as_array_mut().unwrap();
+    let rollout = items.iter_mut().find(|object| object["kind"] == "Rollout").unwrap();
+    rollout["spec"]["replicas"] = (-1).into();
+    std::fs::write(&path, list.to_string()).unwrap();
+    let wrong = gradus(&["lint", "-f", file]);
+    assert_eq!(wrong.code, Some(1), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("error: spec.replicas: Invalid value"), "{}", wrong.stderr);
+}
+
+#[test]
 fn a_users_own_manifest_survives_every_fault() {
     let file = example("canary-with-timed-pauses.yaml");
     let done = gradus(&["simulate", "-f", &file, "--faults"]);
@@ -127,4 +181,8 @@ fn lint_prints_the_plugins_lines_and_shows_the_place() {
     let sound = gradus(&["lint", "-f", folder.to_str().unwrap()]);
     assert_eq!((sound.code, sound.stdout.as_str()), (Some(0), ""), "{}", sound.stderr);
     assert_eq!(gradus(&["lint"]).code, Some(1));
+    let empty = gradus(&["lint", "-f", crate::program::folder("lint-empty").to_str().unwrap()]);
+    assert_eq!(empty.code, Some(1), "nothing found must not read like nothing wrong");
+    let extra = gradus(&["lint", "-f", &example("rolling-update.yaml"), "more"]);
+    assert_eq!(extra.code, Some(0), "{}", extra.stderr);
 }

@@ -63,6 +63,13 @@ impl Finding {
         Finding { stage: Stage::Decoding, ..Self::error(document, path, message) }
     }
 
+    /// A key that a document must not have.
+    pub fn unknown_field(document: &Document, path: &str, message: String) -> Self {
+        let finding = Self::undecodable(document, path, message);
+        let place = document.root.place_of_key(path).unwrap_or(finding.place);
+        Finding { place, ..finding }
+    }
+
     /// A field error in one text, as the controller writes it into a condition: `path: message`.
     pub fn field_error(document: &Document, text: &str) -> Self {
         let (path, message) = text.split_once(": ").unwrap_or(("", text));

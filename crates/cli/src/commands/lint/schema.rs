@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::builtin;
 use super::finding::Finding;
 use crate::manifest::{Content, Document, Node};
+use crate::near;
 
 /// A kind that is known here, by group and kind.
 struct Known {
@@ -50,19 +51,42 @@ pub fn check(document: &Document) -> Vec<Finding> {
     let group = document.text(&["apiVersion"]).unwrap_or_default();
     let group = group.split_once('/').map_or("", |(group, _)| group);
     let known = KINDS.iter().find(|known| known.group == group && known.kind == kind);
-    let Some(known) = known else { return findings };
+    let Some(known) = known else {
+        findings.extend(slip(document, group, kind));
+        return findings;
+    };
     let object = document.json();
     findings.extend(known.schema.unknown_fields(&object).into_iter().map(|path| {
         let field = path.rsplit('.').next().unwrap_or_default();
         let message =
             format!("error unmarshaling JSON: while decoding JSON: json: unknown field {field:?}");
-        Finding::undecodable(document, &path, message)
+        Finding::unknown_field(document, &path, message)
     }));
+    if group == names::GROUP && document.text(&["apiVersion"]) != Some(names::API_VERSION) {
+        let message = format!("a cluster knows {kind} as {} alone", names::API_VERSION);
+        findings.push(Finding::warning(document, "apiVersion", message));
+    }
     let causes = known.schema.validate(&object, None);
-    findings.extend(
-        causes.into_iter().map(|cause| Finding::error(document, &cause.field, cause.message)),
-    );
+    // The API server adds a word about checks that it left out; it is about no field.
+    let causes = causes.into_iter().filter(|cause| cause.field != "<nil>");
+    findings.extend(causes.map(|cause| Finding::error(document, &cause.field, cause.message)));
     findings
+}
+
+/// A kind or a group that is nearly one of ours. Others of the group belong to other programs.
+fn slip(document: &Document, group: &str, kind: &str) -> Option<Finding> {
+    let ours = KINDS.iter().filter(|known| known.group == names::GROUP);
+    let kinds: Vec<String> = ours.map(|known| known.kind.clone()).collect();
+    if group.is_empty() && kinds.iter().any(|known| known == kind) {
+        let message = format!("a {kind} is of {}, so this is none", names::API_VERSION);
+        return Some(Finding::warning(document, "apiVersion", message));
+    }
+    let near = near::offered(kind, &kinds);
+    if group != names::GROUP || near.is_empty() {
+        return None;
+    }
+    let message = format!("{group} has no kind {kind:?}; did you mean {}?", near.join(" or "));
+    Some(Finding::warning(document, "kind", message))
 }
 
 /// Keys that stand twice in one object: only the last counts, and `kubectl create` refuses them.

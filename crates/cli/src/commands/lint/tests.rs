@@ -195,6 +195,29 @@ fn what_will_surprise_is_a_warning() {
     }
 }
 
+#[test]
+fn a_kind_that_is_nearly_ours_is_a_warning() {
+    let of = |version: &str, kind: &str| format!("apiVersion: {version}\nkind: {kind}\n");
+    let table = [
+        (
+            of("argoproj.io/v1alpha1", "rollout"),
+            "has no kind \"rollout\"; did you mean \"Rollout\"?",
+        ),
+        (of("v1", "Rollout"), "a Rollout is of argoproj.io/v1alpha1"),
+        (of("argoproj.io/v1alpha1", "Application"), ""),
+        (of("argoproj.io/v1alpha1", "Workflow"), ""),
+        (of("rollouts.kruise.io/v1beta1", "Rollout"), ""),
+    ];
+    for (text, expected) in table {
+        let found = findings(&text);
+        assert_eq!(found.is_empty(), expected.is_empty(), "{text}: {found:?}");
+        assert!(found.iter().all(|one| one.severity == Severity::Warning), "{found:?}");
+        assert!(found.iter().all(|one| one.message.contains(expected)), "{found:?}");
+    }
+    let newer = rollout("{}", "").replace("v1alpha1", "v1");
+    assert!(findings(&newer)[0].message.contains("as argoproj.io/v1alpha1 alone"));
+}
+
 /// What a router cannot do is refused in the words of the contract.
 #[test]
 fn steps_that_the_router_cannot_do_are_errors() {
