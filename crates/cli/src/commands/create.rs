@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use gradus_api::names::{API_VERSION, kind};
+use gradus_api::names::{GROUP, kind};
 use gradus_engine::command::analysis_run::{Wish, analysis_run};
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
@@ -65,6 +65,9 @@ struct Run {
     /// --from names a ClusterAnalysisTemplate
     #[arg(long)]
     global: bool,
+    /// Further arguments are ignored
+    #[arg(hide = true)]
+    rest: Vec<String>,
 }
 
 /// Creates the objects, in order; the first refusal ends it.
@@ -105,9 +108,14 @@ async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
         let pair = text.split_once('=').context("arguments must be in the form NAME=VALUE")?;
         Ok((pair.0.to_owned(), pair.1.to_owned()))
     };
+    let from = wish.from.as_ref().filter(|name| !name.is_empty());
+    let from_file = wish.from_file.as_ref().filter(|path| !path.as_os_str().is_empty());
+    if from.is_some() == from_file.is_some() {
+        bail!("one of --from or --from-file must be specified");
+    }
     let given = wish.arguments.iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
-    let template = match (&wish.from, &wish.from_file) {
-        (Some(name), None) => {
+    let template = match (from, from_file) {
+        (Some(name), _) => {
             let kind = if wish.global {
                 &kinds::CLUSTER_ANALYSIS_TEMPLATE
             } else {
@@ -119,16 +127,15 @@ async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
             }
             near::get(&place, kind, name).await?
         }
-        (None, Some(path)) => read_object(path)?,
-        _ => bail!("one of --from or --from-file must be specified"),
+        (None, path) => read_object(path.context("one of the two is there")?)?,
     };
     let run = analysis_run(
         &template,
         &Wish {
-            name: wish.name.clone(),
-            generate_name: wish.generate_name.clone(),
+            name: wish.name.clone().filter(|name| !name.is_empty()),
+            generate_name: wish.generate_name.clone().filter(|prefix| !prefix.is_empty()),
             namespace: cluster.namespace.clone(),
-            instance_id: wish.instance_id.clone(),
+            instance_id: wish.instance_id.clone().filter(|id| !id.is_empty()),
             arguments: given,
         },
     )?;
@@ -147,7 +154,8 @@ fn read_object(path: &Path) -> anyhow::Result<Value> {
 
 fn kind_of(object: &Value) -> anyhow::Result<Kind> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
-    let (api_version, name) = (text("apiVersion"), text("kind"));
+    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    let name = text("kind");
     let known = match name {
         kind::ROLLOUT => Some(kinds::ROLLOUT),
         kind::EXPERIMENT => Some(kinds::EXPERIMENT),
@@ -156,8 +164,9 @@ fn kind_of(object: &Value) -> anyhow::Result<Kind> {
         kind::ANALYSIS_RUN => Some(kinds::ANALYSIS_RUN),
         _ => None,
     };
-    let known = known.filter(|_| api_version == API_VERSION);
-    known.with_context(|| format!("creates of {api_version}/{name} unsupported"))
+    // Of another version the server says that it does not match.
+    let known = known.filter(|_| group == GROUP);
+    known.with_context(|| format!("creates of {group}/{name} unsupported"))
 }
 
 fn say_created(kind: &Kind, stored: &Value) -> std::io::Result<()> {

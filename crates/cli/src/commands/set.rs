@@ -1,7 +1,7 @@
 //! `set image`: give a rollout another image.
 
 use clap::{Args, Subcommand};
-use gradus_engine::command::image::set_image;
+use gradus_engine::command::image::{NoSuchContainer, set_image};
 use gradus_engine::kinds;
 
 use crate::cluster::{Cluster, Refusal};
@@ -55,6 +55,16 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     Err(refusal.map_or_else(|| anyhow::anyhow!("no attempt was made"), Into::into))
 }
 
+/// What helps somebody who named a container that is not there.
+fn meant(missing: &NoSuchContainer) -> String {
+    let near = near::offered(&missing.wanted, &missing.there);
+    match (near.is_empty(), missing.there.is_empty()) {
+        (false, _) => format!("did you mean {}?", near.join(" or ")),
+        (true, false) => format!("its containers are {}", missing.there.join(", ")),
+        (true, true) => "it has no containers".to_owned(),
+    }
+}
+
 /// One attempt: what was changed, or the conflict that calls for another.
 async fn attempt(
     cluster: &Cluster,
@@ -70,7 +80,8 @@ async fn attempt(
             (&kinds::DEPLOYMENT, target.to_owned(), workload)
         }
     };
-    let changed = set_image(&workload, container, image)?;
+    let changed = set_image(&workload, container, image)
+        .map_err(|missing| anyhow::anyhow!("{missing}\n  {}", meant(&missing)))?;
     match cluster.replace(kind, &target, &changed).await {
         Ok(_) => Ok(Ok(format!("{} \"{target}\"", kind.name.to_lowercase()))),
         Err(conflict @ Refusal::Conflict(_)) => Ok(Err(conflict)),

@@ -60,12 +60,48 @@ fn target(rollout: &Value, name: &str) -> anyhow::Result<(Kind, String)> {
 
 /// The labels that a Rollout's ReplicaSets have, as the API server reads selectors.
 fn selector(rollout: &Value) -> String {
-    let labels = rollout["spec"]["selector"]["matchLabels"].as_object();
+    let selector = &rollout["spec"]["selector"];
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
-    labels.into_iter().flatten().filter_map(pair).collect::<Vec<_>>().join(",")
+    let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
+    labels.filter_map(pair).chain(expressions.filter_map(requirement)).collect::<Vec<_>>().join(",")
+}
+
+fn requirement(expression: &Value) -> Option<String> {
+    let key = expression["key"].as_str()?;
+    let values = expression["values"].as_array().into_iter().flatten();
+    let values = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+    Some(match expression["operator"].as_str()? {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "Exists" => key.to_owned(),
+        "DoesNotExist" => format!("!{key}"),
+        _ => return None,
+    })
 }
 
 fn owner(set: &Value) -> Option<&Value> {
     let owners = set["metadata"]["ownerReferences"].as_array()?;
     owners.iter().find(|owner| owner["controller"] == true).map(|owner| &owner["uid"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_selector_is_written_as_the_api_server_reads_it() {
+        let expression = |key: &str, operator: &str, values: &[&str]| json!({ "key": key, "operator": operator, "values": values });
+        let all = [
+            expression("a", "In", &["1", "2"]),
+            expression("b", "NotIn", &["3"]),
+            expression("c", "Exists", &[]),
+            expression("d", "DoesNotExist", &[]),
+        ];
+        let rollout = json!({ "spec": { "selector": {
+            "matchLabels": { "app": "web" }, "matchExpressions": all } } });
+        assert_eq!(selector(&rollout), "app=web,a in (1,2),b notin (3),c,!d");
+        assert_eq!(selector(&json!({ "spec": {} })), "", "without one, all are listed");
+    }
 }

@@ -152,7 +152,10 @@ fn an_image_is_set_in_the_rollout_or_in_the_deployment_it_names() {
         cluster.rollout("web")["spec"]["template"]["spec"]["containers"][0]["image"].clone();
     assert_eq!(image, "nginx:1.28@sha256:00");
     let refused = plugin.run("set image web db=x");
-    assert_eq!(refused.stderr.trim(), "Error: unable to find container named \"db\"");
+    let expected = "Error: unable to find container named \"db\"\n  its containers are checkout\n";
+    assert_eq!(refused.stderr, expected);
+    let refused = plugin.run("set image web chekout=x");
+    assert!(refused.stderr.contains("did you mean \"checkout\"?"), "{}", refused.stderr);
     let usage = plugin.run("set image web db");
     assert_eq!((usage.code, usage.stderr.contains("Usage:")), (Some(1), true), "{}", usage.stderr);
 
@@ -254,7 +257,7 @@ fn objects_are_created_from_files() {
         (
             "another kind",
             format!("create -f {}", file("pod", r#"{"apiVersion":"v1","kind":"Pod"}"#)),
-            "creates of v1/Pod unsupported",
+            "creates of /Pod unsupported",
         ),
         (
             "two files to watch",
@@ -274,6 +277,16 @@ fn objects_are_created_from_files() {
         (
             "no template",
             "create ar --name x".to_owned(),
+            "one of --from or --from-file must be specified",
+        ),
+        (
+            "neither, and no value",
+            "create ar -a host more".to_owned(),
+            "one of --from or --from-file must be specified",
+        ),
+        (
+            "both",
+            format!("create ar --from smoke --from-file {good}"),
             "one of --from or --from-file must be specified",
         ),
         ("no such template", "create ar --from smoky".to_owned(), "did you mean \"smoke\"?"),

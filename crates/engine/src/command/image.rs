@@ -11,13 +11,18 @@ const ALL: &str = "*";
 
 /// No container has the name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unable to find container named \"{0}\"")]
-pub struct NoSuchContainer(pub String);
+#[error("unable to find container named \"{wanted}\"")]
+pub struct NoSuchContainer {
+    /// The name that was asked for.
+    pub wanted: String,
+    /// The names that are there.
+    pub there: Vec<String>,
+}
 
 /// The workload with this image in the containers of this name, `*` for all.
 pub fn set_image(workload: &Value, container: &str, image: &str) -> Result<Value, NoSuchContainer> {
     let mut changed = workload.clone();
-    let mut is_found = false;
+    let (mut is_found, mut there) = (false, Vec::new());
     for list in LISTS {
         let pointer = format!("/spec/template/spec/{list}");
         let Some(Value::Array(containers)) = changed.pointer_mut(&pointer) else { continue };
@@ -26,9 +31,14 @@ pub fn set_image(workload: &Value, container: &str, image: &str) -> Result<Value
                 known["image"] = image.into();
                 is_found = true;
             }
+            there.extend(known["name"].as_str().map(str::to_owned));
         }
     }
-    if is_found { Ok(changed) } else { Err(NoSuchContainer(container.to_owned())) }
+    if is_found {
+        Ok(changed)
+    } else {
+        Err(NoSuchContainer { wanted: container.to_owned(), there })
+    }
 }
 
 #[cfg(test)]
