@@ -13,6 +13,9 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Map, Value};
 
+/// Values that aliases may bring in again: aliases of aliases make a few lines larger than any memory.
+const MOST_COPIED: usize = 400_000;
+
 /// A text with manifests, and what people call it.
 #[derive(Debug)]
 pub struct Source {
@@ -88,7 +91,7 @@ pub struct Malformed {
 /// `kubectl get -o yaml` prints them.
 pub fn read(source: &Arc<Source>) -> Result<Vec<Document>, Malformed> {
     let mut reader =
-        Reader { parser: Parser::new_from_str(&source.text), anchors: BTreeMap::new() };
+        Reader { parser: Parser::new_from_str(&source.text), anchors: BTreeMap::new(), copied: 0 };
     let mut documents = Vec::new();
     while let Some((event, span)) = reader.next()? {
         if matches!(event, Event::StreamStart | Event::StreamEnd) {
@@ -141,6 +144,15 @@ impl Node {
         }
     }
 
+    /// How many values it is made of.
+    fn size(&self) -> usize {
+        1 + match &self.content {
+            Content::Scalar(_) => 0,
+            Content::List(items) => items.iter().map(Node::size).sum(),
+            Content::Object(entries) => entries.iter().map(|entry| entry.value.size()).sum(),
+        }
+    }
+
     /// The entry of a key; the last where it is repeated.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         match &self.content {
@@ -160,6 +172,18 @@ impl Node {
             };
         }
         node.entry(key).map(|entry| entry.place)
+    }
+
+    /// A key that stands twice in one object, and where it does so again.
+    pub fn repeated_key(&self) -> Option<(&str, Place)> {
+        match &self.content {
+            Content::Scalar(_) => None,
+            Content::List(items) => items.iter().find_map(Node::repeated_key),
+            Content::Object(entries) => entries.iter().find_map(|entry| {
+                let own = entry.is_repeated.then_some((entry.key.as_str(), entry.place));
+                own.or_else(|| entry.value.repeated_key())
+            }),
+        }
     }
 
     /// What a list of objects holds; nothing where this is no list.
@@ -211,6 +235,8 @@ impl Entry {
 struct Reader<'t> {
     parser: Parser<'t, granit_parser::StrInput<'t>>,
     anchors: BTreeMap<usize, Node>,
+    /// Values that stand in the text once and are meant again by an alias.
+    copied: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -246,6 +272,11 @@ impl<'t> Reader<'t> {
             Event::Alias(anchor) => {
                 let named = self.anchors.get(&anchor);
                 let named = named.ok_or_else(|| malformed(span, "unknown anchor".to_owned()))?;
+                self.copied += named.size();
+                if self.copied > MOST_COPIED {
+                    let message = "document contains excessive aliasing".to_owned();
+                    return Err(malformed(span, message));
+                }
                 (named.content.clone(), 0)
             }
             other => return Err(malformed(span, format!("expected a value, found {other:?}"))),

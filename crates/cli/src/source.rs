@@ -3,6 +3,7 @@
 mod world;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -16,12 +17,12 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Refusal};
 use crate::connection::Connection;
-use crate::{live, near};
+use crate::{live, manifest, near};
 
 /// Files instead of a cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SourceArguments {
-    /// A folder of exported YAML or JSON instead of a cluster
+    /// A folder of exported YAML or JSON, or one file, instead of a cluster
     #[arg(long, value_name = "FOLDER", conflicts_with = "world")]
     from_files: Option<PathBuf>,
     /// A saved World instead of a cluster; - reads standard input
@@ -166,12 +167,25 @@ impl Exported {
             (Some(object), None) => Ok(object.clone()),
             (Some(_), Some(_)) => bail!("several {}s are called {name}: choose with -n", kind.name),
             (None, _) => {
-                let names = near::names(&listed);
-                let near = near::offered(name, &names);
-                let hint = if near.is_empty() { "the files hold" } else { "did you mean" };
-                let offered = if near.is_empty() { names } else { near };
-                bail!("{}\n  {hint}: {}", near::said(kind, name), offered.join(", "))
+                bail!("{}\n  {}", near::said(kind, name), self.hint(kind, name, &listed))
             }
+        }
+    }
+
+    /// What helps somebody whose object is not in the files, or not in that namespace.
+    fn hint(&self, kind: &Kind, name: &str, listed: &[Value]) -> String {
+        let names = near::names(listed);
+        let near = near::offered(name, &names);
+        if !near.is_empty() {
+            return format!("did you mean {}?", near.join(" or "));
+        }
+        let is_same =
+            |object: &&Value| object["metadata"]["name"] == name && object["kind"] == *kind.name;
+        let elsewhere = self.objects.iter().find(is_same);
+        match elsewhere.and_then(|object| object["metadata"]["namespace"].as_str()) {
+            Some(place) => format!("the files hold one of namespace {place}: add -n {place}"),
+            None if names.is_empty() => format!("the files hold no {}s", kind.name),
+            None => format!("the files hold {}", names.join(", ")),
         }
     }
 
@@ -185,8 +199,11 @@ impl Exported {
     }
 }
 
-/// The files of a folder and of the folders in it.
+/// The files of a folder and of the folders in it; a file is its own.
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if folder.is_file() {
+        return Ok(vec![folder.to_owned()]);
+    }
     let entries = std::fs::read_dir(folder);
     let entries = entries.with_context(|| format!("cannot read folder {}", folder.display()))?;
     let mut found = Vec::new();
@@ -202,26 +219,34 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The objects of one file; those of a list one by one.
+/// The objects of one file; those of a list one by one. An export may be large, so JSON, of which
+/// everything is known, is not taken for YAML.
 fn read_objects(path: &Path) -> anyhow::Result<Vec<Value>> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
-        .with_context(|| format!("{} is no YAML", path.display()))?;
+    let documents = match serde_json::from_str::<Value>(&text) {
+        Ok(document) => vec![document],
+        Err(_) => read_yaml(path, text)?,
+    };
     let mut objects = Vec::new();
     for mut document in documents {
-        match document["items"].take() {
-            Value::Array(items) => objects.extend(items),
+        match document.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => objects.extend(items),
             _ if document["kind"].is_string() => objects.push(document),
             _ => {}
         }
     }
-    for object in &mut objects {
-        if let Some(parts) = object.as_object_mut() {
-            parts.remove("items");
+    Ok(objects)
+}
+
+fn read_yaml(path: &Path, text: String) -> anyhow::Result<Vec<Value>> {
+    let source = Arc::new(manifest::Source { name: path.display().to_string(), text });
+    match manifest::read(&source) {
+        Ok(documents) => Ok(documents.iter().map(manifest::Document::json).collect()),
+        Err(manifest::Malformed { place, message }) => {
+            bail!("{}:{}:{}: {message}", source.name, place.line, place.column)
         }
     }
-    Ok(objects)
 }
 
 fn read_world(path: &Path) -> anyhow::Result<Saved> {

@@ -1,6 +1,7 @@
 //! `create`: objects from files, and AnalysisRuns from templates.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use super::get::{Showing, watch};
 use crate::cluster::Cluster;
+use crate::manifest::{self, Place, Source};
 use crate::source::read_text;
 use crate::{near, output};
 
@@ -146,10 +148,17 @@ async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
 /// The first document of a file; a key that stands twice is refused.
 fn read_object(path: &Path) -> anyhow::Result<Value> {
     let text = read_text(path)?;
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;
-    let object = documents.into_iter().find(Value::is_object);
-    object.with_context(|| format!("{}: no object", path.display()))
+    let source = Arc::new(Source { name: path.display().to_string(), text });
+    let documents = manifest::read(&source).map_err(|malformed| {
+        let Place { line, column, .. } = malformed.place;
+        anyhow::anyhow!("{}:{line}:{column}: {}", source.name, malformed.message)
+    })?;
+    let document = documents.into_iter().next();
+    let document = document.with_context(|| format!("{}: no object", source.name))?;
+    if let Some((key, Place { line, column, .. })) = document.root.repeated_key() {
+        bail!("{}:{line}:{column}: key {key:?} already set in map", source.name);
+    }
+    Ok(document.json())
 }
 
 fn kind_of(object: &Value) -> anyhow::Result<Kind> {

@@ -49,7 +49,13 @@ impl Arguments {
     fn name(&self) -> anyhow::Result<&str> {
         let what: Vec<&str> = self.what.iter().map(String::as_str).collect();
         match what[..] {
-            ["rollout" | "rollouts" | "ro", name] | [name] => Ok(name),
+            ["rollout" | "rollouts" | "ro", name] => Ok(name),
+            // `rollout/NAME`, as kubectl takes it.
+            [name] => match name.split_once('/') {
+                Some(("rollout" | "rollouts" | "ro", name)) => Ok(name),
+                Some((kind, _)) => bail!("only rollouts can be explained, not {kind}"),
+                None => Ok(name),
+            },
             [] if self.source.is_world() => Ok(""),
             [kind, ..] => bail!("only rollouts can be explained, not {kind}"),
             [] => bail!("expected the name of a rollout"),

@@ -109,3 +109,22 @@ fn empty_documents_are_left_out() {
     let values: Vec<Value> = documents.iter().map(Document::json).collect();
     assert_eq!(values, [json!({ "a": 1 }), json!({ "b": 2 })]);
 }
+
+#[test]
+fn aliases_of_aliases_have_an_end() {
+    let row =
+        |at: usize| format!("a{at}: &a{at} [{}]\n", vec![format!("*a{}", at - 1); 10].join(","));
+    let few: String = (1..4).map(row).collect();
+    let many: String = (1..9).map(row).collect();
+    assert!(value(&format!("a0: &a0 [x, y]\n{few}")).is_ok());
+    let error = value(&format!("a0: &a0 [x, y]\n{many}")).unwrap_err();
+    assert_eq!(error, "document contains excessive aliasing");
+}
+
+#[test]
+fn a_list_is_as_many_documents_as_it_holds() {
+    let list = "kind: RolloutList\nitems: [{kind: A}, {kind: B}]\n---\nkind: C\nitems: [1]\n";
+    let documents = read(&source(list)).unwrap();
+    let kinds: Vec<_> = documents.iter().map(|document| document.text(&["kind"])).collect();
+    assert_eq!(kinds, [Some("A"), Some("B"), Some("C")]);
+}

@@ -253,7 +253,11 @@ fn objects_are_created_from_files() {
     let twice = "kind: Rollout\nkind: Rollout\n";
     let cases = [
         ("an unknown field", format!("create -f {}", file("unknown", &unknown)), "unknown field"),
-        ("a key twice", format!("create -f {}", file("twice", twice)), "duplicate"),
+        (
+            "a key twice",
+            format!("create -f {}", file("twice", twice)),
+            "2:1: key \"kind\" already set in map",
+        ),
         (
             "another kind",
             format!("create -f {}", file("pod", r#"{"apiVersion":"v1","kind":"Pod"}"#)),

@@ -108,19 +108,36 @@ fn an_object_is_printed_in_the_form_asked_for() {
     );
 }
 
+/// A busy namespace has thousands of Events, and somebody who is sent one file names that.
+#[test]
+fn a_large_export_and_a_single_file_are_read() {
+    let event =
+        "- {apiVersion: v1, kind: Event, metadata: {name: e}, involvedObject: {kind: Pod}}\n";
+    let rollout = std::fs::read_to_string(here("exported").join("billing.yaml")).unwrap();
+    let file = crate::program::folder("large").join("all.yaml");
+    let events = event.repeat(30_000);
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{events}---\n{rollout}");
+    std::fs::write(&file, list).unwrap();
+    let plugin = offline("large");
+    let words = format!("get rollout billing -o name --from-files {}", file.display());
+    assert_eq!(plugin.says(&words), "rollout.argoproj.io/billing\n");
+}
+
 #[test]
 fn what_is_not_in_the_files_is_said() {
     let plugin = offline("not-there");
     let files = here("exported").display().to_string();
     let cases = [
-        (format!("get ro ordrs --from-files {files}"), "did you mean: \"orders\""),
-        (format!("get ro zebra --from-files {files}"), "the files hold: "),
-        (format!("get ro orders -n other --from-files {files}"), "not found"),
+        (format!("get ro ordrs --from-files {files}"), "did you mean \"orders\"?"),
+        (format!("get ro zebra --from-files {files}"), "the files hold "),
+        (format!("get ro orders -n other --from-files {files}"), "of namespace shop: add -n shop"),
+        (format!("get exp zebra --from-files {files} -n other"), "the files hold no Experiments"),
+        (format!("explain rollout/ordrs --from-files {files}"), "did you mean \"orders\"?"),
         ("get ro orders --from-files /nowhere".to_owned(), "cannot read folder /nowhere"),
         (format!("get ro orders -w --from-files {files}"), "--watch needs a cluster"),
         (format!("get ro orders --world x --from-files {files}"), "cannot be used with"),
         ("get ro orders --at 2024-01-01T00:00:00Z".to_owned(), "Usage:"),
-        (format!("explain rollout ordrs --from-files {files}"), "did you mean: \"orders\""),
+        (format!("explain rollout ordrs --from-files {files}"), "did you mean \"orders\"?"),
         (format!("explain service x --from-files {files}"), "only rollouts can be explained"),
     ];
     for (words, expected) in cases {
