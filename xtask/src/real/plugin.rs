@@ -14,6 +14,8 @@ use crate::{Failure, plane::User, stage::Stage};
 
 const NAMESPACE: &str = "plugin";
 
+const DEPLOYMENT: &str = "Deployment";
+
 /// Words, what they say first, and the field that they leave behind: kind, name, JSON pointer,
 /// value. `FOLDER` is replaced.
 const STORY: &str = r#"
@@ -34,11 +36,30 @@ promote web --full                       | rollout 'web' fully promoted | Rollou
 wait web --for=promoted -t 120s          | rollout 'web' promoted |
 create -f FOLDER/template.json           | analysistemplate. |
 create analysisrun --from smoke --name s | analysisrun. | AnalysisRun s /spec/metrics/0/name "m"
-terminate analysisrun s                  | analysisRun 's' terminated | AnalysisRun s /spec/terminate true
+create analysisrun --from-file FOLDER/template.json --name f -a a=b | analysisrun. | AnalysisRun f /spec/args/0/value "b"
+create -f FOLDER/global.json             | clusteranalysistemplate. |
+create ar --global --from smoke --name g | analysisrun. | AnalysisRun g /spec/metrics/0/name "m"
+terminate analysisrun s f                | analysisRun 's' terminated | AnalysisRun f /spec/terminate true
 create -f FOLDER/experiment.json         | experiment. |
+get experiment trial --no-color          | Name:            trial |
+list experiments                         | NAME |
 retry experiment trial                   | experiment 'trial' retried |
 terminate experiment trial               | experiment 'trial' terminated | Experiment trial /spec/terminate true
+restart web                              | rollout 'web' restarts in 0s |
 restart web --in 1h                      | rollout 'web' restarts in 1h |
+set image web *=web:3                    | rollout "web" image updated |
+wait web --for=paused -t 120s            | rollout 'web' paused |
+promote web --skip-current-step          | rollout 'web' promoted |
+wait web --for=healthy -t 120s           | rollout 'web' healthy | Rollout web /status/currentStepIndex 2
+set image web web=web:4                  | rollout "web" image updated |
+wait web --for=paused -t 120s            | rollout 'web' paused |
+promote web --skip-all-steps             | rollout 'web' promoted |
+wait web --for=healthy -t 120s           | rollout 'web' healthy |
+create -f FOLDER/refers.json             | rollout. |
+wait refers --for=healthy -t 120s        | rollout 'refers' healthy |
+set image refers *=web:2                 | deployment "base" image updated | Deployment base /spec/template/spec/containers/0/image "web:2"
+wait refers --for=promoted -t 120s       | rollout 'refers' promoted |
+undo refers --to-revision 1              | rollout 'refers' undo | Deployment base /spec/template/spec/containers/0/image "web:1"
 get rollout web --no-color               | Name:            web |
 list rollouts                            | NAME |
 explain rollout web                      | Rollout plugin/web at |
@@ -61,6 +82,9 @@ pub async fn commands_have_their_effects(stage: &Stage) -> Result<(), Failure> {
     stage.kubelet.behave(NAMESPACE, Behaviours::default());
     let plugin = stage.plugin()?;
     let folder = write_manifests(stage)?;
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": DEPLOYMENT,
+        "metadata": { "name": "base" }, "spec": pods("base", 0) });
+    deeds::apply(&client, NAMESPACE, &deployment).await?;
     for row in STORY.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [words, said, effect] = cells[..] else { unreachable!("three cells: {row}") };
@@ -85,7 +109,8 @@ pub async fn commands_have_their_effects(stage: &Stage) -> Result<(), Failure> {
 async fn check(client: &Client, words: &str, effect: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = effect.split_whitespace().collect();
     let [kind, name, pointer, expected] = parts[..] else { return Ok(()) };
-    let resource = deeds::resource(API_VERSION, kind);
+    let version = if kind == DEPLOYMENT { "apps/v1" } else { API_VERSION };
+    let resource = deeds::resource(version, kind);
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
     let object = serde_json::to_value(api.get(name).await?)?;
     let found = object.pointer(pointer).cloned().unwrap_or_default();
@@ -95,18 +120,25 @@ async fn check(client: &Client, words: &str, effect: &str) -> Result<(), Failure
     Err(PluginError::Effect { words: words.into(), effect: effect.into(), found }.into())
 }
 
-/// The objects that the story creates.
-fn write_manifests(stage: &Stage) -> Result<PathBuf, Failure> {
-    let labels = json!({ "app": "web" });
-    let rollout = json!({
-        "replicas": 2,
+/// So many pods of the image `web:1`, with labels of their own.
+fn pods(app: &str, replicas: i32) -> Value {
+    let labels = json!({ "app": app });
+    json!({
+        "replicas": replicas,
         "selector": { "matchLabels": labels },
         "template": {
             "metadata": { "labels": labels },
             "spec": { "containers": [{ "name": "web", "image": "web:1" }] },
         },
-        "strategy": { "canary": { "steps": [{ "setWeight": 50 }, { "pause": {} }] } },
-    });
+    })
+}
+
+/// The objects that the story creates.
+fn write_manifests(stage: &Stage) -> Result<PathBuf, Failure> {
+    let mut rollout = pods("web", 2);
+    rollout["strategy"] = json!({ "canary": { "steps": [{ "setWeight": 50 }, { "pause": {} }] } });
+    let workload = json!({ "apiVersion": "apps/v1", "kind": DEPLOYMENT, "name": "base" });
+    let refers = json!({ "replicas": 1, "workloadRef": workload, "strategy": { "canary": {} } });
     let metric = json!({ "name": "m", "provider": { "web": { "url": "http://localhost" } } });
     let object = |kind: &str, name: &str, spec: Value| {
         json!({ "apiVersion": API_VERSION, "kind": kind, "metadata": { "name": name },
@@ -116,7 +148,9 @@ fn write_manifests(stage: &Stage) -> Result<PathBuf, Failure> {
     let folder = stage.plane.folder().to_owned();
     let manifests = [
         ("rollout.json", object(kind::ROLLOUT, "web", rollout)),
-        ("template.json", object(kind::ANALYSIS_TEMPLATE, "smoke", template)),
+        ("refers.json", object(kind::ROLLOUT, "refers", refers)),
+        ("template.json", object(kind::ANALYSIS_TEMPLATE, "smoke", template.clone())),
+        ("global.json", object(kind::CLUSTER_ANALYSIS_TEMPLATE, "smoke", template)),
         ("experiment.json", object(kind::EXPERIMENT, "trial", json!({ "templates": [] }))),
     ];
     for (name, manifest) in manifests {

@@ -174,6 +174,115 @@ fn an_image_is_set_in_the_rollout_or_in_the_deployment_it_names() {
 }
 
 #[test]
+fn an_image_is_tried_again_while_others_write_too() {
+    let (cluster, plugin, _) = noting("conflicts");
+    cluster.store(&web("{}", "{}"));
+    for (conflicts, code) in [(4, 0), (5, 1)] {
+        let left = Arc::new(Mutex::new(conflicts));
+        let counted = Arc::clone(&left);
+        cluster.server.set_hook(move |seen| {
+            let mut left = counted.lock().unwrap();
+            if seen.method != "PUT" || *left == 0 {
+                return Verdict::Pass;
+            }
+            *left -= 1;
+            let message = "the object has been modified".into();
+            Verdict::Refuse(ApiError { code: 409, reason: "Conflict", message, details: None })
+        });
+        let done = plugin.run("set image web *=nginx:1.30");
+        assert_eq!(done.code, Some(code), "{conflicts} conflicts: {}", done.stderr);
+        assert_eq!(*left.lock().unwrap(), 0, "each conflict is met once");
+    }
+}
+
+/// A ReplicaSet of the Rollout, as the controller makes it.
+fn replica_set(rollout: &Value, revision: i32, image: &str) -> Value {
+    let labels = json!({ "app": "checkout", "rollouts-pod-template-hash": image });
+    let metadata = &rollout["metadata"];
+    json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "status": {},
+        "metadata": { "name": format!("web-{revision}"), "labels": labels,
+            "annotations": { "rollout.argoproj.io/revision": revision.to_string() },
+            "ownerReferences": [{ "apiVersion": gradus_api::names::API_VERSION, "kind": "Rollout",
+                "name": metadata["name"], "uid": metadata["uid"], "controller": true }] },
+        "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": {
+            "metadata": { "labels": labels },
+            "spec": { "containers": [{ "name": "checkout", "image": image }] } } } })
+}
+
+#[test]
+fn an_undo_puts_the_template_back_into_the_rollout_or_into_its_workload() {
+    let (cluster, plugin, writes) = noting("undo");
+    cluster.store(&web("{}", "{}"));
+    for (revision, image) in [(1, "old"), (2, "older"), (3, "newest")] {
+        cluster.store(&replica_set(&cluster.rollout("web"), revision, image));
+    }
+    let restored = || {
+        let write = taken(&writes);
+        let patch: Value = serde_json::from_str(write.strip_prefix("M ").unwrap()).unwrap();
+        assert_eq!(
+            (&patch[0]["op"], &patch[0]["path"]),
+            (&"replace".into(), &"/spec/template".into())
+        );
+        assert_eq!(patch[1], Value::Null, "it is one operation: {patch}");
+        let template = &patch[0]["value"];
+        assert_eq!(
+            template["metadata"]["labels"],
+            json!({ "app": "checkout" }),
+            "without the hash"
+        );
+        template["spec"]["containers"][0]["image"].clone()
+    };
+    assert_eq!(plugin.says("undo web --to-revision 1"), "rollout 'web' undo\n");
+    assert_eq!(restored(), "old");
+    let same = "skipped rollback (current template already matches revision 1)";
+    assert_eq!(plugin.says("undo web --to-revision=1"), same);
+    assert_eq!(taken(&writes), "", "nothing is written");
+    plugin.says("undo web");
+    assert_eq!(restored(), "older", "the second highest revision");
+
+    let mut template = replica_set(&Value::Null, 1, "first")["spec"].clone();
+    template["selector"]["matchLabels"] = json!({ "app": "checkout" });
+    for kind in ["Deployment", "ReplicaSet"] {
+        cluster.store(&json!({ "apiVersion": "apps/v1", "kind": kind, "status": {},
+            "metadata": { "name": "base" }, "spec": template }));
+    }
+    let expected = [
+        ("Deployment", Ok("deployments/base")),
+        ("ReplicaSet", Ok("replicasets/base")),
+        ("PodTemplate", Err("failed restoring revision 1: workload of type PodTemplate is not")),
+        ("Job", Err("failed restoring revision 1: workload of type Job is not supported")),
+    ];
+    for (kind, expected) in expected {
+        let name = format!("of-{}", kind.to_lowercase());
+        let mut refers = web("{}", "{}");
+        refers["metadata"]["name"] = name.as_str().into();
+        refers["spec"]["workloadRef"] =
+            json!({ "apiVersion": "apps/v1", "kind": kind, "name": "base" });
+        refers["spec"].as_object_mut().unwrap().remove("template");
+        cluster.store(&refers);
+        let mut set = replica_set(&cluster.rollout(&name), 1, "first");
+        set["metadata"]["name"] = format!("{name}-1").into();
+        cluster.store(&set);
+        let patched = Arc::new(Mutex::new(String::new()));
+        let noted = Arc::clone(&patched);
+        cluster.server.set_hook(move |seen| {
+            if seen.method == "PATCH" {
+                *noted.lock().unwrap() = seen.path.to_owned();
+            }
+            Verdict::Pass
+        });
+        let done = plugin.run(&format!("undo {name} --to-revision 1"));
+        match expected {
+            Ok(path) => {
+                assert_eq!(done.code, Some(0), "{kind}, never skipped: {}", done.stderr);
+                assert!(patched.lock().unwrap().ends_with(path), "{kind}: {patched:?}");
+            }
+            Err(said) => assert!(done.stderr.contains(said), "{kind}: {}", done.stderr),
+        }
+    }
+}
+
+#[test]
 fn runs_and_experiments_are_ended_and_retried() {
     let (cluster, plugin, writes) = noting("runs");
     let api_version = gradus_api::names::API_VERSION;
