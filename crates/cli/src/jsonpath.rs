@@ -1,5 +1,5 @@
 //! What does a template like `{.status.phase}` pick from an object? The part of kubectl's JSONPath
-//! that people use: fields, indices, wildcards, filters, ranges and texts.
+//! that people use: fields, indices, slices, unions, wildcards, filters, ranges and texts.
 
 mod parse;
 
@@ -32,12 +32,18 @@ enum Segment {
     Field(String),
     /// An item; from the end where below zero.
     Index(i64),
+    /// Items from one to another, which is left out, every so many; from the end where below zero.
+    Slice(Option<i64>, Option<i64>, usize),
+    /// What any of these finds, in their order.
+    Union(Vec<Segment>),
     /// Every field or item.
     All,
     /// Every field of that name, however deep.
     Deep(String),
     /// Items for which a comparison holds.
     Filter(Vec<Segment>, Comparison, Value),
+    /// Items that have something there.
+    Having(Vec<Segment>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +99,8 @@ fn step<'v>(segment: &Segment, value: &'v Value) -> Vec<&'v Value> {
     match segment {
         Segment::Field(name) => value.get(name).into_iter().collect(),
         Segment::Index(index) => item(value, *index).into_iter().collect(),
+        Segment::Slice(from, to, every) => slice(value, *from, *to, *every),
+        Segment::Union(all) => all.iter().flat_map(|segment| step(segment, value)).collect(),
         Segment::All => children(value),
         Segment::Deep(name) => {
             let mut found: Vec<&Value> = value.get(name).into_iter().collect();
@@ -105,6 +113,10 @@ fn step<'v>(segment: &Segment, value: &'v Value) -> Vec<&'v Value> {
             };
             children(value).into_iter().filter(holds).collect()
         }
+        Segment::Having(path) => {
+            let has = |item: &&Value| !find(path, item).is_empty();
+            children(value).into_iter().filter(has).collect()
+        }
     }
 }
 
@@ -113,6 +125,17 @@ fn item(value: &Value, index: i64) -> Option<&Value> {
     let length = i64::try_from(items.len()).ok()?;
     let index = if index < 0 { length + index } else { index };
     items.get(usize::try_from(index).ok()?)
+}
+
+fn slice(value: &Value, from: Option<i64>, to: Option<i64>, every: usize) -> Vec<&Value> {
+    let Some(items) = value.as_array() else { return Vec::new() };
+    let place = |index: i64| {
+        let from_end = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+        let place = if index < 0 { items.len().saturating_sub(from_end) } else { from_end };
+        place.min(items.len())
+    };
+    let (from, to) = (from.map_or(0, place), to.map_or(items.len(), place));
+    items.get(from..to).unwrap_or_default().iter().step_by(every).collect()
 }
 
 fn children(value: &Value) -> Vec<&Value> {

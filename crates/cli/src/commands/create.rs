@@ -41,7 +41,7 @@ pub struct Arguments {
 enum What {
     /// Create an analysis run from a template
     #[command(name = "analysisrun", visible_aliases = ["ar", "analysisruns"])]
-    AnalysisRun(Run),
+    AnalysisRun(Box<Run>),
 }
 
 #[derive(Debug, Args)]

@@ -134,13 +134,44 @@ fn bracket(text: &str) -> Result<Segment, TemplateError> {
     if let Some(condition) = text.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
         return filter(condition);
     }
+    let parts = parts(text);
+    if parts.len() > 1 {
+        return parts.into_iter().map(bracket).collect::<Result<_, _>>().map(Segment::Union);
+    }
     if text.starts_with(['"', '\'']) {
         return quoted(text).map(Segment::Field);
     }
     if text == "*" {
         return Ok(Segment::All);
     }
+    if text.contains(':') {
+        return slice(text).ok_or_else(|| TemplateError::Segment(text.to_owned()));
+    }
     text.parse().map(Segment::Index).map_err(|_| TemplateError::Segment(text.to_owned()))
+}
+
+/// What commas separate; those in quotes do not.
+fn parts(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Ok(end) = closing(rest, ',') {
+        found.push(rest[..end].trim());
+        rest = &rest[end + 1..];
+    }
+    found.push(rest.trim());
+    found
+}
+
+/// `from:to` or `from:to:every`, each of which may be left out.
+fn slice(text: &str) -> Option<Segment> {
+    let mut numbers = text.split(':').map(str::trim);
+    let number = |part: Option<&str>| match part {
+        None | Some("") => Some(None),
+        Some(text) => text.parse::<i64>().ok().map(Some),
+    };
+    let (from, to) = (number(numbers.next())?, number(numbers.next())?);
+    let every = usize::try_from(number(numbers.next())?.unwrap_or(1)).ok()?;
+    (every > 0 && numbers.next().is_none()).then_some(Segment::Slice(from, to, every))
 }
 
 fn filter(text: &str) -> Result<Segment, TemplateError> {
@@ -149,7 +180,10 @@ fn filter(text: &str) -> Result<Segment, TemplateError> {
         let (left, right) = text.split_once(sign)?;
         Some((left.trim(), *comparison, right.trim()))
     });
-    let (left, comparison, right) = found.ok_or_else(refused)?;
+    let Some((left, comparison, right)) = found else {
+        let is_path = text.starts_with("@.") && !text.contains([' ', '!', '&', '|']);
+        return if is_path { path(text).map(Segment::Having) } else { Err(refused()) };
+    };
     let wanted = if right.starts_with(['"', '\'']) {
         Value::String(quoted(right)?)
     } else {

@@ -210,7 +210,7 @@ fn replica_set(rollout: &Value, revision: i32, image: &str) -> Value {
 }
 
 #[test]
-fn an_undo_puts_the_template_back_into_the_rollout_or_into_its_workload() {
+fn an_undo_puts_the_template_of_an_earlier_revision_back() {
     let (cluster, plugin, writes) = noting("undo");
     cluster.store(&web("{}", "{}"));
     for (revision, image) in [(1, "old"), (2, "older"), (3, "newest")] {
@@ -239,7 +239,11 @@ fn an_undo_puts_the_template_back_into_the_rollout_or_into_its_workload() {
     assert_eq!(taken(&writes), "", "nothing is written");
     plugin.says("undo web");
     assert_eq!(restored(), "older", "the second highest revision");
+}
 
+#[test]
+fn an_undo_reaches_the_workload_that_a_rollout_refers_to() {
+    let (cluster, plugin, _) = noting("undo-workload");
     let mut template = replica_set(&Value::Null, 1, "first")["spec"].clone();
     template["selector"]["matchLabels"] = json!({ "app": "checkout" });
     for kind in ["Deployment", "ReplicaSet"] {
@@ -333,6 +337,10 @@ fn a_reader_who_has_gone_changes_nothing() {
     assert_eq!(taken(&writes), twice, "both were aborted");
 }
 
+/// An analysis template of either kind.
+const TEMPLATE: &str = r#"{"apiVersion":"argoproj.io/v1alpha1","kind":"KIND","metadata":{"name":"smoke"},
+    "spec":{"args":[{"name":"host"}],"metrics":[{"name":"m","provider":{"web":{"url":"http://x"}}}]}}"#;
+
 #[test]
 fn objects_are_created_from_files() {
     let (cluster, plugin, _) = noting("create");
@@ -344,10 +352,8 @@ fn objects_are_created_from_files() {
     let good = file("good.yaml", &web("{}", "{}").to_string());
     assert_eq!(plugin.says(&format!("create -f {good}")), "rollout.argoproj.io/web created\n");
     assert_eq!(cluster.rollout("web")["spec"]["replicas"], 5);
-    let template = r#"{"apiVersion":"argoproj.io/v1alpha1","kind":"KIND","metadata":{"name":"smoke"},
-        "spec":{"args":[{"name":"host"}],"metrics":[{"name":"m","provider":{"web":{"url":"http://x"}}}]}}"#;
     for kind in ["AnalysisTemplate", "ClusterAnalysisTemplate"] {
-        let path = file(kind, &template.replace("KIND", kind));
+        let path = file(kind, &TEMPLATE.replace("KIND", kind));
         let said = format!("{}.argoproj.io/smoke created\n", kind.to_lowercase());
         assert_eq!(plugin.says(&format!("create -f {path}")), said);
     }
@@ -357,7 +363,19 @@ fn objects_are_created_from_files() {
     }
     let said = plugin.says("create analysisrun --from smoke -a host=x");
     assert!(said.starts_with("analysisrun.argoproj.io/smoke-"), "{said}");
+}
 
+#[test]
+fn what_cannot_be_created_is_said() {
+    let (_cluster, plugin, _) = noting("create-refused");
+    let file = |name: &str, text: &str| {
+        let path = plugin.folder().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let good = file("good.yaml", &web("{}", "{}").to_string());
+    let smoke = file("smoke", &TEMPLATE.replace("KIND", "AnalysisTemplate"));
+    plugin.says(&format!("create -f {good} -f {smoke}"));
     let unknown = web("{}", "{}").to_string().replace("replicas", "replica");
     let twice = "kind: Rollout\nkind: Rollout\n";
     let cases = [
