@@ -8,9 +8,13 @@ use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
 use gradus_engine::view::Objects;
 use serde_json::Value;
+use tokio::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, Refusal, Scope, Seen};
 use crate::output::warn;
+
+/// Longer than a broken watch needs to fail once more.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// The kinds below a Rollout or an Experiment.
 static BELOW: [Kind; 4] = [kinds::REPLICA_SET, kinds::POD, kinds::EXPERIMENT, kinds::ANALYSIS_RUN];
@@ -22,6 +26,8 @@ pub struct Live {
     known: BTreeMap<usize, BTreeMap<String, Value>>,
     awaited: BTreeSet<usize>,
     complained: BTreeSet<usize>,
+    /// When and why the server was last out of reach.
+    trouble: Option<(Instant, Refusal)>,
 }
 
 impl Live {
@@ -36,7 +42,7 @@ impl Live {
             told.push(events.map(move |event| (number, event)).boxed());
         }
         let (known, complained) = (BTreeMap::new(), BTreeSet::new());
-        Live { told, known, awaited: (0..count).collect(), complained }
+        Live { told, known, awaited: (0..count).collect(), complained, trouble: None }
     }
 
     /// Waits until everything is known once.
@@ -50,6 +56,13 @@ impl Live {
     /// Waits until something has changed.
     pub async fn changed(&mut self) -> Result<(), Refusal> {
         self.next().await
+    }
+
+    /// Why what is known is old, if it is. A broken watch is tried every second, so silence means
+    /// that it was mended.
+    pub fn trouble(&self) -> Option<&Refusal> {
+        let (at, refusal) = self.trouble.as_ref()?;
+        (at.elapsed() < SILENCE).then_some(refusal)
     }
 
     /// The object itself, if it is there.
@@ -85,6 +98,9 @@ impl Live {
             }
             // Without the object there is nothing to show.
             Err(refusal) if number == 0 && self.awaited.contains(&0) => return Err(refusal),
+            Err(refusal @ Refusal::Unreachable { .. }) if !self.awaited.contains(&number) => {
+                self.trouble = Some((Instant::now(), refusal));
+            }
             Err(refusal) => {
                 self.awaited.remove(&number);
                 if self.complained.insert(number) {

@@ -139,6 +139,10 @@ pub async fn watch(
                 is_gone = false;
                 let text = draw(kind, head, &live.objects(), look(showing, Timestamp::now()));
                 output::print(&format!("{CLEAR}{text}"))?;
+                if let Some(refusal) = live.trouble() {
+                    // Below the picture, or it would be cleared before it is read.
+                    output::warn(&format!("warning: not up to date: {refusal}; trying again"));
+                }
             }
             None if !is_gone => {
                 is_gone = true;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, sample};
 use crate::controller::start;
 use crate::plugin::Plugin;
-use crate::program::{Running, folder};
+use crate::program::{Running, folder, free_port};
 
 /// A cluster with a controller and the rollout `checkout`, healthy.
 fn at_work(name: &str) -> (Cluster, Running, Plugin) {
@@ -117,6 +117,30 @@ fn a_rollout_is_shown_live_until_somebody_ends_it() {
     status.until("Paused");
     status.signal("TERM");
     assert_eq!(status.end().code(), Some(1), "the rollout did not come to its end");
+}
+
+#[test]
+fn what_is_shown_live_says_when_it_is_old_or_gone() {
+    let folder = folder("old-picture");
+    let port = free_port();
+    let mut cluster = Cluster::start(port, &folder);
+    cluster.create(sample("canary-with-pauses.yaml"));
+    let plugin = Plugin::install("old-picture", &cluster.kubeconfig);
+    let mut shown = plugin.start("get rollout checkout -w --no-color");
+    let mut listed = plugin.start("list rollouts -w");
+    shown.until("⟳ checkout");
+    listed.until("checkout");
+    cluster.go_away();
+    shown.until("warning: not up to date: cannot reach the API server");
+    assert_eq!(listed.end().code(), Some(1), "the seventh failure ends a list");
+    assert_eq!(listed.count("; trying again"), 6, "{:?}", listed.seen);
+    cluster.listen(port);
+    cluster.patch_status("checkout", json!({ "phase": "Degraded", "message": "back again" }));
+    shown.until("Message:         back again");
+    cluster.delete_rollout("checkout");
+    shown.until("warning: rollout.argoproj.io \"checkout\" not found");
+    shown.signal("INT");
+    assert_eq!(shown.end().code(), Some(0));
 }
 
 #[test]
