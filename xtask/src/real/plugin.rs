@@ -46,7 +46,7 @@ list experiments                         | NAME |
 retry experiment trial                   | experiment 'trial' retried |
 terminate experiment trial               | experiment 'trial' terminated | Experiment trial /spec/terminate true
 restart web                              | rollout 'web' restarts in 0s |
-restart web --in 1h                      | rollout 'web' restarts in 1h |
+wait web --for=healthy -t 120s           | rollout 'web' healthy |
 set image web *=web:3                    | rollout "web" image updated |
 wait web --for=paused -t 120s            | rollout 'web' paused |
 promote web --skip-current-step          | rollout 'web' promoted |
@@ -63,6 +63,7 @@ undo refers --to-revision 1              | rollout 'refers' undo | Deployment ba
 get rollout web --no-color               | Name:            web |
 list rollouts                            | NAME |
 explain rollout web                      | Rollout plugin/web at |
+restart web --in 1h                      | rollout 'web' restarts in 1h |
 "#;
 
 #[derive(Debug, Error)]
