@@ -390,7 +390,7 @@ fn who_was_told_that_there_are_no_replicas_may_take_all_pods() {
 /// The same ReplicaSet without an owner.
 fn let_go(set: &Arc<Object>) -> Arc<Object> {
     let mut free = Object::clone(set);
-    Arc::make_mut(&mut free.meta).owners = Vec::new().into();
+    Arc::make_mut(&mut free.meta).owners = Vec::new();
     Arc::new(free)
 }
 
