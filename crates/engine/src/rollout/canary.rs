@@ -22,11 +22,12 @@ use crate::decision::{After, EventKind};
 
 /// Sizes follow the new number of replicas; nothing else moves.
 pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
-    if is_halted(&draft) {
+    let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
+    // A verdict that is missing is about an update that has begun, not about the next one.
+    if draft.spec().paused || is_begun && is_halted(&draft) {
         return status::refresh_counts(draft, roles);
     }
     // A new template whose update has not begun stays at its size: its weight is not known yet.
-    let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
     let draft = match (is_begun, roles.separate_stable()) {
         (false, Some(stable)) => {
             let (whole, size) = (stable_within(&draft, stable), draft.sets[roles.new].size);

@@ -79,13 +79,15 @@ pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: Verdict) -> D
 /// The status of a pass that only followed a change of `spec.replicas`.
 pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let counts = counted(&draft, roles);
+    // What a person halts does not begin; that it is halted is told all the same.
     let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
+    let is_noted = is_begun || draft.spec().paused;
     let mut next = RolloutStatus {
         available_replicas: counts.available_replicas,
         hpa_replicas: counts.hpa_replicas,
         ..RolloutStatus::clone(&draft.status)
     };
-    if is_begun {
+    if is_noted {
         next.observed_generation = draft.generation_text();
         next.workload_observed_generation = workload::observed_generation(&draft);
     }

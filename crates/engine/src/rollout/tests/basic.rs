@@ -185,6 +185,25 @@ fn halting_and_going_on_cost_one_status_each() {
 }
 
 #[test]
+fn a_halted_update_that_is_scaled_and_overtaken_is_paused_not_late() {
+    let mut story = Story::canary(5, steps());
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    let sizes = story.sizes();
+    story.patch_spec(json!({ "paused": true, "replicas": 4 }));
+    story.set_image("v3");
+    story.settle(at(20));
+    assert_eq!(story.status()["phase"], "Paused");
+    story.settle(at(9_999));
+    assert_eq!(story.status()["phase"], "Paused", "nobody waits for pods");
+    assert_eq!(story.sizes()[..sizes.len()], sizes, "and nothing moves");
+    story.patch_spec(json!({ "paused": false }));
+    story.settle(at(10_000));
+    assert_eq!(story.status()["currentPodHash"], story.hash(2), "then it goes on");
+}
+
+#[test]
 fn a_new_number_of_replicas_resizes_and_does_nothing_else() {
     let mut story = Story::canary(5, steps());
     story.settle(at(0));

@@ -132,6 +132,21 @@ fn an_inconclusive_run_pauses_until_a_person_decides() {
     assert_eq!(told(&mut story), ["AnalysisRunInconclusive", "AnalysisRunInconclusive"]);
 }
 
+#[test]
+fn what_was_not_decided_about_one_update_does_not_hold_the_next_that_is_scaled() {
+    let mut story = judged_canary();
+    story.set_image("v2");
+    story.settle(at(10));
+    story.trial_turns("2-1", "Inconclusive", "");
+    story.settle(at(20));
+    assert_eq!(story.status()["message"], "InconclusiveAnalysisRun");
+    story.patch_spec(json!({ "replicas": 4 }));
+    story.set_image("v3");
+    story.settle(at(30));
+    assert_eq!(story.status()["currentPodHash"], story.hash(2), "the next has begun");
+    assert_eq!(story.trials(), ["2-1 Inconclusive", "3-1 -"]);
+}
+
 const BACKGROUND: &str = "
 image v2             | start run 2 | 2 -            | Paused      | 1 | CanaryPauseStep
 turns 2 Running      |             | 2 Running      | Paused      | 1 | CanaryPauseStep
