@@ -326,7 +326,8 @@ fn run_analyses<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
 /// Can stable take the traffic back?
 fn may_return(draft: &Draft<'_>, new: usize, stable: usize) -> bool {
     let available = draft.sets[stable].available();
-    available >= draft.replicas() || available > draft.sets[new].available()
+    let is_enough = available >= draft.replicas() || available > draft.sets[new].available();
+    is_enough && may_serve(draft, &draft.sets[stable])
 }
 
 /// What the pass means for the update: promoted, or as before.

@@ -38,6 +38,23 @@ fn a_halt_by_hand_holds_a_promotion_by_time() {
 }
 
 #[test]
+fn an_abort_of_a_rollout_without_replicas_keeps_users_on_the_pods_that_are_left() {
+    let strategy = json!({ "scaleDownDelaySeconds": 30, "abortScaleDownDelaySeconds": 30 });
+    let mut story = Story::blue_green(2, strategy);
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(10));
+    assert_eq!((story.selects("active"), story.sizes()), (2, vec![2, 2]));
+    story.patch_spec(json!({ "replicas": 0 }));
+    story.patch_status(json!({ "abort": true, "stableRS": story.hash(0) }));
+    story.size(0, 0, 0);
+    story.reconcile(at(11));
+    assert_eq!(story.selects("active"), 2, "stable has no pod to go back to");
+    story.settle(at(99));
+    assert_eq!(story.sizes(), [0, 0]);
+}
+
+#[test]
 fn there_is_nothing_to_wait_for_where_the_active_service_leads_already() {
     for (what, selects_new) in [("the new revision", true), ("every revision", false)] {
         let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
