@@ -26,7 +26,8 @@ pub(super) fn judge(write: &Write, serving: &[String], sizes: &Sizes) -> Option<
     if to == from || to.is_empty() {
         return None;
     }
-    let (available, all) = sizes.available(&to);
+    // Pods that came after the decision nobody could have waited for.
+    let (available, all) = (sizes.available(&to).0, sizes.known_available());
     let is_empty = available == 0 && all > 0;
     is_empty.then(|| format!("now selects {to:?} with no available pod, while others have {all}"))
 }

@@ -248,6 +248,16 @@ impl Sizes {
         let named = self.sets.values().filter(|set| &*set.hash == hash).map(of).sum();
         (named, self.sets.values().map(of).sum())
     }
+
+    /// Available pods of all that the controller could know of when it decided.
+    pub(super) fn known_available(&self) -> i64 {
+        self.sets.values().map(|set| set.available.min(set.decided).min(set.size)).sum()
+    }
+
+    /// How many pods the ReplicaSet with this hash is to have.
+    pub(super) fn size_of(&self, hash: &str) -> i64 {
+        self.sets.values().filter(|set| &*set.hash == hash).map(|set| set.size).sum()
+    }
 }
 
 /// The pod template hash among labels or selectors, empty if there is none.

@@ -257,6 +257,10 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
         }
         let carried = (weight - freed).max(earlier);
         let needed = plans.iter().map(|plan| plan.pods(hash, carried)).min().unwrap_or_default();
+        // A Service that selected every revision needs one that has all pods of its own size
+        // (contract 11.2).
+        let is_first = share(is, "") < share(was, "");
+        let needed = if is_first { needed.min(sizes.size_of(hash)) } else { needed };
         if available < needed && carried > earlier {
             found.push(("I-4", text(format!("{available} available, {needed} needed"))));
         }
