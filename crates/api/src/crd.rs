@@ -1,5 +1,7 @@
 //! The CustomResourceDefinitions of the five kinds, and how they look as YAML.
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value, json};
 
 use crate::analysis::{AnalysisRunSpec, AnalysisRunStatus, AnalysisTemplateSpec};
@@ -13,15 +15,20 @@ pub mod yaml;
 
 const HEADER: &str = "# Made by `cargo xtask crds`.\n";
 
-/// The five definitions, each with the name of its file.
+/// The five definitions, each with the name of its file. They are made once: that takes longer than to
+/// simulate a rollout.
 pub fn crds() -> Vec<(&'static str, Value)> {
-    vec![
-        ("rollout-crd.yaml", rollouts()),
-        ("analysis-run-crd.yaml", analysis_runs()),
-        ("analysis-template-crd.yaml", templates(false)),
-        ("cluster-analysis-template-crd.yaml", templates(true)),
-        ("experiment-crd.yaml", experiments()),
-    ]
+    static MADE: OnceLock<Vec<(&'static str, Value)>> = OnceLock::new();
+    let make = || {
+        vec![
+            ("rollout-crd.yaml", rollouts()),
+            ("analysis-run-crd.yaml", analysis_runs()),
+            ("analysis-template-crd.yaml", templates(false)),
+            ("cluster-analysis-template-crd.yaml", templates(true)),
+            ("experiment-crd.yaml", experiments()),
+        ]
+    };
+    MADE.get_or_init(make).clone()
 }
 
 /// The files of the five definitions: name and text.
