@@ -140,19 +140,24 @@ fn a_service_that_comes_to_select_nothing_is_named() {
         Arc::new(set)
     };
     let cases = [
-        // what, available old and new, Service, expected
-        ("to pods that are there", (2, 2), "active", vec![]),
-        ("to one that is there", (2, 1), "active", vec![]),
-        ("to none while others are there", (2, 0), "active", vec!["I-3"]),
-        ("to none where there is none at all", (0, 0), "active", vec![]),
-        ("a preview may be empty", (2, 0), "preview", vec![]),
+        // what, available old and new, are they known of, Service, expected
+        ("to pods that are there", (2, 2), true, "active", vec![]),
+        ("to one that is there", (2, 1), true, "active", vec![]),
+        ("to none while others are there", (2, 0), true, "active", vec!["I-3"]),
+        ("to none while others came after the decision", (2, 0), false, "active", vec![]),
+        ("to none where there is none at all", (0, 0), true, "active", vec![]),
+        ("a preview may be empty", (2, 0), true, "preview", vec![]),
     ];
-    for (what, (old, new), name, expected) in cases {
+    for (what, (old, new), is_known, name, expected) in cases {
         let mut checker = Checker::new(ROLLOUT);
         let spec = json!({"strategy": {"blueGreen": {"activeService": "active"}}});
         for one in [object(ROLLOUT, "web", spec, Value::Null), sized("a", old), sized("b", new)] {
             checker.judge(&write("somebody", None, &one), at(0));
+            if is_known {
+                checker.shown(&one);
+            }
         }
+        checker.decided();
         let (before, after) = (service(name, "a"), service(name, "b"));
         assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
     }
