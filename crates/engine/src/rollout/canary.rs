@@ -22,7 +22,7 @@ use crate::decision::{After, EventKind};
 
 /// Sizes follow the new number of replicas; nothing else moves.
 pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
-    let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
+    let is_begun = draft.has_begun(roles.new);
     // A verdict that is missing is about an update that has begun, not about the next one.
     if draft.spec().paused || is_begun && is_halted(&draft) {
         return status::refresh_counts(draft, roles);

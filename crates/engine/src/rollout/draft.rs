@@ -159,6 +159,11 @@ impl<'w> Scratch<'w> {
         self.status.abort && !self.promotes_fully() && !self.is_promoted()
     }
 
+    /// Is the status about the update to this ReplicaSet already?
+    pub fn has_begun(&self, new: usize) -> bool {
+        *self.sets[new].hash == *self.status.current_pod_hash
+    }
+
     /// Is the current revision the stable one?
     pub fn is_promoted(&self) -> bool {
         self.status.stable_rs == self.status.current_pod_hash

@@ -80,8 +80,7 @@ pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: Verdict) -> D
 pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let counts = counted(&draft, roles);
     // What a person halts does not begin; that it is halted is told all the same.
-    let is_begun = *draft.sets[roles.new].hash == *draft.status.current_pod_hash;
-    let is_noted = is_begun || draft.spec().paused;
+    let is_noted = draft.has_begun(roles.new) || draft.spec().paused;
     let mut next = RolloutStatus {
         available_replicas: counts.available_replicas,
         hpa_replicas: counts.hpa_replicas,
