@@ -5,6 +5,7 @@
 mod story;
 mod tryout;
 
+use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
 
@@ -34,8 +35,10 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<usize>().ok();
     match arguments[..] {
-        ["story", file] => return story::tell(file, 2_000),
-        ["story", file, runs] => return number(runs).map_or_else(usage, |n| story::tell(file, n)),
+        ["story", file] => return told(story::tell(file, 2_000)),
+        ["story", file, runs] => {
+            return number(runs).map_or_else(usage, |runs| told(story::tell(file, runs)));
+        }
         ["hours"] => tryout::hours(5),
         ["pods"] => tryout::pods(5),
         [what, times] => {
@@ -55,6 +58,16 @@ fn main() -> ExitCode {
         _ => return usage(),
     }
     ExitCode::SUCCESS
+}
+
+fn told(result: Result<(), Box<dyn Error>>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn usage() -> ExitCode {

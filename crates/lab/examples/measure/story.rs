@@ -1,23 +1,14 @@
 //! How many times a second is a story told, checkers on, on one core?
 
+use std::error::Error;
 use std::path::Path;
-use std::process::ExitCode;
 
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Prepared, simulate};
 
 /// Tells the story of a file so many times.
-pub fn tell(file: &str, runs: usize) -> ExitCode {
-    let told = gradus_lab::load(Path::new(file))
-        .map_err(|error| error.to_string())
-        .and_then(|scenario| Prepared::new(scenario).map_err(|error| error.to_string()));
-    let prepared = match told {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::FAILURE;
-        }
-    };
+pub fn tell(file: &str, runs: usize) -> Result<(), Box<dyn Error>> {
+    let prepared = Prepared::new(gradus_lab::load(Path::new(file))?)?;
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
     let begin = std::time::Instant::now();
     for _ in 0..runs {
@@ -28,5 +19,5 @@ pub fn tell(file: &str, runs: usize) -> ExitCode {
     #[expect(clippy::cast_precision_loss, reason = "so many runs nobody waits for")]
     let rate = runs as f64 / seconds;
     println!("{runs} runs in {seconds:.2} s: {rate:.0} a second");
-    ExitCode::SUCCESS
+    Ok(())
 }
