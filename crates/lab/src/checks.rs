@@ -19,6 +19,7 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::{Key, Object};
 use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use evictions::Pods;
 use sizes::Sizes;
@@ -61,6 +62,10 @@ pub struct Checker {
     pods: Pods,
     /// The version of each object that the controller has seen, by uid.
     seen: BTreeMap<Arc<str>, u64>,
+    /// The spec of the Rollout: as it is,
+    spec: Option<Arc<Value>>,
+    /// and as the controller was last shown it.
+    shown_spec: Option<Arc<Value>>,
     /// Services that users reach.
     serving: Vec<String>,
     /// Without a Rollout nothing can be done wrong: what is still written about it is written by
@@ -86,6 +91,8 @@ impl Checker {
             traffic: Traffic::default(),
             pods: Pods::default(),
             seen: BTreeMap::new(),
+            spec: None,
+            shown_spec: None,
             serving: Vec::new(),
             is_gone: false,
             writes: 0,
@@ -126,10 +133,7 @@ impl Checker {
             kind if Some(kind) == self.rollout => {
                 self.is_gone = write.change == Change::Deleted;
                 self.traffic.rollout(&write.after);
-                if self.sizes.rollout(write) {
-                    self.serving = services::of(&write.after.spec);
-                    self.pods.rollout(&write.after.spec);
-                }
+                self.rollout_spec(&write.after.spec);
                 if is_ours { self.rollout_write(write, now) } else { Vec::new() }
             }
             _ => Vec::new(),
@@ -147,13 +151,17 @@ impl Checker {
             return;
         }
         *seen = object.version;
-        if object.kind == KindId::REPLICA_SET || Some(object.kind) == self.rollout {
+        if object.kind == KindId::REPLICA_SET {
             self.sizes.shown(object);
-        }
-        self.trials.shown(object);
-        if Some(object.kind) == self.rollout {
+        } else if Some(object.kind) == self.rollout {
             self.traffic.shown(object);
-            self.pods.shown(&object.spec);
+            if !is_same(self.shown_spec.as_ref(), &object.spec) {
+                self.sizes.shown_rollout(&object.spec);
+                self.pods.shown(&object.spec);
+                self.shown_spec = Some(Arc::clone(&object.spec));
+            }
+        } else {
+            self.trials.shown(object);
         }
     }
 
@@ -178,6 +186,7 @@ impl Checker {
     /// The controller is another one, which was shown nothing.
     pub fn restarted(&mut self) {
         self.seen.clear();
+        self.shown_spec = None;
         self.sizes.restarted();
         self.trials.restarted();
         self.pods.restarted();
@@ -196,6 +205,17 @@ impl Checker {
     /// What was found so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// Takes in the spec of the Rollout, if it is another.
+    fn rollout_spec(&mut self, spec: &Arc<Value>) {
+        if is_same(self.spec.as_ref(), spec) {
+            return;
+        }
+        self.sizes.rollout(spec);
+        self.serving = services::of(spec);
+        self.pods.rollout(spec);
+        self.spec = Some(Arc::clone(spec));
     }
 
     fn rollout_write(&mut self, write: &Write, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -240,6 +260,11 @@ impl Checker {
         let object = name_of(&write.after);
         self.violations.push(Violation { invariant, write: place, object, numbers });
     }
+}
+
+/// Is this part of an object the one that was taken in last?
+fn is_same(known: Option<&Arc<Value>>, part: &Arc<Value>) -> bool {
+    known.is_some_and(|known| Arc::ptr_eq(known, part))
 }
 
 fn name_of(object: &Object) -> String {

@@ -34,27 +34,27 @@ pub(crate) fn perform(
         Some(object) => sight(object),
         None => Sight { generation: 0, revision: None, spec: &none, status: &none },
     };
-    action.writes(name, &sight, now).iter().try_for_each(|write| make(cluster, write, now))
+    action.writes(name, &sight, now).into_iter().try_for_each(|write| make(cluster, write, now))
 }
 
-fn make(cluster: &mut SimCluster, write: &PersonalWrite, now: Timestamp) -> Result<(), ApiError> {
+fn make(cluster: &mut SimCluster, write: PersonalWrite, now: Timestamp) -> Result<(), ApiError> {
     let kind = cluster.kinds().by_name(&write.api_version, &write.kind);
     let kind = kind.ok_or_else(|| {
         ApiError::bad_request(format!("no kind {} {}", write.api_version, write.kind))
     })?;
     let namespace = if cluster.kinds().get(kind).namespaced { NAMESPACE } else { "" };
-    let merge = |body: &Value| Request::merge(kind, namespace, &write.name, body.clone());
-    let mut request = match &write.deed {
+    let merge = |body: Value| Request::merge(kind, namespace, &write.name, body);
+    let mut request = match write.deed {
         Deed::Apply(object) => match cluster.get(kind, namespace, &write.name) {
             Some(_) => merge(object),
-            None => Request::create(kind, namespace, object.clone()),
+            None => Request::create(kind, namespace, object),
         },
         Deed::Merge(patch) => merge(patch),
         Deed::MergeStatus(patch) => merge(patch).on(Subresource::Status),
         Deed::Delete => Request::new(Verb::Delete, kind, namespace, &write.name),
     };
     request.options.user = PERSON.into();
-    cluster.call(&request, now).map(drop)
+    cluster.serve(request, now).map(drop)
 }
 
 /// A stored Rollout as a person sees it.

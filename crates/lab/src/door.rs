@@ -48,6 +48,7 @@ pub(crate) struct Bench {
     pub(crate) last_write: Timestamp,
     /// What an interruption met: was an update under way?
     pub(crate) interrupted_update: Option<bool>,
+    /// The version up to which writes were judged: also those that made the story's objects.
     judged: u64,
     attempts: usize,
     planned: Vec<Planned>,
@@ -69,7 +70,7 @@ impl Bench {
         trace: Trace,
     ) -> Self {
         Bench {
-            judged: cluster.version(),
+            judged: 0,
             cluster,
             now,
             checker,
@@ -119,28 +120,19 @@ impl Bench {
     fn write(&mut self, write: Write) -> Option<Result<Written, WriteError>> {
         self.interrupt();
         self.attempts += 1;
-        let fault = self.fault();
-        if let Some(fault) = fault {
-            self.trace.note(self.now, Record::Struck(fault));
+        let Some(fault) = self.fault() else { return Some(self.apply(write)) };
+        self.trace.note(self.now, Record::Struck(fault));
+        let message = format!("{}: an injected {fault:?}", write.target);
+        if fault.is_applied() {
+            // Nobody hears the answer.
+            drop(self.apply(write));
         }
-        let target = write.target.clone();
-        let done = match fault {
-            Some(fault) if !fault.is_applied() => None,
-            _ => Some(self.apply(write)),
-        };
-        match fault {
-            None => done,
-            Some(fault) => match fault.class() {
-                Some(class) => Some(Err(WriteError {
-                    class,
-                    message: format!("{target}: an injected {fault:?}"),
-                    retry_after_secs: None,
-                })),
-                None => {
-                    self.has_crashed = true;
-                    None
-                }
-            },
+        match fault.class() {
+            Some(class) => Some(Err(WriteError { class, message, retry_after_secs: None })),
+            None => {
+                self.has_crashed = true;
+                None
+            }
         }
     }
 

@@ -195,12 +195,13 @@ pub fn project(status: &Value, revisions: &Revisions) -> Value {
 }
 
 fn conditions(list: &Value) -> Value {
-    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or("").to_owned();
-    let entries = list.as_array().into_iter().flatten().map(|condition| {
-        let summary = format!("{} {}", text(condition, "status"), text(condition, "reason"));
-        (text(condition, "type"), json!(summary))
-    });
-    Value::Object(entries.collect())
+    let mut seen = Map::new();
+    for condition in list.as_array().into_iter().flatten() {
+        let text = |field: &str| condition[field].as_str().unwrap_or("");
+        let summary = [text("status"), " ", text("reason")].concat();
+        seen.insert(text("type").to_owned(), summary.into());
+    }
+    Value::Object(seen)
 }
 
 fn reasons(list: &Value) -> Value {
@@ -209,6 +210,11 @@ fn reasons(list: &Value) -> Value {
 
 /// A selector as text, with the revision number for the hash in it.
 fn selector(text: &str, revisions: &Revisions) -> String {
+    let has_hash =
+        |part: &str| part.split_once('=').is_some_and(|(_, v)| revisions.contains_key(v));
+    if !text.split(',').any(has_hash) {
+        return text.to_owned();
+    }
     let requirements = text.split(',').map(|requirement| match requirement.split_once('=') {
         Some((key, value)) => match revisions.get(value) {
             Some(revision) => format!("{key}=revision {revision}"),
@@ -221,6 +227,9 @@ fn selector(text: &str, revisions: &Revisions) -> String {
 
 /// A name with the revision number for the hash in it, as those of runs and Experiments.
 fn named(text: &str, revisions: &Revisions) -> String {
+    if !text.split('-').any(|part| revisions.contains_key(part)) {
+        return text.to_owned();
+    }
     let parts = text.split('-').map(|part| match revisions.get(part) {
         Some(revision) => format!("(revision {revision})"),
         None => part.to_owned(),
@@ -233,7 +242,7 @@ fn plain(value: &Value, revisions: &Revisions) -> Value {
     match value {
         Value::String(text) => match revisions.get(text) {
             Some(revision) => json!(format!("revision {revision}")),
-            None if text.parse::<Timestamp>().is_ok() => Value::Null,
+            None if is_time(text) => Value::Null,
             None => json!(named(text, revisions)),
         },
         Value::Array(list) => list.iter().map(|item| plain(item, revisions)).collect(),
@@ -243,6 +252,10 @@ fn plain(value: &Value, revisions: &Revisions) -> Value {
         }
         _ => value.clone(),
     }
+}
+
+fn is_time(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit()) && text.parse::<Timestamp>().is_ok()
 }
 
 fn is_empty(value: &Value) -> bool {

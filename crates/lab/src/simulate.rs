@@ -16,6 +16,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use gradus_controller::watched::Watched;
 use gradus_engine::Engine;
 use gradus_engine::release::{ManagedIngress, Releases};
 use gradus_engine::rollout::Rollouts;
@@ -40,6 +41,7 @@ use crate::tryout::Watcher;
 use beside::Bystander;
 use mind::{Mind, Thinking};
 use story::Story;
+use watches::Feed;
 
 /// When every story begins.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
@@ -60,6 +62,8 @@ pub struct Prepared {
     rollout: Place,
     start: Timestamp,
     subject: Erased,
+    /// The watches of the controller before they have shown anything.
+    feeds: Vec<Feed>,
 }
 
 /// What came of a run.
@@ -125,8 +129,8 @@ impl Prepared {
             cluster.call(&request, start).map_err(|error| refused(&kind, error))?;
         }
         let rollout = Place { kind: rollout, key: Key::new(NAMESPACE, scenario.rollout_name()) };
-        let subject = Erased::of::<S>();
-        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, start, subject })
+        let (subject, feeds) = (Erased::of::<S>(), watches::feeds::<S>(&cluster));
+        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, start, subject, feeds })
     }
 
     /// The story.
@@ -201,6 +205,8 @@ struct Run<'p, S: Subject> {
     is_as_told: bool,
     turns: Vec<Turn>,
     violations: Vec<Violation>,
+    /// The end that was judged, and the version of the cluster in which it was.
+    ending: Option<(u64, Ending)>,
 }
 
 /// Who may take the next step.
@@ -218,19 +224,20 @@ enum Turn {
 
 impl<'p, S: Subject> Run<'p, S> {
     fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
-        let Prepared { scenario, cluster, rollout, start, subject } = prepared;
+        let Prepared { scenario, cluster, rollout, start, subject, feeds } = prepared;
         let is_as_told = *faults == Faults::default();
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
         let checker = (subject.checker)(rollout.kind);
         let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
         let bench = Rc::new(RefCell::new(bench));
-        let mut minds: Vec<Box<dyn Mind>> = vec![Box::new(Thinking::<S>::new(&bench))];
+        let mut minds: Vec<Box<dyn Mind>> =
+            vec![Box::new(Thinking::<S>::new(&bench, feeds.clone()))];
         if S::KIND == Rollouts::KIND && scenario.has("Service") {
-            minds.push(Box::new(Thinking::<Releases<ServiceView>>::new(&bench)));
+            minds.push(beside::<Releases<ServiceView>>(&bench, cluster));
         }
         if S::KIND == Rollouts::KIND && scenario.has("Ingress") {
-            minds.push(Box::new(Thinking::<Releases<ManagedIngress>>::new(&bench)));
+            minds.push(beside::<Releases<ManagedIngress>>(&bench, cluster));
         }
         Run {
             watcher: None,
@@ -248,6 +255,7 @@ impl<'p, S: Subject> Run<'p, S> {
             is_as_told,
             turns: Vec::new(),
             violations: Vec::new(),
+            ending: None,
         }
     }
 
@@ -259,10 +267,12 @@ impl<'p, S: Subject> Run<'p, S> {
         }
         let bench = self.bench.borrow();
         self.violations.extend_from_slice(bench.checker.violations());
-        let counts = bench.checker.counts();
+        // An end that was judged and not touched since is looked at once.
+        let ending = self.ending.filter(|(version, _)| *version == bench.cluster.version());
+        let look = || Ending::of(&bench.cluster, bench.rollout(), bench.checker.counts());
         Outcome {
             violations: self.violations,
-            ending: Ending::of(&bench.cluster, bench.rollout(), counts),
+            ending: ending.map_or_else(look, |(_, ending)| ending),
             trace: bench.trace.clone(),
             requests: bench.requests,
             writes: bench.checker.writes(),
@@ -345,7 +355,9 @@ impl<'p, S: Subject> Run<'p, S> {
             let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
             self.violations.extend(traffic);
             if self.is_as_told {
-                self.violations.extend(self.story.judge_end(&bench));
+                let ending = Ending::of(&bench.cluster, rollout, counts);
+                self.violations.extend(self.story.judge_end(&ending));
+                self.ending = Some((bench.cluster.version(), ending));
             }
         }
         let writes = self.bench.borrow().checker.writes();
@@ -419,7 +431,7 @@ impl<'p, S: Subject> Run<'p, S> {
         });
         let flown = || {
             minds().find_map(|(who, mind)| {
-                mind.arrived(self.now).first().map(|at| Turn::Flight(who, *at))
+                mind.first_arrived(self.now).map(|at| Turn::Flight(who, at))
             })
         };
         if let Some(turn) = shown.or_else(flown) {
@@ -509,6 +521,11 @@ impl<'p, S: Subject> Run<'p, S> {
         let object = self.prepared.rollout.key.name.to_string();
         Violation { invariant, write: "the end".to_owned(), object, numbers }
     }
+}
+
+/// An engine that runs beside the one the story is about.
+fn beside<W: Watched>(bench: &Rc<RefCell<Bench>>, cluster: &SimCluster) -> Box<dyn Mind> {
+    Box::new(Thinking::<W>::new(bench, watches::feeds::<W>(cluster)))
 }
 
 fn worker_name(actor: Actor) -> &'static str {

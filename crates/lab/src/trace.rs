@@ -110,7 +110,7 @@ impl Record {
 impl Trace {
     /// An empty trace that keeps its hash alone.
     pub fn hashed() -> Self {
-        Trace { hash: FNV_OFFSET, count: 0, met: Met::default(), records: None }
+        Trace { hash: 0, count: 0, met: Met::default(), records: None }
     }
 
     /// An empty trace that keeps everything.
@@ -120,8 +120,8 @@ impl Trace {
 
     /// Adds what has happened at `now`.
     pub fn note(&mut self, now: Timestamp, record: Record) {
-        let mut hasher = Fnv(self.hash);
-        now.as_nanosecond().hash(&mut hasher);
+        let mut hasher = Mixed(self.hash);
+        (now.as_second(), now.subsec_nanosecond()).hash(&mut hasher);
         record.hash(&mut hasher);
         self.hash = hasher.0;
         self.count += 1;
@@ -196,21 +196,40 @@ impl fmt::Display for Record {
     }
 }
 
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+/// Word by word, rotated and multiplied: the same on every machine and in every release, which the
+/// standard hasher is not.
+struct Mixed(u64);
 
-/// FNV-1a: the same on every machine and in every release, which the standard hasher is not.
-struct Fnv(u64);
+/// An odd number without a pattern: the golden ratio in 64 bits.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Hasher for Fnv {
+impl Hasher for Mixed {
     fn finish(&self) -> u64 {
         self.0
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
-        }
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.write_u64(u64::from_le_bytes(*word)));
+        let last = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.write_u64(last << 8 | rest.len() as u64);
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0.rotate_left(23) ^ number).wrapping_mul(FACTOR);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
     }
 }
 

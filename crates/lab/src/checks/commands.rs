@@ -7,6 +7,9 @@ use serde_json::Value;
 /// Which command of a user a status write of ours has lost, if any.
 pub(super) fn judge(before: &Object, after: &Object) -> Option<String> {
     let (old, new) = (&*before.status, &*after.status);
+    if !["abort", "promoteFull", "controllerPause"].iter().any(|wish| old[wish] == true) {
+        return None;
+    }
     let is_same_update = old["currentPodHash"] == new["currentPodHash"]
         && old["currentStepHash"] == new["currentStepHash"];
     let is_promoted = new["stableRS"] == new["currentPodHash"];

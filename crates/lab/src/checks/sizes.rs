@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::names;
-use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::{Change, Write};
 use serde_json::Value;
@@ -147,22 +146,21 @@ impl Sizes {
         found
     }
 
-    /// Takes in a write of the Rollout; true if its spec is another.
-    pub(super) fn rollout(&mut self, write: &Write) -> bool {
-        let before = write.before.as_ref();
-        if before.is_some_and(|before| Arc::ptr_eq(&before.spec, &write.after.spec)) {
-            return false;
-        }
-        self.limits = Limits::of(&write.after.spec);
-        true
+    /// Takes in the spec of the Rollout.
+    pub(super) fn rollout(&mut self, spec: &Value) {
+        self.limits = Limits::of(spec);
     }
 
+    /// The watch has shown this ReplicaSet to the controller.
     pub(super) fn shown(&mut self, object: &Object) {
-        if object.kind != KindId::REPLICA_SET {
-            self.shown_limits = Limits::of(&object.spec);
-        } else if let Some(set) = self.sets.get_mut(&object.meta.uid) {
+        if let Some(set) = self.sets.get_mut(&object.meta.uid) {
             set.shown = available_in(object);
         }
+    }
+
+    /// The watch has shown this spec of the Rollout to the controller.
+    pub(super) fn shown_rollout(&mut self, spec: &Value) {
+        self.shown_limits = Limits::of(spec);
     }
 
     pub(super) fn decided(&mut self) {

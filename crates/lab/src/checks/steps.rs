@@ -18,10 +18,13 @@ pub(super) fn judge(
 ) -> Option<String> {
     let (old, new) = (&*before.status, &*after.status);
     let (from, to) = (index(old), index(new));
-    let is_same = |field: &str| old[field] == new[field];
+    let is_same_update = ["currentPodHash", "currentStepHash"].iter().all(|f| old[f] == new[f]);
+    if is_same_update && from == to {
+        return None;
+    }
     let steps = Sight { generation: 0, revision: None, spec: &after.spec, status: new }.steps();
     let is_promoted = new["stableRS"] == new["currentPodHash"] && !is_empty(&new["stableRS"]);
-    if !is_same("currentPodHash") || !is_same("currentStepHash") {
+    if !is_same_update {
         let may_skip = is_promoted || is_empty(&old["stableRS"]) || is_window(&after.spec);
         // Nothing stored is about the new update yet, so no gate of it can be open.
         let none = Value::Null;

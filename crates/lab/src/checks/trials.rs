@@ -13,6 +13,7 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::Value;
 
+use super::is_same;
 use super::sizes::hash_of;
 
 /// The verdicts of runs and Experiments: as they are, as the watch has shown them, and as they were
@@ -20,6 +21,8 @@ use super::sizes::hash_of;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trials {
     by_name: BTreeMap<Arc<str>, Trial>,
+    /// The status of the Rollout.
+    status: Option<Arc<Value>>,
     /// Names of the runs that the status has.
     current: Vec<String>,
     /// A person has written the Rollout since the last verdict: what happens now is wanted.
@@ -41,9 +44,12 @@ impl Trials {
     pub(super) fn take_in(&mut self, write: &Write, is_ours: bool, is_rollout: bool) {
         let object = &write.after;
         if is_rollout {
-            self.current = named(&object.status);
             self.is_excused |= !is_ours;
-            self.is_overruled = object.status["promoteFull"] == true;
+            if !is_same(self.status.as_ref(), &object.status) {
+                self.current = named(&object.status);
+                self.is_overruled = object.status["promoteFull"] == true;
+                self.status = Some(Arc::clone(&object.status));
+            }
         } else if is_trial(object) {
             let fresh = TrialPhase::Unstarted;
             let hash = hash_of(&object.meta.labels).to_owned();
@@ -65,9 +71,12 @@ impl Trials {
     /// What is wrong with a resize of ours, if anything: a revision under a bad verdict must not
     /// grow.
     pub(super) fn judge_size(&self, write: &Write, is_ours: bool) -> Option<String> {
+        if !is_ours || self.current.is_empty() {
+            return None;
+        }
+        let name = self.condemned(hash_of(&write.after.meta.labels))?;
         let size = |object: &Object| object.spec["replicas"].as_i64().unwrap_or(1);
         let (from, to) = (write.before.as_ref().map_or(0, |set| size(set)), size(&write.after));
-        let name = self.condemned(hash_of(&write.after.meta.labels)).filter(|_| is_ours)?;
         (from < to).then(|| format!("{from} → {to} pods of a revision that {name} did not pass"))
     }
 
@@ -129,10 +138,9 @@ fn named(status: &Value) -> Vec<String> {
 
 /// Runs have a purpose; Experiments have sets of pods.
 fn is_trial(object: &Object) -> bool {
-    let is_run = object.meta.labels.contains_key(RUN_TYPE);
-    object.kind != KindId::REPLICA_SET
+    !matches!(object.kind, KindId::REPLICA_SET | KindId::POD)
         && object.controller().is_some()
-        && (is_run || object.spec["templates"].is_array())
+        && (object.meta.labels.contains_key(RUN_TYPE) || object.spec["templates"].is_array())
 }
 
 fn phase_of(object: &Object) -> TrialPhase {

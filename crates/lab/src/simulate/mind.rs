@@ -27,6 +27,8 @@ pub(super) trait Mind {
     fn show(&mut self, at: usize, now: Timestamp, chance: &mut Option<Chance>, faults: &Faults);
     /// The works that can take a step: their request is not on its way.
     fn arrived(&self, now: Timestamp) -> Vec<usize>;
+    /// The first of them.
+    fn first_arrived(&self, now: Timestamp) -> Option<usize>;
     /// Lets one work take one step; what it has learned goes back into the shell.
     fn fly(&mut self, at: usize, now: Timestamp);
     /// Has something happened since the shell last had nothing to do?
@@ -54,6 +56,8 @@ pub(super) struct Thinking<W: Watched> {
     constant_feeds: usize,
     flights: Vec<Flight<W>>,
     pub(super) is_stirred: bool,
+    /// The version of the cluster of which every watch has shown all there is.
+    quiet_at: Cell<Option<u64>>,
     harms: Vec<(&'static str, String)>,
 }
 
@@ -72,8 +76,7 @@ enum Flown<W: Watched> {
 type Reading = (Read, Result<Vec<Frame>, WriteError>);
 
 impl<W: Watched> Thinking<W> {
-    pub(super) fn new(bench: &Rc<RefCell<Bench>>) -> Self {
-        let feeds = watches::feeds::<W>(&bench.borrow().cluster);
+    pub(super) fn new(bench: &Rc<RefCell<Bench>>, feeds: Vec<Feed>) -> Self {
         Thinking {
             bench: Rc::clone(bench),
             shell: Shell::default(),
@@ -81,6 +84,7 @@ impl<W: Watched> Thinking<W> {
             feeds,
             flights: Vec::new(),
             is_stirred: true,
+            quiet_at: Cell::new(None),
             harms: Vec::new(),
         }
     }
@@ -111,7 +115,15 @@ impl<W: Watched> Mind for Thinking<W> {
 
     fn first_ready_watch(&self, now: Timestamp) -> Option<usize> {
         let bench = self.bench.borrow();
-        self.feeds.iter().position(|feed| feed.is_ready(&bench, now))
+        let version = Some(bench.cluster.version());
+        if self.quiet_at.get() == version {
+            return None;
+        }
+        let first = self.feeds.iter().position(|feed| feed.is_ready(&bench, now));
+        if first.is_none() && self.feeds.iter().all(Feed::is_steady) {
+            self.quiet_at.set(version);
+        }
+        first
     }
 
     fn show(&mut self, at: usize, now: Timestamp, chance: &mut Option<Chance>, faults: &Faults) {
@@ -121,6 +133,10 @@ impl<W: Watched> Mind for Thinking<W> {
     fn arrived(&self, now: Timestamp) -> Vec<usize> {
         let flights = self.flights.iter().enumerate();
         flights.filter(|(_, flight)| flight.arrives.get() <= now).map(|(at, _)| at).collect()
+    }
+
+    fn first_arrived(&self, now: Timestamp) -> Option<usize> {
+        self.flights.iter().position(|flight| flight.arrives.get() <= now)
     }
 
     fn fly(&mut self, at: usize, now: Timestamp) {
@@ -162,6 +178,7 @@ impl<W: Watched> Mind for Thinking<W> {
             let watch = Watch { kind, labels: None };
             let feed = Feed::new::<W>(watch, &self.bench.borrow().cluster);
             self.feeds.push(feed);
+            self.quiet_at.set(None);
         }
         self.tell(now);
         let arrives = Rc::new(Cell::new(now));
@@ -204,6 +221,7 @@ impl<W: Watched> Mind for Thinking<W> {
         self.feeds.truncate(self.constant_feeds);
         self.feeds.iter_mut().for_each(|feed| *feed = feed.anew());
         self.flights.clear();
+        self.quiet_at.set(None);
         self.is_stirred = true;
     }
 

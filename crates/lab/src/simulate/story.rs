@@ -120,12 +120,11 @@ impl Story {
     }
 
     /// What is wrong with the end, by the story's own words.
-    pub(super) fn judge_end(&self, bench: &Bench) -> Option<Violation> {
+    pub(super) fn judge_end(&self, ending: &Ending) -> Option<Violation> {
         let end = &self.scenario.end;
         if end.expect.is_null() {
             return None; // Anything will do.
         }
-        let ending = Ending::of(&bench.cluster, bench.rollout(), bench.checker.counts());
         if ending.status != end.expect {
             return Some(self.unexpected("end", differences(&ending.status, &end.expect)));
         }

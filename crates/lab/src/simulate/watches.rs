@@ -24,7 +24,7 @@ pub(super) struct Feed {
     kind: Kind,
     id: KindId,
     /// It shows objects with these labels alone,
-    labels: Option<LabelSelector>,
+    labels: Option<Arc<LabelSelector>>,
     /// and perhaps of each only the metadata.
     metadata_alone: bool,
     /// The version it has come to.
@@ -54,7 +54,8 @@ impl Feed {
         let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
         let id = id.expect("the controller watches only kinds that every cluster of a story has");
         let labels = labels.map(|text| {
-            LabelSelector::parse(&text).expect("the selectors of a controller are constants")
+            let selector = LabelSelector::parse(&text);
+            Arc::new(selector.expect("the selectors of a controller are constants"))
         });
         Feed {
             metadata_alone: W::needs_metadata_alone(&kind),
@@ -86,6 +87,11 @@ impl Feed {
     fn frame(&self, object: &Object) -> Frame {
         let whole = frame(object);
         if self.metadata_alone { Frame { meta: whole.meta, ..Frame::default() } } else { whole }
+    }
+
+    /// Is it shown nothing but what happens in the cluster?
+    pub(super) fn is_steady(&self) -> bool {
+        !self.is_new && self.list_at.is_none() && self.silent_until.is_none()
     }
 
     /// Has it something to show now?
