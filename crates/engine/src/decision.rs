@@ -81,15 +81,16 @@ impl std::fmt::Display for ObjectRef {
     }
 }
 
-/// A kind as the API server addresses it. All kinds a program uses are constants.
+/// A kind as the API server addresses it. All kinds a program uses are constants. The name comes
+/// first because it tells most kinds apart when two are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Kind {
+    /// Kind, as in manifests.
+    pub name: std::borrow::Cow<'static, str>,
     /// API group, empty for core.
     pub group: std::borrow::Cow<'static, str>,
     /// Version within the group.
     pub version: std::borrow::Cow<'static, str>,
-    /// Kind, as in manifests.
-    pub name: std::borrow::Cow<'static, str>,
     /// Plural, as in paths.
     pub plural: std::borrow::Cow<'static, str>,
 }
