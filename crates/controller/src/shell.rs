@@ -509,8 +509,15 @@ impl<W: Watched> Shell<W> {
         let retry_at = fixed.unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
         match error.class {
-            // A newer object, or none, comes by the watch; nothing to hold back until then.
-            Class::Stale | Class::Gone => {}
+            // A newer object, or none, comes by the watch; nothing to hold back until then, and a
+            // watch that does not bring it is helped.
+            Class::Stale | Class::Gone => {
+                let shown = W::version(&self.index, &object);
+                let is_watched = self.watching.knows(&object.kind);
+                if is_watched && state.is_behind(&object, shown, now) {
+                    self.notes.read_first(key, object, now);
+                }
+            }
             // What is not watched is read by whoever asks for it, not into the index.
             Class::Unknown if self.watching.knows(&object.kind) => {
                 self.notes.read_first(key, object, now);

@@ -7,6 +7,7 @@ use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use jiff::{SignedDuration, Timestamp};
 
 use super::guard_name;
+use super::notes::PATIENCE;
 use crate::watched::Watched;
 
 /// How long the same guard may hold a key before the operator hears of it.
@@ -27,6 +28,8 @@ pub(super) struct KeyState<W: Watched> {
     /// Status fields that did not survive a write: the CRD is older than ours.
     pub pruned: BTreeSet<String>,
     held: Option<Holding>,
+    /// The object whose shown version the server has refused, and since when.
+    refused: Option<(ObjectRef, Option<u64>, Timestamp)>,
 }
 
 struct Holding {
@@ -76,6 +79,7 @@ impl<W: Watched> Default for KeyState<W> {
             deferred: None,
             pruned: BTreeSet::new(),
             held: None,
+            refused: None,
         }
     }
 }
@@ -119,6 +123,24 @@ impl<W: Watched> KeyState<W> {
                 matches!(reply, Reply::Object(_) | Reply::Pods(_) | Reply::Weights(_))
             };
             self.answers.retain(|_, answer| !answer.reply.as_ref().is_ok_and(is_read));
+        }
+    }
+
+    /// The server has a newer version of an object than is shown; true, once a second, if that was
+    /// so a second ago as well: then an event is missing.
+    pub fn is_behind(&mut self, object: &ObjectRef, shown: Option<u64>, now: Timestamp) -> bool {
+        match &self.refused {
+            Some((known, version, since)) if known == object && *version == shown => {
+                let is_lasting = *since + PATIENCE <= now;
+                if is_lasting {
+                    self.refused = None;
+                }
+                is_lasting
+            }
+            _ => {
+                self.refused = Some((object.clone(), shown, now));
+                false
+            }
         }
     }
 

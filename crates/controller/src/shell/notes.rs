@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::act::Acknowledged;
 use crate::watched::Key;
 
-/// How long a watch may take to show a write before it is read.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
+/// How long a watch may take to show a version that is known to be there before it is read.
+pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
 
 /// Writes the index has yet to show, by key.
 #[derive(Default)]

@@ -154,6 +154,22 @@ fn a_conflict_is_tried_again_with_back_off_even_if_no_newer_object_comes() {
 }
 
 #[test]
+fn an_object_that_stays_newer_than_the_watch_shows_is_read_after_a_second() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    for millis in [0, 600, 999] {
+        let next = job(&mut shell, at(millis)).expect("tried again");
+        shell.learn(refused(next, Class::Stale), at(millis));
+    }
+    let next = job(&mut shell, at(1_500)).expect("tried again");
+    shell.learn(refused(next, Class::Stale), at(1_500));
+    let seen = read(&mut shell, at(1_600)).expect("an event is missing");
+    let newer = frame("desk", 8, json!({ "on": true }), json!({ "watts": 7 }));
+    shell.learn_read(seen, Ok(vec![newer]), at(1_601));
+    let next = job(&mut shell, at(2_000)).expect("decided anew");
+    assert_eq!(next.head.version, 8, "on the version that was read");
+}
+
+#[test]
 fn counts_alone_wait_a_second_and_ride_along_before_that() {
     let mut shell = shell(5, json!({ "watts": 3 }), json!({}));
     assert!(shell.next_work(at(0)).is_none(), "not yet");

@@ -38,6 +38,12 @@ impl Set {
     fn available_of(&self, size: i64) -> i64 {
         self.available.max(self.decided).min(size)
     }
+
+    /// Pods that are available and were known to be when it was decided: one that came in between
+    /// nobody could count on.
+    fn known(&self) -> i64 {
+        self.available.min(self.decided).min(self.size)
+    }
 }
 
 /// Within which limits a rollout's ReplicaSets may be resized.
@@ -247,9 +253,15 @@ impl Sizes {
         (named, self.sets.values().map(of).sum())
     }
 
-    /// Available pods of all that the controller could know of when it decided.
+    /// Available pods of the ReplicaSet with this hash that the controller could know of when it
+    /// decided.
+    pub(super) fn known(&self, hash: &str) -> i64 {
+        self.sets.values().filter(|set| &*set.hash == hash).map(Set::known).sum()
+    }
+
+    /// The same of all.
     pub(super) fn known_available(&self) -> i64 {
-        self.sets.values().map(|set| set.available.min(set.decided).min(set.size)).sum()
+        self.sets.values().map(Set::known).sum()
     }
 
     /// How many pods the ReplicaSet with this hash is to have.

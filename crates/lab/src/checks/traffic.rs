@@ -234,7 +234,7 @@ fn share(shares: &Shares, hash: &str) -> i64 {
 /// I-3, I-4 and I-9: is traffic sent to a revision that cannot take it?
 fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<Found> {
     // What a revision without pods loses may go wherever there are some: too few are better than none.
-    let empty = was.iter().filter(|(hash, _)| !hash.is_empty() && sizes.available(hash).0 == 0);
+    let empty = was.iter().filter(|(hash, _)| !hash.is_empty() && sizes.known(hash) == 0);
     let freed: i64 = empty.map(|(hash, weight)| (weight - share(is, hash)).max(0)).sum();
     let mut found = Vec::new();
     for (hash, weight) in is.iter().filter(|(hash, _)| !hash.is_empty()) {
