@@ -5,6 +5,8 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 use thiserror::Error;
 
+use crate::json::Json;
+
 /// More wrong fields than this in one object are not told apart: it is read as empty.
 const MAX_ROUNDS: usize = 32;
 
@@ -21,10 +23,9 @@ pub struct FieldError {
 /// Reads `value` as `T`. A field of the wrong type counts as missing and is reported; null
 /// counts as missing and is not, as in Go.
 ///
-/// An object without mistakes is read in place, at the price of a plain `from_value`; only one
-/// with mistakes is searched and copied.
-pub fn decode<T: DeserializeOwned + Default>(value: &Value) -> (T, Vec<FieldError>) {
-    if let Ok(decoded) = T::deserialize(value) {
+/// An object without mistakes is read in place; only one with mistakes is searched and copied.
+pub fn decode<T: Json + DeserializeOwned + Default>(value: &Value) -> (T, Vec<FieldError>) {
+    if let Some(decoded) = T::from_json(value) {
         return (decoded, Vec::new());
     }
     let (mut path, mut message) = match attempt(value) {

@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod crd;
 pub mod decode;
 pub mod defaults;
+pub mod json;
 pub mod patch;
 pub mod validate;
 

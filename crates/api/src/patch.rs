@@ -1,9 +1,6 @@
 //! What is the smallest merge patch that turns one state into another, and what does one do?
 
-use serde::Serialize;
 use serde_json::{Map, Value};
-
-use crate::schema::camel_case;
 
 /// States of which the difference can be sent.
 pub trait Difference {
@@ -64,31 +61,6 @@ pub fn apply(into: &mut Value, patch: &Value) {
             apply(into.entry(key.clone()).or_insert(Value::Null), value);
         }
     }
-}
-
-/// The patch of one field: only a field that differs is made JSON. `is_left_out` says whether its
-/// default value is.
-pub(crate) fn of_field<T: Default + PartialEq + Serialize>(
-    old: &T,
-    new: &T,
-    is_left_out: bool,
-) -> Option<Value> {
-    if old == new {
-        return None;
-    }
-    if is_left_out && *new == T::default() {
-        return Some(Value::Null);
-    }
-    let json = |field: &T| serde_json::to_value(field).expect("API types are JSON");
-    let new = json(new);
-    // What is no object is replaced whole, whatever it was before.
-    if new.is_object() { json(old).difference(&new) } else { Some(new) }
-}
-
-/// The patch of a struct from the patches of its fields, by their Rust names.
-pub(crate) fn of_struct<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Value {
-    let changed = fields.into_iter().filter_map(|(name, patch)| Some((name, patch?)));
-    Value::Object(changed.map(|(name, patch)| (camel_case(name), patch)).collect())
 }
 
 #[cfg(test)]

@@ -13,17 +13,16 @@ pub(crate) trait Schema {
     fn schema() -> Value;
 }
 
-/// The schema of a struct. Each field: whether it is required, its Rust or JSON name, its doc
-/// comment, its schema.
+/// The schema of a struct. Each field: whether it is required, its JSON name, its doc comment, its
+/// schema.
 pub(crate) fn object<const N: usize>(fields: [(bool, &str, &str, Value); N]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (is_required, name, about, schema) in fields {
-        let name = camel_case(name);
         if is_required {
-            required.push(name.clone());
+            required.push(name);
         }
-        properties.insert(name, with(schema, json!({ "description": about.trim() })));
+        properties.insert(name.to_owned(), with(schema, json!({ "description": about.trim() })));
     }
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
@@ -53,24 +52,6 @@ pub(crate) fn with(mut schema: Value, keywords: Value) -> Value {
         schema.extend(keywords);
     }
     schema
-}
-
-/// The JSON name of a field.
-pub(crate) fn camel_case(field: &str) -> String {
-    let field = field.trim_start_matches("r#");
-    let mut name = String::with_capacity(field.len());
-    let mut begins_word = false;
-    for letter in field.chars() {
-        match letter {
-            '_' => begins_word = true,
-            _ if begins_word => {
-                name.push(letter.to_ascii_uppercase());
-                begins_word = false;
-            }
-            _ => name.push(letter),
-        }
-    }
-    name
 }
 
 impl Schema for String {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
+use crate::json::Json;
 use crate::names::{condition, condition_status, reason};
 
 /// What most statuses say. Thousands of rollouts are kept in memory; these texts once for all.
@@ -38,6 +40,12 @@ enum Kept {
 }
 
 impl Text {
+    /// A text from outside.
+    fn read(text: &str) -> Self {
+        let common = COMMON.iter().find(|common| **common == text);
+        Text(common.map_or_else(|| Kept::Shared(text.into()), |common| Kept::Known(common)))
+    }
+
     /// The text itself.
     pub fn as_str(&self) -> &str {
         match &self.0 {
@@ -156,8 +164,17 @@ impl Visitor<'_> for TextVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
-        let common = COMMON.iter().find(|common| **common == text);
-        Ok(Text(common.map_or_else(|| Kept::Shared(text.into()), |common| Kept::Known(common))))
+        Ok(Text::read(text))
+    }
+}
+
+impl Json for Text {
+    fn to_json(&self) -> Value {
+        Value::String(self.as_str().to_owned())
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        json.as_str().map(Text::read)
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use thiserror::Error;
+
+use crate::json::Json;
 
 /// A moment as the API stores it: UTC, whole seconds, so that a status equals itself
 /// after a round trip.
@@ -24,6 +26,26 @@ impl Time {
     /// The moment, for arithmetic.
     pub fn timestamp(self) -> Timestamp {
         self.0
+    }
+
+    /// As it is stored, from the year 0 on: a status has a dozen times, and general formatting is
+    /// slow.
+    fn usual_text(self) -> Option<[u8; 20]> {
+        let at = Offset::UTC.to_datetime(self.0);
+        let year = u16::try_from(at.year()).ok()?;
+        let mut text = *b"0000-00-00T00:00:00Z";
+        let mut put = |place: usize, number: u8| {
+            text[place] += number / 10;
+            text[place + 1] += number % 10;
+        };
+        put(0, (year / 100) as u8);
+        put(2, (year % 100) as u8);
+        put(5, at.month().unsigned_abs());
+        put(8, at.day().unsigned_abs());
+        put(11, at.hour().unsigned_abs());
+        put(14, at.minute().unsigned_abs());
+        put(17, at.second().unsigned_abs());
+        Some(text)
     }
 }
 
@@ -53,24 +75,22 @@ impl fmt::Display for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let at = Offset::UTC.to_datetime(self.0);
-        let Ok(year) = u16::try_from(at.year()) else { return serializer.collect_str(self) };
-        let mut text = *b"0000-00-00T00:00:00Z";
-        write_digits(&mut text[0..4], year);
-        let parts = [(5, at.month()), (8, at.day()), (11, at.hour()), (14, at.minute())];
-        for (start, part) in parts.into_iter().chain([(17, at.second())]) {
-            write_digits(&mut text[start..start + 2], u16::from(part.unsigned_abs()));
+        match self.usual_text().as_ref().map(|text| str::from_utf8(text)) {
+            Some(Ok(text)) => serializer.serialize_str(text),
+            _ => serializer.collect_str(self),
         }
-        serializer.serialize_str(str::from_utf8(&text).expect("digits are text"))
     }
 }
 
-/// Writes a number with leading zeros: a status has a dozen times, and general formatting is slow.
-fn write_digits(text: &mut [u8], number: u16) {
-    let mut rest = number;
-    for digit in text.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(rest % 10).expect("a digit is below ten");
-        rest /= 10;
+impl Json for Time {
+    fn to_json(&self) -> Value {
+        let text = self.usual_text().and_then(|text| String::from_utf8(text.to_vec()).ok());
+        Value::String(text.unwrap_or_else(|| self.to_string()))
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        let text = json.as_str()?;
+        usual_time(text).map(Time).or_else(|| text.parse().map(Time::new).ok())
     }
 }
 
@@ -106,12 +126,35 @@ fn usual_time(text: &str) -> Option<Timestamp> {
     }
     let pair = |at: usize| {
         let (tens, ones) = (bytes[at].wrapping_sub(b'0'), bytes[at + 1].wrapping_sub(b'0'));
-        (tens < 10 && ones < 10).then_some((tens * 10 + ones).cast_signed())
+        (tens < 10 && ones < 10).then_some(tens * 10 + ones)
     };
-    let year = i16::from(pair(0)?) * 100 + i16::from(pair(2)?);
-    let second = pair(17)?;
-    let at = DateTime::new(year, pair(5)?, pair(8)?, pair(11)?, pair(14)?, second, 0).ok()?;
-    Offset::UTC.to_timestamp(at).ok()
+    let year = i64::from(pair(0)?) * 100 + i64::from(pair(2)?);
+    let (month, day) = (pair(5)?, pair(8)?);
+    let (hour, minute, second) = (pair(11)?, pair(14)?, pair(17)?);
+    let is_usual = year > 0 && (1..=12).contains(&month) && hour < 24 && minute < 60 && second < 60;
+    if !is_usual || !(1..=days_in(year, month)).contains(&day) {
+        return None;
+    }
+    let of_day = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
+    Timestamp::from_second(days_before(year, month, day) * 86_400 + of_day).ok()
+}
+
+fn days_in(year: i64, month: u8) -> u8 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + u8::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from 1970 to a day of the Gregorian calendar after the year 0. Years are counted from March,
+/// so that the day of a leap year is the last.
+fn days_before(year: i64, month: u8, day: u8) -> i64 {
+    const UP_TO_1970: i64 = 719_469;
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let of_year = (153 * i64::from(month) + 2) / 5 + i64::from(day);
+    365 * year + year / 4 - year / 100 + year / 400 + of_year - UP_TO_1970
 }
 
 /// A number or a text, as the user wrote it.
@@ -160,6 +203,22 @@ impl Serialize for IntOrString {
 impl<'de> Deserialize<'de> for IntOrString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(IntOrStringVisitor)
+    }
+}
+
+impl Json for IntOrString {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Int(number) => number.to_json(),
+            Self::Text(text) => text.to_json(),
+        }
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        match json {
+            Value::String(text) => Some(Self::Text(text.clone())),
+            _ => i32::from_json(json).map(Self::Int),
+        }
     }
 }
 
@@ -237,6 +296,16 @@ impl IntOrPercent {
     }
 }
 
+impl Json for IntOrPercent {
+    fn to_json(&self) -> Value {
+        self.0.to_json()
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        IntOrString::from_json(json).map(Self)
+    }
+}
+
 impl From<i32> for IntOrPercent {
     fn from(number: i32) -> Self {
         Self(IntOrString::Int(number))
@@ -272,6 +341,16 @@ impl DurationText {
         }
         let duration = parse_go_duration(text).ok()?;
         i32::try_from(duration.as_secs()).ok()
+    }
+}
+
+impl Json for DurationText {
+    fn to_json(&self) -> Value {
+        self.0.to_json()
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        IntOrString::from_json(json).map(Self)
     }
 }
 

@@ -48,13 +48,44 @@ macro_rules! view {
 
         impl $crate::patch::Difference for $name {
             fn difference(&self, new: &Self) -> Option<serde_json::Value> {
-                if self == new {
-                    return None;
+                (self != new).then(|| $crate::json::Json::patch_to(self, new))
+            }
+        }
+
+        impl $crate::json::Json for $name {
+            #[allow(unused_mut, reason = "one struct has no fields")]
+            fn to_json(&self) -> serde_json::Value {
+                const NAMES: &[&str] = &[$($json),*];
+                let mut fields = Vec::with_capacity(NAMES.len());
+                $($crate::json::put(&mut fields, $json, &self.$member, $left_out);)*
+                serde_json::Value::Object(fields.into_iter().collect())
+            }
+
+            #[allow(non_upper_case_globals, reason = "the names are those of the fields")]
+            #[allow(dead_code, unused_mut, unused_variables, reason = "one struct has no fields")]
+            fn from_json(json: &serde_json::Value) -> Option<Self> {
+                struct Names;
+                impl Names {
+                    $(const $member: &str = $json;)*
                 }
-                let fields: [(&str, Option<serde_json::Value>); _] = [$(
-                    ($json, $crate::patch::of_field(&self.$member, &new.$member, $left_out)),
-                )*];
-                Some($crate::patch::of_struct(fields))
+                let mut read = Self::default();
+                for (name, value) in json.as_object()? {
+                    match name.as_str() {
+                        $(Names::$member => read.$member = $crate::json::Json::from_json(value)?,)*
+                        _ => {}
+                    }
+                }
+                Some(read)
+            }
+
+            #[allow(unused_mut, unused_variables, reason = "one struct has no fields")]
+            fn patch_to(&self, new: &Self) -> serde_json::Value {
+                let mut patch = serde_json::Map::new();
+                $({
+                    let both = (&self.$member, &new.$member);
+                    $crate::json::put_patch(&mut patch, $json, both, $left_out);
+                })*
+                serde_json::Value::Object(patch)
             }
         }
     };
@@ -65,8 +96,8 @@ macro_rules! view {
         view!(@field $about $name
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
             { $($schema)*
-              (true, stringify!($field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
-            { $($differ)* (false, $field, stringify!($field)) }
+              (true, view!(@name $field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
+            { $($differ)* (false, $field, view!(@name $field)) }
             $($rest)*);
     };
     (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
@@ -76,9 +107,9 @@ macro_rules! view {
         view!(@field $about $name
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
             { $($schema)*
-              (false, stringify!($field), concat!($($doc),+),
+              (false, view!(@name $field), concat!($($doc),+),
                view!(@schema $type $(, $special)?)), }
-            { $($differ)* (false, $field, stringify!($field)) }
+            { $($differ)* (false, $field, view!(@name $field)) }
             $($rest)*);
     };
     (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
@@ -102,11 +133,17 @@ macro_rules! view {
               #[serde(skip_serializing_if = "crate::view::is_default")]
               pub $field: $type, }
             { $($schema)*
-              (false, stringify!($field), concat!($($doc),+),
+              (false, view!(@name $field), concat!($($doc),+),
                view!(@schema $type $(, $special)?)), }
-            { $($differ)* (true, $field, stringify!($field)) }
+            { $($differ)* (true, $field, view!(@name $field)) }
             $($rest)*);
     };
+    (@name $field:ident) => {{
+        const CAMEL: &$crate::view::Camel<{ stringify!($field).len() }> =
+            &$crate::view::Camel::of(stringify!($field));
+        const NAME: &str = CAMEL.as_str();
+        NAME
+    }};
     (@schema $type:ty) => { <$type as $crate::schema::Schema>::schema() };
     (@schema $type:ty, $special:expr) => { $special };
 }
@@ -151,6 +188,43 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<V> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
         self.0.visit_map(map)
+    }
+}
+
+/// The JSON name of a field, made of its Rust name when the program is built.
+pub(crate) struct Camel<const LENGTH: usize> {
+    letters: [u8; LENGTH],
+    /// How many of them there are.
+    used: usize,
+}
+
+impl<const LENGTH: usize> Camel<LENGTH> {
+    pub(crate) const fn of(field: &str) -> Self {
+        let field = field.as_bytes();
+        let mut letters = [0; LENGTH];
+        let mut used = 0;
+        let mut begins_word = false;
+        let mut at = if matches!(field, [b'r', b'#', ..]) { 2 } else { 0 };
+        while at < field.len() {
+            if field[at] == b'_' {
+                begins_word = true;
+            } else {
+                letters[used] =
+                    if begins_word { field[at].to_ascii_uppercase() } else { field[at] };
+                used += 1;
+                begins_word = false;
+            }
+            at += 1;
+        }
+        Camel { letters, used }
+    }
+
+    pub(crate) const fn as_str(&self) -> &str {
+        let (name, _) = self.letters.split_at(self.used);
+        match str::from_utf8(name) {
+            Ok(name) => name,
+            Err(_) => panic!("names of fields are ASCII"),
+        }
     }
 }
 

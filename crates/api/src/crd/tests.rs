@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::json::Json;
 
 /// `kubectl apply` stores the whole object in an annotation; all of them may have 256 KiB.
 const MAX_COMPACT_BYTES: usize = 100_000;
@@ -315,10 +316,13 @@ fn the_types_know_every_field_of_the_schemas() {
     same_after::<ExperimentStatus>(part(4, "status"));
 }
 
-fn same_after<T: serde::Serialize + serde::de::DeserializeOwned + Default>(sample: Value) {
-    let (decoded, errors) = crate::decode::<T>(&sample);
-    assert_eq!(errors, []);
-    assert_eq!(serde_json::to_value(decoded).unwrap(), sample);
+fn same_after<T: Json + serde::Serialize + serde::de::DeserializeOwned>(sample: Value) {
+    let by_serde: T = serde_json::from_value(sample.clone()).unwrap();
+    let read = T::from_json(&sample).unwrap();
+    for known in [by_serde, read] {
+        assert_eq!(serde_json::to_value(&known).unwrap(), sample);
+        assert_eq!(known.to_json(), sample);
+    }
 }
 
 fn sample(schema: &Value) -> Value {
