@@ -55,7 +55,7 @@ fn selector(spec: &RolloutSpec) -> Vec<FieldError> {
         _ if spec.workload_ref.is_some() => Vec::new(),
         None => vec![field::required(path, &missing(".spec.selector"))],
         Some(selector) => {
-            let mut errors = labels::selector_errors(selector, path);
+            let mut errors = labels::selector_errors(selector, format_args!("{path}"));
             if selector.match_labels.is_empty() && selector.match_expressions.is_empty() {
                 let detail = "empty selector is invalid for deployment";
                 errors.push(field::invalid(path, selector, detail));
@@ -77,7 +77,11 @@ fn template(spec: &RolloutSpec, source: Source) -> Vec<FieldError> {
         errors.push(field::invalid("spec.selector", selector, "invalid label selector"));
     } else if !is_referred {
         let selector = spec.selector.as_ref();
-        errors.extend(pod_template::validate(&spec.template, selector, "spec.template"));
+        errors.extend(pod_template::validate(
+            &spec.template,
+            selector,
+            format_args!("spec.template"),
+        ));
     }
     errors
 }

@@ -28,7 +28,7 @@ fn surge(strategy: &CanaryStrategy) -> Vec<FieldError> {
         return Vec::new();
     }
     let detail = "MaxSurge and MaxUnavailable both can not be zero";
-    vec![field::invalid(&format!("{PATH}.maxSurge"), &surge, detail)]
+    vec![field::invalid(format_args!("{PATH}.maxSurge"), &surge, detail)]
 }
 
 fn equal_services(strategy: &CanaryStrategy) -> Vec<FieldError> {
@@ -36,7 +36,7 @@ fn equal_services(strategy: &CanaryStrategy) -> Vec<FieldError> {
         return Vec::new();
     }
     vec![field::invalid(
-        &format!("{PATH}.stableService"),
+        format_args!("{PATH}.stableService"),
         &strategy.stable_service,
         "This rollout uses the same service for the stable and canary services, but two \
          different services are required.",
@@ -50,27 +50,27 @@ fn validate_ping_pong(ping_pong: &PingPong, routing: Option<&TrafficRouting>) ->
     if let Some(routing) = routing.filter(|routing| !is_known(routing)) {
         let detail =
             "Ping-pong feature works with the ALB, Istio, and plugin-based traffic routers only";
-        let path = format!("{PATH}.trafficRouting.alb");
-        errors.push(field::invalid(&path, &routing.alb, detail));
+        let path = format_args!("{PATH}.trafficRouting.alb");
+        errors.push(field::invalid(path, &routing.alb, detail));
     }
     let (ping, pong) = (&ping_pong.ping_service, &ping_pong.pong_service);
     for (name, service) in [("pingService", ping), ("pongService", pong)] {
         if service.is_empty() {
             let detail = "Ping service and Pong service must to be set to use Ping-Pong feature";
-            errors.push(field::invalid(&format!("{PATH}.pingPong.{name}"), service, detail));
+            errors.push(field::invalid(format_args!("{PATH}.pingPong.{name}"), service, detail));
         }
     }
     if ping == pong {
         let detail = "This rollout uses the same service for the ping and pong services, but two \
                       different services are required.";
-        errors.push(field::invalid(&format!("{PATH}.pingPong.pingService"), ping, detail));
+        errors.push(field::invalid(format_args!("{PATH}.pingPong.pingService"), ping, detail));
     }
     let alb = routing.and_then(|routing| routing.alb.as_ref());
     if let Some(alb) = alb.filter(|alb| alb.root_service.is_empty()) {
         let detail = "Root service field is required for the configuration with ALB and \
                       ping-pong feature enabled";
-        let path = format!("{PATH}.trafficRouting.alb.rootService");
-        errors.push(field::invalid(&path, &alb.root_service, detail));
+        let path = format_args!("{PATH}.trafficRouting.alb.rootService");
+        errors.push(field::invalid(path, &alb.root_service, detail));
     }
     errors
 }
@@ -90,34 +90,36 @@ fn required_services(strategy: &CanaryStrategy) -> Vec<FieldError> {
         [("stableService", &strategy.stable_service), ("canaryService", &strategy.canary_service)];
     let missing = services.iter().filter(|(_, name)| needs_services && name.is_empty());
     let detail = "Canary service and Stable service must to be set to use Traffic Routing";
-    missing.map(|(field, name)| field::invalid(&format!("{PATH}.{field}"), name, detail)).collect()
+    missing
+        .map(|(field, name)| field::invalid(format_args!("{PATH}.{field}"), name, detail))
+        .collect()
 }
 
 fn routing(strategy: &CanaryStrategy) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let delay = strategy.scale_down_delay_seconds;
     let dynamic = strategy.dynamic_stable_scale;
-    let dynamic_path = format!("{PATH}.dynamicStableScale");
+    let dynamic_path = format_args!("{PATH}.dynamicStableScale");
     let Some(routing) = &strategy.traffic_routing else {
         errors.extend(delay.map(|delay| {
             let detail = "Canary scaleDownDelaySeconds can only be used with traffic routing";
-            field::invalid(&format!("{PATH}.scaleDownDelaySeconds"), &delay, detail)
+            field::invalid(format_args!("{PATH}.scaleDownDelaySeconds"), &delay, detail)
         }));
         if dynamic {
             let detail = "Canary dynamicStableScale can only be used with traffic routing";
-            errors.push(field::invalid(&dynamic_path, &dynamic, detail));
+            errors.push(field::invalid(dynamic_path, &dynamic, detail));
         }
         return errors;
     };
     if dynamic && delay.is_some() {
         let detail = "Canary dynamicStableScale cannot be used with scaleDownDelaySeconds";
-        errors.push(field::invalid(&dynamic_path, &dynamic, detail));
+        errors.push(field::invalid(dynamic_path, &dynamic, detail));
     }
     let knows_weight = routing.nginx.is_some() || !routing.plugins.is_empty();
     errors.extend(routing.max_traffic_weight.filter(|_| !knows_weight).map(|weight| {
         let detail =
             "Canary maxTrafficWeight in traffic routing only supported in Nginx and Plugins";
-        field::invalid(&format!("{PATH}.trafficRouting.maxTrafficWeight"), &weight, detail)
+        field::invalid(format_args!("{PATH}.trafficRouting.maxTrafficWeight"), &weight, detail)
     }));
     errors
 }

@@ -1,6 +1,7 @@
 //! What a label, a name and a selector may look like, and whether a selector matches.
 
 use std::collections::BTreeMap;
+use std::fmt::Arguments;
 
 use crate::decode::FieldError;
 use crate::rollout::{LabelRequirement, LabelSelector};
@@ -10,26 +11,28 @@ const NAME_PATTERN: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const DNS_LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
 /// What is wrong with the selector itself.
-pub(super) fn selector_errors(selector: &LabelSelector, path: &str) -> Vec<FieldError> {
-    let mut errors = labels_errors(&selector.match_labels, &format!("{path}.matchLabels"));
+pub(super) fn selector_errors(selector: &LabelSelector, path: Arguments<'_>) -> Vec<FieldError> {
+    let mut errors =
+        labels_errors(texts(&selector.match_labels), format_args!("{path}.matchLabels"));
     for (index, requirement) in selector.match_expressions.iter().enumerate() {
-        let path = format!("{path}.matchExpressions[{index}]");
-        errors.extend(requirement_errors(requirement, &path));
+        let path = format_args!("{path}.matchExpressions[{index}]");
+        errors.extend(requirement_errors(requirement, path));
     }
     errors
 }
 
 /// Whether the selector can be used at all.
 pub(super) fn is_usable(selector: &LabelSelector) -> bool {
-    selector_errors(selector, "").is_empty()
+    selector_errors(selector, format_args!("")).is_empty()
 }
 
 /// Whether the labels are those of the selector.
-pub(super) fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+pub(super) fn matches(selector: &LabelSelector, labels: &BTreeMap<&str, &str>) -> bool {
+    texts(&selector.match_labels).all(|(key, value)| labels.get(key) == Some(&value))
         && selector.match_expressions.iter().all(|requirement| {
-            let value = labels.get(&requirement.key);
-            let is_listed = value.is_some_and(|value| requirement.values.contains(value));
+            let value = labels.get(requirement.key.as_str());
+            let is_listed =
+                value.is_some_and(|value| requirement.values.iter().any(|one| one == value));
             match requirement.operator.as_str() {
                 "In" => is_listed,
                 "NotIn" => !is_listed,
@@ -40,12 +43,21 @@ pub(super) fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String
         })
 }
 
+/// Labels as they are checked.
+fn texts(labels: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
+    labels.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
 /// What is wrong with the keys and values of labels.
-pub(super) fn labels_errors(labels: &BTreeMap<String, String>, path: &str) -> Vec<FieldError> {
+pub(super) fn labels_errors<'a>(
+    labels: impl Iterator<Item = (&'a str, &'a str)>,
+    path: Arguments<'_>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels {
-        errors.extend(key_errors(key).iter().map(|detail| field::invalid(path, key, detail)));
-        errors.extend(value_errors(value).iter().map(|detail| field::invalid(path, value, detail)));
+        errors.extend(key_errors(key).iter().map(|detail| field::invalid(path, &key, detail)));
+        errors
+            .extend(value_errors(value).iter().map(|detail| field::invalid(path, &value, detail)));
     }
     errors
 }
@@ -56,9 +68,10 @@ pub(super) fn key_errors(key: &str) -> Vec<String> {
         and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', ";
     let rule = || format!("{name_rule}regex used for validation is '{NAME_PATTERN}')");
     let mut errors = Vec::new();
-    let name = match key.split('/').collect::<Vec<_>>()[..] {
-        [name] => name,
-        [domain, name] => {
+    let mut parts = key.split('/');
+    let name = match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
+        (name, None, _) => name,
+        (domain, Some(name), None) => {
             if domain.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             }
@@ -135,41 +148,48 @@ fn value_errors(value: &str) -> Vec<String> {
     errors
 }
 
-fn requirement_errors(requirement: &LabelRequirement, path: &str) -> Vec<FieldError> {
-    let values_path = format!("{path}.values");
+fn requirement_errors(requirement: &LabelRequirement, path: Arguments<'_>) -> Vec<FieldError> {
+    let values_path = format_args!("{path}.values");
     let mut errors = Vec::new();
     match requirement.operator.as_str() {
         "In" | "NotIn" if requirement.values.is_empty() => {
             let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(field::required(&values_path, detail));
+            errors.push(field::required(values_path, detail));
         }
         "Exists" | "DoesNotExist" if !requirement.values.is_empty() => {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(field::forbidden(&values_path, detail));
+            errors.push(field::forbidden(values_path, detail));
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => {
             let detail = "not a valid selector operator";
-            errors.push(field::invalid(&format!("{path}.operator"), &other, detail));
+            errors.push(field::invalid(format_args!("{path}.operator"), &other, detail));
         }
     }
-    let key_path = format!("{path}.key");
+    let key_path = format_args!("{path}.key");
     let wrong = key_errors(&requirement.key);
-    errors.extend(wrong.iter().map(|wrong| field::invalid(&key_path, &requirement.key, wrong)));
+    errors.extend(wrong.iter().map(|wrong| field::invalid(key_path, &requirement.key, wrong)));
     for (index, value) in requirement.values.iter().enumerate() {
-        let path = format!("{values_path}[{index}]");
-        errors.extend(value_errors(value).iter().map(|wrong| field::invalid(&path, value, wrong)));
+        let path = format_args!("{values_path}[{index}]");
+        errors.extend(value_errors(value).iter().map(|wrong| field::invalid(path, value, wrong)));
     }
     errors
 }
 
 fn is_name(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let outer = |c: char| c.is_ascii_alphanumeric();
-    text.chars().all(inner) && text.starts_with(outer) && text.ends_with(outer)
+    let outer = |byte: &u8| byte.is_ascii_alphanumeric();
+    is_made_of(text, outer, |byte| matches!(byte, b'-' | b'_' | b'.'))
 }
 
 fn is_dns_label(text: &str) -> bool {
-    let outer = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.chars().all(|c| outer(c) || c == '-') && text.starts_with(outer) && text.ends_with(outer)
+    let outer = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    is_made_of(text, outer, |byte| *byte == b'-')
+}
+
+/// Whether a text begins and ends with an outer letter and has no others than outer and inner ones.
+fn is_made_of(text: &str, outer: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(&outer)
+        && bytes.last().is_some_and(&outer)
+        && bytes.iter().all(|byte| outer(byte) || inner(byte))
 }

@@ -8,15 +8,15 @@ use crate::validate::{canary, field, missing};
 pub(super) const PATH: &str = "spec.strategy";
 
 pub(super) fn validate(spec: &RolloutSpec) -> Vec<FieldError> {
-    let path = format!("{PATH}.strategy");
+    let path = format_args!("{PATH}.strategy");
     match (&spec.strategy.blue_green, &spec.strategy.canary) {
         (None, None) => {
             let what = ".spec.strategy.canary or .spec.strategy.blueGreen";
-            vec![field::required(&path, &missing(what))]
+            vec![field::required(path, &missing(what))]
         }
         (Some(_), Some(_)) => {
             let both = "blueGreen: true canary: true";
-            vec![field::invalid(&path, &both, "Multiple Strategies can not be listed")]
+            vec![field::invalid(path, &both, "Multiple Strategies can not be listed")]
         }
         (Some(blue_green), None) => {
             validate_blue_green(blue_green, spec.revision_history_limit_or_default())
@@ -29,7 +29,7 @@ fn validate_blue_green(strategy: &BlueGreenStrategy, history_limit: i32) -> Vec<
     let mut errors = Vec::new();
     if strategy.active_service == strategy.preview_service {
         errors.push(field::invalid(
-            &format!("{PATH}.activeService"),
+            format_args!("{PATH}.activeService"),
             &strategy.active_service,
             "This rollout uses the same service for the active and preview services, but two \
              different services are required.",
@@ -38,7 +38,7 @@ fn validate_blue_green(strategy: &BlueGreenStrategy, history_limit: i32) -> Vec<
     let limit = strategy.scale_down_delay_revision_limit.filter(|limit| history_limit < *limit);
     errors.extend(limit.map(|limit| {
         field::invalid(
-            &format!("{PATH}.scaleDownDelayRevisionLimit"),
+            format_args!("{PATH}.scaleDownDelayRevisionLimit"),
             &limit,
             "This rollout's revision history limit can not be smaller than the rollout's scale \
              down limit",
@@ -52,7 +52,7 @@ pub(super) fn anti_affinity(anti_affinity: Option<&AntiAffinity>) -> Vec<FieldEr
     let Some(anti_affinity) = anti_affinity else {
         return Vec::new();
     };
-    let path = format!("{PATH}.antiAffinity");
+    let path = format_args!("{PATH}.antiAffinity");
     let preferred = &anti_affinity.preferred_during_scheduling_ignored_during_execution;
     let required = &anti_affinity.required_during_scheduling_ignored_during_execution;
     let mut errors = Vec::new();
@@ -63,12 +63,12 @@ pub(super) fn anti_affinity(anti_affinity: Option<&AntiAffinity>) -> Vec<FieldEr
              antiAffinity.RequiredDuringSchedulingIgnoredDuringExecution: {is_set}"
         );
         let detail = "AntiAffinity must have exactly one strategy listed";
-        errors.push(field::invalid(&path, &found, detail));
+        errors.push(field::invalid(path, &found, detail));
     }
     let wrong = preferred.as_ref().filter(|preferred| !(1..=100).contains(&preferred.weight));
     errors.extend(wrong.map(|preferred| {
         let detail = "AntiAffinity weight must be between 1-100";
-        field::invalid(&format!("{path}.weight"), &preferred.weight, detail)
+        field::invalid(format_args!("{path}.weight"), &preferred.weight, detail)
     }));
     errors
 }
