@@ -21,6 +21,7 @@ pub mod template;
 pub mod traffic;
 pub mod uid;
 pub mod view;
+mod words;
 pub mod world;
 
 use gradus_api::patch::Difference;

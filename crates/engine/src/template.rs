@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use self::digest::{Fnv32, Sink};
 use self::encode::{Dialect, write};
-use self::order::{Field, Kind};
+use self::order::{Kind, Struct};
 
 mod digest;
 mod encode;
@@ -38,8 +38,12 @@ pub fn step_hash(steps: &Value) -> String {
 /// What older releases of Argo Rollouts would have stored for the same steps, newest first, where
 /// it differs from [`step_hash`]: with one of these in the status the steps have not changed.
 pub fn older_step_hashes(steps: &Value) -> Vec<String> {
-    let current = step_hash(steps);
     let mut hashes = Vec::new();
+    let is_new = |step: &Value| CHANGED_STEPS.iter().any(|kind| step.get(kind).is_some());
+    if !steps.as_array().is_some_and(|steps| steps.iter().any(is_new)) {
+        return hashes;
+    }
+    let current = step_hash(steps);
     for step in [order::CanaryStepOf17, order::CanaryStepOf16, order::CanaryStepOf15] {
         let hash = hash_of_steps(steps, step);
         if hash != current && !hashes.contains(&hash) {
@@ -48,6 +52,9 @@ pub fn older_step_hashes(steps: &Value) -> Vec<String> {
     }
     hashes
 }
+
+/// The kinds of steps that were not always written as they are today.
+const CHANGED_STEPS: [&str; 3] = ["experiment", "analysis", "plugin"];
 
 fn template_hash(template: &Value, collision_count: Option<i32>, dialect: Dialect) -> String {
     let mut hash = Fnv32::default();
@@ -59,7 +66,7 @@ fn template_hash(template: &Value, collision_count: Option<i32>, dialect: Dialec
     safe_text(hash)
 }
 
-fn hash_of_steps(steps: &Value, step: &'static [Field]) -> String {
+fn hash_of_steps(steps: &Value, step: &'static Struct) -> String {
     let mut hash = Fnv32::default();
     match steps.as_array() {
         Some(items) if !items.is_empty() => {

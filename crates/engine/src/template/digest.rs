@@ -1,4 +1,6 @@
-//! Where do encoded bytes go? Into a running FNV-1a hash, or into a buffer.
+//! Where do encoded bytes go? Into a running hash, or into a buffer.
+
+use crate::words::{Words, words};
 
 /// Takes bytes as they are made, so that nothing is kept that is only hashed.
 pub(super) trait Sink {
@@ -28,34 +30,121 @@ impl Sink for Fnv32 {
     }
 }
 
-/// FNV-1a with 128 bits: wide enough that equal digests mean equal input.
-pub(super) struct Fnv128(pub(super) u128);
+/// 128 bits that nobody else has to compute: wide enough that equal digests mean equal bytes, and
+/// made of eight bytes at a time.
+pub(super) struct Wide {
+    state: u128,
+    /// Bytes that wait for their word to fill, the first one lowest.
+    word: u64,
+    /// How many bits of it are taken.
+    taken: u32,
+}
 
-impl Default for Fnv128 {
+impl Default for Wide {
     fn default() -> Self {
-        Fnv128(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+        // Not zero, or zeros would leave no trace.
+        Wide { state: 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, word: 0, taken: 0 }
     }
 }
 
-impl Sink for Fnv128 {
+impl Wide {
+    /// The digest of everything that was put in.
+    pub(super) fn finish(mut self) -> u128 {
+        // The count keeps trailing zeros apart from nothing.
+        self.mix(self.word);
+        self.mix(u64::from(self.taken));
+        self.state
+    }
+
+    /// Two words that follow each other never cancel out: the multiplier is odd, so what differs
+    /// reaches the half that the next word leaves alone.
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let mixed = (self.state ^ u128::from(word)).wrapping_mul(ODD);
+        self.state = mixed.rotate_left(64);
+    }
+
+    /// Appends up to eight bytes.
+    #[inline]
+    fn append(&mut self, bytes: u64, bits: u32) {
+        self.word |= bytes << self.taken;
+        let taken = self.taken + bits;
+        if taken >= 64 {
+            self.mix(self.word);
+            self.word = bytes.checked_shr(64 - self.taken).unwrap_or(0);
+        }
+        self.taken = taken % 64;
+    }
+}
+
+impl Sink for Wide {
     fn put(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        if let [byte] = bytes {
+            return self.append(u64::from(*byte), 8);
+        }
+        let Words { whole, rest, rest_len } = words(bytes);
+        for word in whole {
+            self.append(u64::from_le_bytes(*word), 64);
+        }
+        self.append(rest, 8 * rest_len as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_fnv_1a() {
+        let hash = |text: &str| {
+            let mut hash = Fnv32::default();
+            hash.put(text.as_bytes());
+            hash.0
+        };
+        assert_eq!(hash(""), 0x811c_9dc5);
+        assert_eq!(hash("a"), 0xe40c_292c);
+        assert_eq!(hash("foobar"), 0xbf9c_f968);
+    }
+
+    fn wide(parts: &[&[u8]]) -> u128 {
+        let mut digest = Wide::default();
+        for part in parts {
+            digest.put(part);
+        }
+        digest.finish()
+    }
+
+    #[test]
+    fn a_wide_digest_is_of_the_bytes_however_they_are_put_in() {
+        let text = b"sixteen bytes in, and then some that fill no word";
+        let whole = wide(&[text]);
+        for first in 0..text.len() {
+            for second in first..text.len() {
+                let parts = [&text[..first], &text[first..second], &text[second..]];
+                assert_eq!(wide(&parts), whole, "cut at {first} and {second}");
+            }
         }
     }
-}
 
-#[test]
-fn the_hashes_are_the_published_fnv_1a() {
-    let narrow = |text: &str| {
-        let mut hash = Fnv32::default();
-        hash.put(text.as_bytes());
-        hash.0
-    };
-    assert_eq!(narrow(""), 0x811c_9dc5);
-    assert_eq!(narrow("a"), 0xe40c_292c);
-    assert_eq!(narrow("foobar"), 0xbf9c_f968);
-    let mut wide = Fnv128::default();
-    wide.put(b"a");
-    assert_eq!(wide.0, 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    #[test]
+    fn other_bytes_have_another_wide_digest() {
+        let text = b"abcdefghijklmnopqrstuvwxyz".to_vec();
+        let mut all = vec![wide(&[&text]), wide(&[]), wide(&[&[0]]), wide(&[&[0; 8]])];
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut other = text.clone();
+                other[at] ^= 1 << bit;
+                all.push(wide(&[&other]));
+                other[(at + 8) % text.len()] ^= 1 << bit;
+                all.push(wide(&[&other]));
+            }
+            all.push(wide(&[&text[..at]]));
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        // The empty text is there twice; of a pair of places eight apart each is reached once.
+        assert_eq!(all.len(), count - 1);
+    }
 }

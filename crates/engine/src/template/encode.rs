@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use super::digest::Sink;
 use super::image::is_latest;
-use super::order::{Compared, FIELDS_LIMIT, Field, Kind, When};
+use super::order::{Compared, FIELDS_LIMIT, Field, Kind, Struct, When};
 use super::quantity::{self, Quantity};
 
 /// Whose bytes are wanted.
@@ -18,7 +18,7 @@ pub(super) enum Dialect {
     Current,
     /// Kubernetes libraries before 0.34: a missing `creationTimestamp` is written as `null`.
     Legacy,
-    /// Nobody's: templates that ask for the same give the same bytes. Defaults are filled in, a
+    /// Nobody's, and no JSON: templates that ask for the same give the same bytes. Defaults are filled in, a
     /// missing list is an empty one, quantities are written by value, those of resource lists
     /// rounded up to milli as the API server does.
     Comparison,
@@ -27,6 +27,26 @@ pub(super) enum Dialect {
 /// Writes a value of the given kind; `None` and `null` are its zero value.
 pub(super) fn write<S: Sink>(sink: &mut S, dialect: Dialect, kind: &Kind, value: Option<&Value>) {
     Writer { sink, dialect }.value(kind, value.filter(|value| !value.is_null()));
+}
+
+/// Writes labels or annotations for a comparison, but for those that are not the user's.
+pub(super) fn write_pairs<S: Sink>(
+    sink: &mut S,
+    value: Option<&Value>,
+    is_users: impl Fn(&str) -> bool,
+) {
+    let mut writer = Writer { sink, dialect: Dialect::Comparison };
+    match value.filter(|value| !is_zero(value)) {
+        Some(Value::Object(map)) => {
+            for (key, value) in map.iter().filter(|(key, _)| is_users(key)) {
+                writer.text(key);
+                writer.value(&Kind::Text, Some(value).filter(|value| !value.is_null()));
+            }
+        }
+        Some(other) => writer.json(other),
+        None => {}
+    }
+    writer.sink.put(b";");
 }
 
 /// Is this what Go leaves out under `omitempty`?
@@ -51,15 +71,16 @@ impl<S: Sink> Writer<'_, S> {
     /// there is no right answer, and it must not look like something else.
     fn value(&mut self, kind: &Kind, value: Option<&Value>) {
         match (kind, value) {
-            (Kind::Text, None) => self.sink.put(b"\"\""),
+            (Kind::Text, None) => self.text(""),
+            (Kind::Text, Some(Value::String(text))) => self.text(text),
             (Kind::Number | Kind::IntOrText, None) => self.sink.put(b"0"),
             (Kind::Flag, None) => self.sink.put(b"false"),
             (Kind::Json | Kind::List(_) | Kind::Map(_), None) => self.sink.put(b"null"),
             (Kind::Quantity, _) => self.quantity(value, Rounding::Exact),
             (Kind::List(item), Some(Value::Array(items))) => self.list(item, items),
             (Kind::Map(item), Some(Value::Object(map))) => self.map(item, map),
-            (Kind::Struct(fields), None) => self.object(fields, &Map::new()),
-            (Kind::Struct(fields), Some(Value::Object(map))) => self.object(fields, map),
+            (Kind::Struct(kind), None) => self.object(kind, &Map::new()),
+            (Kind::Struct(kind), Some(Value::Object(map))) => self.object(kind, map),
             (_, Some(value)) => self.json(value),
         }
     }
@@ -92,32 +113,38 @@ impl<S: Sink> Writer<'_, S> {
         self.sink.put(b"}");
     }
 
-    fn object(&mut self, fields: &[Field], map: &Map<String, Value>) {
+    fn object(&mut self, kind: &Struct, map: &Map<String, Value>) {
         let mut given = [None; FIELDS_LIMIT];
+        let mut open = kind.speaking;
         for (key, value) in map {
-            let position = fields.iter().position(|field| field.key == key);
+            let position = kind.fields.iter().position(|field| field.key == key);
             if let (Some(index), false) = (position, value.is_null()) {
                 given[index] = Some(value);
+                open |= 1 << index;
             }
         }
         self.sink.put(b"{");
         let mut first = true;
-        for (field, given) in fields.iter().zip(&given) {
-            if given.is_none() && field.is_nothing_when_absent() {
-                continue;
-            }
-            let content = self.content(field, *given, map);
+        while open != 0 {
+            let index = open.trailing_zeros() as usize;
+            open &= open - 1;
+            let field = &kind.fields[index];
+            let content = self.content(field, given[index], map);
             if matches!(content, Content::Nothing) {
                 continue;
             }
-            self.separate(first);
+            match self.dialect {
+                // Its place tells a field from the others, and is no sign of JSON.
+                Dialect::Comparison => self.sink.put(&[0x80 | index as u8]),
+                Dialect::Current | Dialect::Legacy => {
+                    self.sink.put(&field.opening.as_bytes()[usize::from(first)..]);
+                }
+            }
             first = false;
-            self.sink.put(b"\"");
-            self.sink.put(field.key.as_bytes());
-            self.sink.put(b"\":");
             match content {
                 Content::Nothing => {}
                 Content::Value(value) => self.value(&field.kind, value),
+                Content::Text(text) => self.text(text),
                 Content::Json(json) => self.sink.put(json.as_bytes()),
             }
         }
@@ -208,8 +235,13 @@ impl<S: Sink> Writer<'_, S> {
         }
     }
 
-    /// Go escapes what HTML or JavaScript could stumble over as well.
+    /// Go escapes what HTML or JavaScript could stumble over as well. In a comparison the length
+    /// says where a text ends.
     fn text(&mut self, text: &str) {
+        if self.dialect == Dialect::Comparison {
+            self.sink.put(&((text.len() as u64) << 8 | u64::from(b'"')).to_le_bytes());
+            return self.sink.put(text.as_bytes());
+        }
         self.sink.put(b"\"");
         let bytes = text.as_bytes();
         let mut written = 0;
@@ -262,6 +294,7 @@ enum Content<'a> {
     Nothing,
     /// This value, or zero.
     Value(Option<&'a Value>),
+    Text(&'static str),
     Json(&'static str),
 }
 
@@ -270,6 +303,7 @@ fn filled_in(compared: Compared, map: &Map<String, Value>) -> Content<'_> {
     let sibling = |key| map.get(key).filter(|value| !is_zero(value));
     match compared {
         Compared::AsGiven | Compared::Apart => Content::Nothing,
+        Compared::OrText(text) => Content::Text(text),
         Compared::OrJson(json) => Content::Json(json),
         Compared::OrSameAs(key) => match sibling(key) {
             Some(value) => Content::Value(Some(value)),
@@ -277,7 +311,7 @@ fn filled_in(compared: Compared, map: &Map<String, Value>) -> Content<'_> {
         },
         Compared::OrPullPolicyOf(key) => {
             let image = sibling(key).and_then(Value::as_str).unwrap_or_default();
-            Content::Json(if is_latest(image) { "\"Always\"" } else { "\"IfNotPresent\"" })
+            Content::Text(if is_latest(image) { "Always" } else { "IfNotPresent" })
         }
         Compared::OrEmptyIfAlone => {
             let is_alone = map.iter().all(|(key, value)| key == "name" || value.is_null());
@@ -294,7 +328,10 @@ enum Rounding {
 
 /// Go writes 1.0 as `1`, and very large or small numbers with an exponent.
 fn write_number(out: &mut impl fmt::Write, number: &Number) -> fmt::Result {
-    if number.is_i64() || number.is_u64() {
+    if let Some(number) = number.as_u64() {
+        return write_digits(out, number);
+    }
+    if number.is_i64() {
         return write!(out, "{number}");
     }
     let float = number.as_f64().unwrap_or_default();
@@ -306,6 +343,20 @@ fn write_number(out: &mut impl fmt::Write, number: &Number) -> fmt::Result {
         size if size != 0.0 && size < 1e-6 => write!(out, "{float:e}"),
         _ => write!(out, "{float}"),
     }
+}
+
+/// Most numbers are small and whole, and general formatting is slow.
+fn write_digits(out: &mut impl fmt::Write, number: u64) -> fmt::Result {
+    const LONGEST: usize = 20;
+    let mut digits = [b'0'; LONGEST];
+    let (mut at, mut left) = (LONGEST - 1, number);
+    while left > 9 {
+        digits[at] += (left % 10) as u8;
+        left /= 10;
+        at -= 1;
+    }
+    digits[at] += left as u8;
+    out.write_str(str::from_utf8(&digits[at..]).expect("digits are text"))
 }
 
 /// Lets `write!` print into a sink without a string in between.

@@ -4,9 +4,9 @@
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use serde_json::{Map, Value};
 
-use super::digest::Fnv128;
-use super::encode::{Dialect, is_zero, write};
-use super::order::{Affinity, Kind, ObjectMeta, PodSpec};
+use super::digest::Wide;
+use super::encode::{Dialect, is_zero, write, write_pairs};
+use super::order::{Affinity, Kind, PodSpec, TemplateMeta};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -29,22 +29,24 @@ pub enum Side {
 /// Kubernetes does not know. Of a live template also not: the metadata recorded in `ephemeral`
 /// (the annotation's JSON; unreadable is none) and an injected anti-affinity term.
 pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) -> u128 {
-    let mut metadata = template.get("metadata").cloned();
-    if let Some(Value::Object(metadata)) = &mut metadata {
-        if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
-            labels.remove(POD_TEMPLATE_HASH);
-        }
-        if let (Side::Live, Some(recorded)) = (side, ephemeral) {
-            remove_recorded(metadata, recorded);
-        }
+    let recorded = ephemeral.filter(|_| side == Side::Live);
+    let recorded = recorded.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let mut digest = Wide::default();
+    let metadata = template.get("metadata");
+    write(&mut digest, Dialect::Comparison, &Kind::Struct(TemplateMeta), metadata);
+    for kind in ["labels", "annotations"] {
+        let ours = recorded.as_ref().and_then(|recorded| recorded.get(kind)?.as_object());
+        let is_users = |key: &str| {
+            let is_hash = kind == "labels" && key == POD_TEMPLATE_HASH;
+            !is_hash && !ours.is_some_and(|ours| ours.contains_key(key))
+        };
+        write_pairs(&mut digest, metadata.and_then(|metadata| metadata.get(kind)), is_users);
     }
-    let mut digest = Fnv128::default();
-    write(&mut digest, Dialect::Comparison, &Kind::Struct(ObjectMeta), metadata.as_ref());
     let spec = template.get("spec");
     write(&mut digest, Dialect::Comparison, &Kind::Struct(PodSpec), spec);
     let affinity = spec.and_then(|spec| spec.get("affinity")).and_then(|all| users(all, side));
     write(&mut digest, Dialect::Comparison, &Kind::Struct(Affinity), affinity.as_ref());
-    digest.0
+    digest.finish()
 }
 
 /// A ReplicaSet's template as the user wrote it: without the hash label, the metadata recorded in

@@ -20,9 +20,19 @@
 
 #![allow(non_upper_case_globals, reason = "the tables bear the names of the Kubernetes structs")]
 
+/// One struct.
+pub(super) struct Struct {
+    /// In the order in which Go writes them.
+    pub(super) fields: &'static [Field],
+    /// A bit for each field that may be written where nothing is given.
+    pub(super) speaking: u64,
+}
+
 /// One field of a struct.
 pub(super) struct Field {
     pub(super) key: &'static str,
+    /// What stands before its value: a comma, the key and a colon.
+    pub(super) opening: &'static str,
     pub(super) when: When,
     pub(super) kind: Kind,
     pub(super) compared: Compared,
@@ -31,13 +41,27 @@ pub(super) struct Field {
 impl Field {
     /// Is it certain that nothing is written where nothing is given? True of most fields, and most
     /// are not given.
-    pub(super) fn is_nothing_when_absent(&self) -> bool {
+    const fn is_nothing_when_absent(&self) -> bool {
         matches!(self.compared, Compared::AsGiven)
             && matches!(self.when, When::NotZero | When::Given)
     }
 }
 
-/// No struct has more fields; a writer keeps a place for each.
+impl Struct {
+    const fn of(fields: &'static [Field]) -> Self {
+        assert!(fields.len() <= FIELDS_LIMIT);
+        let (mut speaking, mut at) = (0, 0);
+        while at < fields.len() {
+            if !fields[at].is_nothing_when_absent() {
+                speaking |= 1 << at;
+            }
+            at += 1;
+        }
+        Struct { fields, speaking }
+    }
+}
+
+/// No struct has more fields; a writer keeps a place and a bit for each.
 pub(super) const FIELDS_LIMIT: usize = 48;
 
 /// When a field is written; the markers of this file's table, in its order.
@@ -61,7 +85,7 @@ pub(super) enum Kind {
     Json,
     List(&'static Kind),
     Map(&'static Kind),
-    Struct(&'static [Field]),
+    Struct(&'static Struct),
 }
 
 /// What counts when templates are compared.
@@ -71,7 +95,9 @@ pub(super) enum Compared {
     AsGiven,
     /// Nothing: the field is left to whoever compares.
     Apart,
-    /// What is given, or else this JSON.
+    /// What is given, or else this text.
+    OrText(&'static str),
+    /// What is given, or else this JSON, which is no text.
     OrJson(&'static str),
     /// What is given, or else what another field of the struct holds.
     OrSameAs(&'static str),
@@ -81,17 +107,27 @@ pub(super) enum Compared {
     OrEmptyIfAlone,
 }
 
+impl Compared {
+    const fn or(json: &'static str) -> Self {
+        let [b'"', text @ .., b'"'] = json.as_bytes() else { return Compared::OrJson(json) };
+        match str::from_utf8(text) {
+            Ok(text) => Compared::OrText(text),
+            Err(_) => panic!("a text is UTF-8"),
+        }
+    }
+}
+
 macro_rules! structs {
     ($($name:ident: $($key:ident $when:tt $kind:tt $(= $compared:tt)?),+;)+) => {
-        $(pub(super) const $name: &[Field] = &[
+        $(pub(super) const $name: &Struct = &Struct::of(&[
             $(Field {
                 key: stringify!($key),
+                opening: concat!(",\"", stringify!($key), "\":"),
                 when: when!($when),
                 kind: kind!($kind),
                 compared: compared!($($compared)?),
             }),+
-        ];
-        const _: () = assert!($name.len() <= FIELDS_LIMIT);)+
+        ]);)+
     };
 }
 
@@ -165,7 +201,7 @@ macro_rules! compared {
     };
     // Literals look the same in Rust and in JSON.
     ($json:tt) => {
-        Compared::OrJson(stringify!($json))
+        Compared::or(stringify!($json))
     };
 }
 
@@ -175,6 +211,11 @@ structs! {
         resourceVersion? text, generation? int, creationTimestamp~ time, deletionTimestamp* time,
         deletionGracePeriodSeconds* int, labels? {text}, annotations? {text},
         ownerReferences? [OwnerReference], finalizers? [text], managedFields? [ManagedFieldsEntry];
+    // Of a template, whose labels and annotations are not all the user's.
+    TemplateMeta: name? text, generateName? text, namespace? text, selfLink? text, uid? text,
+        resourceVersion? text, generation? int, creationTimestamp~ time, deletionTimestamp* time,
+        deletionGracePeriodSeconds* int, ownerReferences? [OwnerReference], finalizers? [text],
+        managedFields? [ManagedFieldsEntry];
     OwnerReference: apiVersion! text, kind! text, name! text, uid! text, controller* flag,
         blockOwnerDeletion* flag;
     ManagedFieldsEntry: manager? text, operation? text, apiVersion? text, time* time,

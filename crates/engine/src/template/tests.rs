@@ -168,6 +168,21 @@ fn older_step_hashes_differ_only_where_older_releases_wrote_otherwise() {
 }
 
 #[test]
+fn other_steps_were_always_written_as_they_are_today() {
+    let current = order::CanaryStep.fields;
+    for older in [order::CanaryStepOf17, order::CanaryStepOf16, order::CanaryStepOf15] {
+        let unchanged = |fields: &'static [order::Field]| {
+            let fields = fields.iter().filter(|field| !CHANGED_STEPS.contains(&field.key));
+            fields.map(|field| match field.kind {
+                Kind::Struct(kind) => (field.key, Some(kind.fields.len())),
+                _ => (field.key, None),
+            })
+        };
+        assert!(unchanged(current).eq(unchanged(older.fields)));
+    }
+}
+
+#[test]
 fn every_kind_of_step_is_encoded_in_order() {
     let steps = json!({
         "plugin": {"config": {"b": 1, "a": {}}, "name": "p"},

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::frame::Texts;
+use crate::words::{Words, words};
 
 /// What a pair of key and value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +26,9 @@ pub(super) enum Bearer {
 /// One u64 for a key and its value: equal pairs give equal digests. The upper half is the key's, so
 /// that a key is found whatever its value; the lowest bit says whose it is.
 pub(super) fn digest(bearer: Bearer, pair: Pair, key: &str, value: &str) -> u64 {
-    let low = hash(key.bytes().chain([0xff]).chain(value.bytes()));
-    key_half(pair, key) | (low & 0xffff_fffe) | u64::from(bearer == Bearer::Template)
+    let of_key = of_key(pair, key);
+    let low = mixed(of_key, value) & 0xffff_fffe;
+    of_key & UPPER | low | u64::from(bearer == Bearer::Template)
 }
 
 /// Is a digest of this bearer?
@@ -36,23 +38,29 @@ pub(super) fn is_of(bearer: Bearer, digest: u64) -> bool {
 
 /// Is a digest one of this key?
 pub(super) fn is_key(pair: Pair, key: &str, digest: u64) -> bool {
-    digest & !0xffff_ffff == key_half(pair, key)
+    digest & UPPER == of_key(pair, key) & UPPER
 }
 
-fn key_half(pair: Pair, key: &str) -> u64 {
-    let kind = match pair {
-        Pair::Label => b'l',
-        Pair::Annotation => b'a',
+const UPPER: u64 = !0xffff_ffff;
+
+fn of_key(pair: Pair, key: &str) -> u64 {
+    let seed = match pair {
+        Pair::Label => 0x9e37_79b9_7f4a_7c15,
+        Pair::Annotation => 0xf39c_c060_5ced_c835,
     };
-    hash(std::iter::once(kind).chain(key.bytes())) & !0xffff_ffff
+    mixed(seed, key)
 }
 
-/// FNV-1a, its halves folded so that each depends on every byte.
-fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let hash = bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
-    hash ^ hash.rotate_left(32)
+/// A text mixed into what came before it: every bit depends on every byte.
+fn mixed(seed: u64, text: &str) -> u64 {
+    let mix = |state: u64, word: u64| {
+        let product = u128::from(state ^ word) * 0xd6e8_feb8_6659_fd93;
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let Words { whole, rest, rest_len } = words(text.as_bytes());
+    let state = whole.iter().fold(seed, |state, word| mix(state, u64::from_le_bytes(*word)));
+    // The length keeps trailing zeros apart from nothing.
+    mix(state, rest | (rest_len as u64 + 1) << 56)
 }
 
 /// The digests of an object's own labels and annotations.

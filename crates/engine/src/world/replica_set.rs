@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::digest::{Bearer, Pair, digest, digests, is_key, is_of, sorted, template_digests};
-use crate::frame::Frame;
+use super::digest::{Bearer, Pair, digest, is_key, is_of, sorted, template_digests};
+use crate::frame::{Frame, Meta};
 use crate::template::{self, Side};
 use crate::uid::Uid;
 
@@ -97,51 +97,52 @@ impl ReplicaSetView {
     /// The view of a frame. `earlier` spares the digest while the spec has not changed.
     pub fn read(frame: &Frame, earlier: Option<&ReplicaSetView>) -> Self {
         let meta = &frame.meta;
-        let (spec, status) = (&frame.spec, &frame.status);
-        let note = |key: &str| meta.annotations.get(key).map(String::as_str);
-        let ephemeral = note(names::annotation::EPHEMERAL_METADATA);
-        let own = sorted(digests(&meta.labels, &meta.annotations).collect());
+        let (notes, own) = Notes::read(meta);
+        let spec = Asked::read(&frame.spec);
+        let status = Counted::read(&frame.status);
         let same = earlier.filter(|view| {
             let known = view.digests.iter().filter(|one| is_of(Bearer::Object, **one));
             view.uid == meta.uid && view.generation == meta.generation && known.eq(own.iter())
         });
-        let template = same.map_or_else(
-            || template::normalized_digest(&spec["template"], ephemeral, Side::Live),
-            |view| view.template,
-        );
-        let digests = same.map_or_else(
-            || {
-                let given = template_digests(&spec["template"]["metadata"]);
-                sorted(own.iter().copied().chain(given).collect())
-            },
-            |view| view.digests.clone(),
-        );
+        let (template, digests) = match same {
+            Some(view) => (view.template, view.digests.clone()),
+            None => {
+                let given = template_digests(&spec.template["metadata"]);
+                let digests = sorted(own.iter().copied().chain(given).collect());
+                let digest =
+                    template::normalized_digest(spec.template, notes.ephemeral, Side::Live);
+                (digest, digests)
+            }
+        };
+        let known_hash = earlier.map(|view| &view.hash).filter(|known| ***known == *notes.hash);
         ReplicaSetView {
             name: Arc::clone(&meta.name),
-            hash: meta.labels.get(names::label::POD_TEMPLATE_HASH).map_or("", |text| text).into(),
+            hash: known_hash.map_or_else(|| notes.hash.into(), Arc::clone),
             uid: meta.uid,
             version: meta.version,
             generation: meta.generation,
-            observed_generation: status["observedGeneration"].as_i64().unwrap_or(0),
+            observed_generation: status.observed_generation,
             created: meta.created.map_or(0, Timestamp::as_second),
-            size: count(spec, "replicas", 1),
-            min_ready_seconds: count(spec, "minReadySeconds", 0),
-            replicas: count(status, "replicas", 0),
-            ready: count(status, "readyReplicas", 0),
-            reported_available: count(status, "availableReplicas", 0),
+            size: spec.replicas.unwrap_or(1),
+            min_ready_seconds: spec.min_ready_seconds,
+            replicas: status.replicas,
+            ready: status.ready,
+            reported_available: status.available,
             deleting: meta.deleting.is_some(),
-            revision: note(names::annotation::REVISION).and_then(|text| text.parse().ok()),
-            desired_replicas: note(names::annotation::DESIRED_REPLICAS)
-                .and_then(|text| text.parse().ok()),
-            deadline: deadline(note(names::annotation::SCALE_DOWN_DEADLINE)),
+            revision: notes.revision.and_then(|text| text.parse().ok()),
+            desired_replicas: notes.desired_replicas.and_then(|text| text.parse().ok()),
+            deadline: deadline(notes.deadline),
             template,
             digests,
             rare: rare(Rare {
-                revision_history: note(names::annotation::REVISION_HISTORY).map(str::to_owned),
-                failure: failure(status),
-                keeps_away_from: template::injected_stable_hash(&spec["template"]),
+                revision_history: notes.revision_history.map(str::to_owned),
+                failure: status.conditions.and_then(failure),
+                keeps_away_from: match same {
+                    Some(view) => view.keeps_away_from().map(str::to_owned),
+                    None => template::injected_stable_hash(spec.template),
+                },
                 // What cannot be read is as if nothing were recorded.
-                injected: ephemeral.and_then(|text| serde_json::from_str(text).ok()),
+                injected: notes.ephemeral.and_then(|text| serde_json::from_str(text).ok()),
             }),
         }
     }
@@ -223,8 +224,97 @@ impl ReplicaSetView {
     }
 }
 
-fn count(part: &Value, field: &str, absent: i32) -> i32 {
-    part[field].as_i64().map_or(absent, |n| i32::try_from(n).unwrap_or(i32::MAX))
+/// The label and the annotations that say something of a ReplicaSet.
+#[derive(Default)]
+struct Notes<'f> {
+    hash: &'f str,
+    revision: Option<&'f str>,
+    revision_history: Option<&'f str>,
+    desired_replicas: Option<&'f str>,
+    deadline: Option<&'f str>,
+    ephemeral: Option<&'f str>,
+}
+
+impl<'f> Notes<'f> {
+    /// The notes, and the digests of all labels and annotations.
+    fn read(meta: &'f Meta) -> (Self, Box<[u64]>) {
+        let mut notes = Notes::default();
+        let mut digests = Vec::with_capacity(meta.labels.len() + meta.annotations.len());
+        for (key, value) in &*meta.labels {
+            digests.push(digest(Bearer::Object, Pair::Label, key, value));
+            if key == names::label::POD_TEMPLATE_HASH {
+                notes.hash = value;
+            }
+        }
+        for (key, value) in &*meta.annotations {
+            digests.push(digest(Bearer::Object, Pair::Annotation, key, value));
+            let note = match key.as_str() {
+                names::annotation::REVISION => &mut notes.revision,
+                names::annotation::REVISION_HISTORY => &mut notes.revision_history,
+                names::annotation::DESIRED_REPLICAS => &mut notes.desired_replicas,
+                names::annotation::SCALE_DOWN_DEADLINE => &mut notes.deadline,
+                names::annotation::EPHEMERAL_METADATA => &mut notes.ephemeral,
+                _ => continue,
+            };
+            *note = Some(value);
+        }
+        (notes, sorted(digests))
+    }
+}
+
+/// What its spec says.
+struct Asked<'f> {
+    replicas: Option<i32>,
+    min_ready_seconds: i32,
+    template: &'f Value,
+}
+
+impl<'f> Asked<'f> {
+    fn read(spec: &'f Value) -> Self {
+        let mut asked = Asked { replicas: None, min_ready_seconds: 0, template: &Value::Null };
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            match field.as_str() {
+                "replicas" => asked.replicas = count(value),
+                "minReadySeconds" => asked.min_ready_seconds = count(value).unwrap_or(0),
+                "template" => asked.template = value,
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+/// What its status says.
+#[derive(Default)]
+struct Counted<'f> {
+    observed_generation: i64,
+    replicas: i32,
+    ready: i32,
+    available: i32,
+    conditions: Option<&'f Value>,
+}
+
+impl<'f> Counted<'f> {
+    fn read(status: &'f Value) -> Self {
+        let mut counted = Counted::default();
+        for (field, value) in status.as_object().into_iter().flatten() {
+            match field.as_str() {
+                "observedGeneration" => {
+                    counted.observed_generation = value.as_i64().unwrap_or(0);
+                }
+                "replicas" => counted.replicas = count(value).unwrap_or(0),
+                "readyReplicas" => counted.ready = count(value).unwrap_or(0),
+                "availableReplicas" => counted.available = count(value).unwrap_or(0),
+                "conditions" => counted.conditions = Some(value),
+                _ => {}
+            }
+        }
+        counted
+    }
+}
+
+fn count(value: &Value) -> Option<i32> {
+    value.as_i64().map(|number| i32::try_from(number).unwrap_or(i32::MAX))
 }
 
 fn deadline(text: Option<&str>) -> Deadline {
@@ -239,9 +329,8 @@ fn rare(rare: Rare) -> Option<Box<Rare>> {
     (rare != Rare::default()).then(|| Box::new(rare))
 }
 
-fn failure(status: &Value) -> Option<ReplicaFailure> {
-    let conditions = status["conditions"].as_array()?;
-    let found = conditions.iter().find(|condition| {
+fn failure(conditions: &Value) -> Option<ReplicaFailure> {
+    let found = conditions.as_array()?.iter().find(|condition| {
         condition["type"] == names::condition::REPLICA_FAILURE && condition["status"] == "True"
     })?;
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
