@@ -5,6 +5,8 @@
 //! did or has altered a gate: no change rests on a gate that is not stored. The one exception is a
 //! creation: create, revision, reset and the first size are one decision.
 
+use std::sync::Arc;
+
 use super::draft::{Creation, Draft, Scratch};
 use super::pass::pass;
 use super::urgency::has_same_gates;
@@ -18,10 +20,7 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
         let is_closed = is_closed(&draft);
-        let asks = lasting(&draft);
-        let found = Box::default();
-        let scratch = Scratch { wake_at: None, asks, found, is_closed, ..(*draft).clone() };
-        let mut next = pass(Box::new(scratch));
+        let mut next = pass(next_pass(&draft, is_closed));
         let plans_more = next.is_overfull || next.changes != draft.changes;
         if !plans_more && next.status == draft.status {
             // Settled: only what it recalls, and when it wakes, may differ.
@@ -34,6 +33,32 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
         draft = next;
     }
     draft
+}
+
+/// The draft as the next pass finds it: with nothing found out yet.
+fn next_pass<'w>(draft: &Draft<'w>, is_closed: bool) -> Draft<'w> {
+    Box::new(Scratch {
+        world: draft.world,
+        now: draft.now,
+        status: Arc::clone(&draft.status),
+        sets: draft.sets.clone(),
+        services: draft.services.clone(),
+        runs: draft.runs.clone(),
+        experiments: draft.experiments.clone(),
+        found: Box::default(),
+        routes: draft.routes.clone(),
+        generation: draft.generation,
+        revision: draft.revision.clone(),
+        changes: draft.changes.clone(),
+        events: draft.events.clone(),
+        asks: lasting(draft),
+        memo: draft.memo.clone(),
+        wake_at: None,
+        resizes: draft.resizes,
+        creation: draft.creation,
+        is_closed,
+        is_overfull: draft.is_overfull,
+    })
 }
 
 /// What stays asked from pass to pass: all but lists of pods, which are asked for anew as the pass

@@ -36,9 +36,17 @@ impl Peak {
         }
     }
 
+    /// Is a count better than it ever was, or is this another attempt?
+    fn is_better_than(&self, peak: &Peak) -> bool {
+        self.attempt != peak.attempt
+            || self.updated > peak.updated
+            || self.ready > peak.ready
+            || self.available > peak.available
+            || self.old < peak.old
+    }
+
     /// The better of both in every count; the newer one where the attempt is another.
-    fn raised(&self, next: &RolloutStatus) -> Self {
-        let now = Peak::of(next);
+    fn raised(&self, now: Peak) -> Self {
         if now.attempt != self.attempt {
             return now;
         }
@@ -76,9 +84,10 @@ pub(super) fn set_progressing<'w>(
     standing: Standing,
 ) -> Draft<'w> {
     let mut draft = draft;
-    let has_moved = has_moved(&draft, next);
+    let now_at = Peak::of(next);
     let peak = draft.memo.peak.take().unwrap_or_else(|| Peak::of(&draft.status));
-    draft.memo.peak = Some(peak.raised(next));
+    let has_moved = is_further(&draft.status, next) || now_at.is_better_than(&peak);
+    draft.memo.peak = Some(peak.raised(now_at));
     if next.abort {
         return draft;
     }
@@ -126,23 +135,22 @@ fn progressing<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a
 
 /// Progress by counts is a new best of this attempt; a step, a promotion or other steps count too.
 fn has_moved(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
-    let stored = &draft.status;
+    let is_better = || match &draft.memo.peak {
+        Some(peak) => Peak::of(next).is_better_than(peak),
+        None => Peak::of(next).is_better_than(&Peak::of(&draft.status)),
+    };
+    is_further(&draft.status, next) || is_better()
+}
+
+/// A step, a promotion, a switch, or other steps.
+fn is_further(stored: &RolloutStatus, next: &RolloutStatus) -> bool {
     let both_steps = stored.current_step_index.is_some() && next.current_step_index.is_some();
     let (before, after) = (&stored.blue_green, &next.blue_green);
-    let is_further = stored.stable_rs != next.stable_rs
+    stored.stable_rs != next.stable_rs
         || before.active_selector != after.active_selector
         || before.preview_selector != after.preview_selector
         || both_steps && stored.current_step_index != next.current_step_index
-        || stored.current_step_hash != next.current_step_hash;
-    let stored_peak = Peak::of(stored);
-    let peak = draft.memo.peak.as_ref().unwrap_or(&stored_peak);
-    let now = Peak::of(next);
-    let is_better = now.attempt != peak.attempt
-        || now.updated > peak.updated
-        || now.ready > peak.ready
-        || now.available > peak.available
-        || now.old < peak.old;
-    is_further || is_better
+        || stored.current_step_hash != next.current_step_hash
 }
 
 /// Does standing still too long give this update up?

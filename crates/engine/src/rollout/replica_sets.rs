@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_api::json::Json;
 use gradus_api::names::{annotation, condition, condition_status, event, label, reason};
 use serde_json::{Map, Value, json};
 
@@ -107,10 +108,6 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
         };
         notes.insert(annotation::REVISION_HISTORY.to_owned(), json!(history));
     }
-    let mut body = Map::new();
-    if !notes.is_empty() {
-        body.insert("metadata".into(), json!({ "annotations": notes }));
-    }
     let mut spec = Map::new();
     let seconds = draft.spec().min_ready_seconds;
     if set.min_ready_seconds != seconds {
@@ -118,13 +115,17 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     }
     let is_touched = !notes.is_empty() || !spec.is_empty();
     let keeps_away_from = renewed_affinity(&draft, &set, is_touched, &mut spec);
-    if !spec.is_empty() {
-        body.insert("spec".into(), Value::Object(spec));
-    }
-    if body.is_empty() || draft.creation != Creation::None {
+    if notes.is_empty() && spec.is_empty() || draft.creation != Creation::None {
         return note_revision(draft, revision);
     }
-    let is_respecified = body.contains_key("spec");
+    let is_respecified = !spec.is_empty();
+    let mut body = Map::new();
+    if !notes.is_empty() {
+        body.insert("metadata".into(), object([("annotations", Value::Object(notes))]));
+    }
+    if is_respecified {
+        body.insert("spec".into(), Value::Object(spec));
+    }
     let mut draft = draft.patch(rollout.replica_set(&set.name), Value::Object(body), set.version);
     let view = Arc::make_mut(&mut draft.sets[new]);
     view.revision = Some(revision);
@@ -166,15 +167,16 @@ fn renewed_affinity(
 fn note_revision(draft: Draft<'_>, revision: i32) -> Draft<'_> {
     let text = revision.to_string();
     let rollout = draft.rollout();
-    let target = rollout.reference();
     let mut draft = workload::note_generation(draft);
     if draft.spec().replicas.is_none() && draft.generation == rollout.generation {
-        draft = draft.patch(target.clone(), json!({ "spec": { "replicas": 1 } }), rollout.version);
+        let body = json!({ "spec": { "replicas": 1 } });
+        draft = draft.patch(rollout.reference(), body, rollout.version);
         draft.generation += 1;
     }
     if draft.revision.as_ref() == Some(&text) {
         return draft;
     }
+    let target = rollout.reference();
     let body = json!({ "metadata": { "annotations": { annotation::REVISION: text } } });
     let after = After::Change(draft.id_of_write(&target));
     let mut draft = draft.patch(target, body, rollout.version);
@@ -206,7 +208,7 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
     let labels = entry(entry(&mut template, "metadata"), "labels");
     labels[label::POD_TEMPLATE_HASH] = hash.clone();
     let labels = labels.clone();
-    let mut selector = json!(draft.spec().selector);
+    let mut selector = draft.spec().selector.to_json();
     entry(&mut selector, "matchLabels")[label::POD_TEMPLATE_HASH] = hash;
     let mut notes: Map<String, Value> =
         copied(rollout).map(|(key, value)| (key.to_owned(), json!(value))).collect();
@@ -215,22 +217,28 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
     if let Some(metadata) = metadata::of_created(draft) {
         metadata::inject(metadata, &mut template, &mut notes);
     }
-    let mut spec = json!({ "replicas": 0, "selector": selector, "template": template });
+    let mut spec = object([("replicas", json!(0)), ("selector", selector), ("template", template)]);
     if draft.spec().min_ready_seconds != 0 {
         spec["minReadySeconds"] = json!(draft.spec().min_ready_seconds);
     }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "name": name,
-            "namespace": &*rollout.namespace,
-            "labels": labels,
-            "annotations": notes,
-            "ownerReferences": [rollout.owner_reference()],
-        },
-        "spec": spec,
-    })
+    let metadata = object([
+        ("name", json!(name)),
+        ("namespace", json!(&*rollout.namespace)),
+        ("labels", labels),
+        ("annotations", Value::Object(notes)),
+        ("ownerReferences", Value::Array(vec![rollout.owner_reference()])),
+    ]);
+    object([
+        ("apiVersion", json!("apps/v1")),
+        ("kind", json!("ReplicaSet")),
+        ("metadata", metadata),
+        ("spec", spec),
+    ])
+}
+
+/// An object of fields that are moved, not copied, into it.
+fn object<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Value {
+    Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 fn parsed(rollout: &RolloutView) -> Value {

@@ -98,26 +98,21 @@ pub fn targets(goal: &Goal) -> Sizes {
     let tied = |total: i32| (f64::from(total) * quotient).fract() == 0.5;
     let zero_ok = weight == max_weight || weight == 0 || (replicas == 1 && surge == 0);
 
-    let mut candidates: Vec<(i32, i32)> = Vec::with_capacity(4);
-    if ceiling < replicas || zero_ok {
-        candidates.push((ceiling, replicas));
-    }
-    if !tied(replicas) && (floor != 0 || zero_ok) {
-        candidates.push((floor, replicas));
-    }
-    if surge > 0 {
-        candidates.push((ceiling, replicas + 1));
-        if !tied(replicas + 1) && (floor != 0 || zero_ok) {
-            candidates.push((floor, replicas + 1));
-        }
-    }
-    let distance = |(new, total): (i32, i32)| {
-        (f64::from(new.saturating_mul(max_weight)) / f64::from(total) - f64::from(weight)).abs()
-    };
+    let more = replicas.saturating_add(1);
+    let may_floor = |total: i32| !tied(total) && (floor != 0 || zero_ok);
+    let candidates = [
+        (ceiling, replicas, ceiling < replicas || zero_ok),
+        (floor, replicas, may_floor(replicas)),
+        (ceiling, more, surge > 0),
+        (floor, more, surge > 0 && may_floor(more)),
+    ];
     let mut best: Option<(i32, i32)> = None;
-    for candidate in candidates {
-        if best.is_none_or(|found| distance(candidate) < distance(found)) {
-            best = Some(candidate);
+    let mut nearest = f64::INFINITY;
+    for (new, total, _) in candidates.into_iter().filter(|(_, _, is_allowed)| *is_allowed) {
+        let share = f64::from(new.saturating_mul(max_weight)) / f64::from(total);
+        let distance = (share - f64::from(weight)).abs();
+        if best.is_none() || distance < nearest {
+            (best, nearest) = (Some((new, total)), distance);
         }
     }
     // Without surge a tie at the top leaves no candidate; one stable pod stays, the rest moves.

@@ -112,12 +112,16 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
         draft.sets.iter().map(|set| count(set)).sum()
     };
     let stored = &draft.status;
-    let mut known = stored.conditions.clone();
-    conditions::remove(&mut known, condition::INVALID_SPEC);
     // What a router holds up is judged by the traffic pass.
     let is_routing =
         |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
-    known.retain(|one| one.r#type != condition::HELD || is_routing(&one.reason));
+    let is_kept = |one: &&Condition| match one.r#type.as_str() {
+        condition::INVALID_SPEC => false,
+        condition::HELD => is_routing(&one.reason),
+        _ => true,
+    };
+    let mut known = Vec::with_capacity(stored.conditions.len() + 1);
+    known.extend(stored.conditions.iter().filter(is_kept).cloned());
     let blue_green = blue_green_status(draft);
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {
@@ -214,12 +218,11 @@ fn at_pause(draft: &Draft<'_>) -> bool {
 
 /// Conditions, phase and message, and the Events that tell of them.
 fn finish<'w>(
-    draft: Draft<'w>,
+    mut draft: Draft<'w>,
     roles: Roles,
-    next: RolloutStatus,
+    mut next: RolloutStatus,
     abort_because: Option<String>,
 ) -> Draft<'w> {
-    let (mut draft, mut next) = (draft, next);
     let is_paused = !next.pause_conditions.is_empty() || draft.spec().paused;
     // Healthy stays healthy; it only does not begin while pods lack the metadata of their role.
     let is_held_back = draft.rollout().status.phase != phase::HEALTHY
