@@ -32,7 +32,7 @@ use owned::Owned;
 use templates::TemplateIndex;
 
 /// Kinds that are watched only once a Rollout names an object of them.
-const ON_DEMAND: [Kind; 4] =
+static ON_DEMAND: [Kind; 4] =
     [kinds::INGRESS, kinds::DEPLOYMENT, kinds::REFERRED_REPLICA_SET, kinds::POD_TEMPLATE];
 
 /// Slim views of Rollouts, of what they control and of what they name.
@@ -226,6 +226,9 @@ impl Watched for Rollouts {
     }
 
     fn apply(index: &mut RolloutIndex, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        if *kind == kinds::ROLLOUT {
+            return index.apply_rollout(frame);
+        }
         if *kind == kinds::REPLICA_SET {
             return index.apply_set(frame);
         }
@@ -243,11 +246,8 @@ impl Watched for Rollouts {
             index.templates.insert(object.clone(), TemplateView::read(frame));
             return index.users_of_template(&object);
         }
-        if named::is_on_demand(kind) {
-            let woken = index.named.keep(kind, frame);
-            return index.resolve_all(woken);
-        }
-        index.apply_rollout(frame)
+        let woken = index.named.keep(kind, frame);
+        index.resolve_all(woken)
     }
 
     fn remove(index: &mut RolloutIndex, object: &ObjectRef) -> Vec<Key> {
@@ -278,6 +278,9 @@ impl Watched for Rollouts {
 
     fn version(index: &RolloutIndex, object: &ObjectRef) -> Option<u64> {
         let key = Key::new(&object.namespace, &object.name);
+        if object.kind == kinds::ROLLOUT {
+            return index.rollouts.get(&key).map(|view| view.version);
+        }
         if object.kind == kinds::REPLICA_SET {
             return index.set(&key).map(|view| view.version);
         }
@@ -290,10 +293,7 @@ impl Watched for Rollouts {
         if templates::is_template(&object.kind) {
             return index.templates.get(object).map(|view| view.version);
         }
-        if named::is_on_demand(&object.kind) {
-            return index.named.version(object);
-        }
-        index.rollouts.get(&key).map(|view| view.version)
+        index.named.version(object)
     }
 
     fn objects(index: &RolloutIndex, kind: &Kind) -> Vec<ObjectRef> {
