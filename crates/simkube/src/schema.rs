@@ -7,6 +7,7 @@ mod compile;
 mod format;
 mod prune;
 mod rule;
+mod sound;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -56,7 +57,7 @@ impl Schema {
     /// The part of the schema for one top-level field; `None` if it has no such field.
     pub fn at<'a>(&'a self, field: &'a str) -> Option<Part<'a>> {
         let node = self.root.property(field)?;
-        Some(Part { node, path: field, has_rules: self.has_rules, by_itself: false })
+        Some(Part { path: field, ..self.part(node) })
     }
 
     /// True if top-level fields the schema does not name are kept.
@@ -103,7 +104,11 @@ impl Schema {
     }
 
     fn whole(&self) -> Part<'_> {
-        Part { node: &self.root, path: "", has_rules: self.has_rules, by_itself: false }
+        self.part(&self.root)
+    }
+
+    fn part<'a>(&self, node: &'a Node) -> Part<'a> {
+        Part { node, path: "", has_rules: self.has_rules, by_itself: false, known_sound: false }
     }
 }
 
@@ -114,6 +119,7 @@ pub struct Part<'a> {
     path: &'a str,
     has_rules: bool,
     by_itself: bool,
+    known_sound: bool,
 }
 
 impl Part<'_> {
@@ -121,6 +127,29 @@ impl Part<'_> {
     /// from the top.
     pub fn by_itself(self) -> Self {
         Self { by_itself: true, ..self }
+    }
+
+    /// The same for a value of which [`Part::is_sound`] has been asked: if it is, rules alone are
+    /// left to be validated.
+    pub fn known_sound(self, known_sound: bool) -> Self {
+        Self { known_sound, ..self }
+    }
+
+    /// Is it certain that the value would be neither pruned nor defaulted, and that nothing but
+    /// rules could be wrong with it? True of nearly all that is written, and quickly seen.
+    pub fn is_sound(&self, value: &Value) -> bool {
+        let is_sound = sound::is_sound(self.node, value);
+        debug_assert!(!is_sound || self.is_left_alone(value), "the slower walks agree: {value}");
+        is_sound
+    }
+
+    /// The same, seen slowly.
+    fn is_left_alone(&self, value: &Value) -> bool {
+        let mut completed = value.clone();
+        self.prune(&mut completed);
+        self.default(&mut completed);
+        completed == *value
+            && validate::parts(&[(*self, value, None)], Vec::new(), false).is_empty()
     }
 
     /// Removes what the schema does not name; touches nothing if there is nothing to remove.
@@ -153,6 +182,8 @@ impl Part<'_> {
 #[derive(Debug, Default)]
 struct Node {
     kind: Option<Kind>,
+    /// There is nothing to say of a text, a number or a flag but its type.
+    is_plain: bool,
     nullable: bool,
     preserves_unknown: bool,
     /// The value is itself a Kubernetes object: `apiVersion`, `kind`, `metadata` are kept.
@@ -163,6 +194,10 @@ struct Node {
     items: Option<Box<Node>>,
     list: ListKind,
     required: Vec<Box<str>>,
+    /// A field is required that no property describes.
+    requires_unnamed: bool,
+    /// An object without this field lacks something: it is required, or has a default.
+    is_needed: bool,
     default: Option<Value>,
     /// What is worth a walk from here.
     holds: Holds,
@@ -180,11 +215,6 @@ impl Node {
     fn property(&self, name: &str) -> Option<&Node> {
         let found = self.properties.binary_search_by(|(known, _)| (**known).cmp(name));
         found.ok().map(|at| &self.properties[at].1)
-    }
-
-    /// Is there nothing to say of a value but its type?
-    fn is_plain(&self) -> bool {
-        self.checks.is_none() && self.items.is_none() && self.properties.is_empty()
     }
 }
 
@@ -259,7 +289,7 @@ enum ListKind {
 struct Checks {
     choices: Vec<Value>,
     pattern: Option<(Box<str>, regex_lite::Regex)>,
-    format: Option<Box<str>>,
+    format: Option<(Box<str>, format::Test)>,
     minimum: Option<f64>,
     maximum: Option<f64>,
     exclusive_minimum: bool,

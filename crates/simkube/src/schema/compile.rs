@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::rule::Rule;
-use super::{Additional, Checks, Holds, Kind, ListKind, Node, SchemaError};
+use super::{Additional, Checks, Holds, Kind, ListKind, Node, SchemaError, format};
 
 /// The compiled root, and whether any validation rule stands anywhere in it.
 pub fn compile(schema: &Value) -> Result<(Node, bool), SchemaError> {
@@ -48,6 +48,7 @@ impl Compiler {
         };
         self.children(&mut node, fields, path, structural)?;
         node.holds = holds(&node);
+        node.is_plain = node.checks.is_none();
         Ok(node)
     }
 
@@ -61,10 +62,13 @@ impl Compiler {
         for (name, schema) in
             fields.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
-            let child = self.node(schema, &format!("{path}.properties[{name}]"), structural)?;
+            let mut child = self.node(schema, &format!("{path}.properties[{name}]"), structural)?;
+            let is_required = node.required.iter().any(|required| **required == **name);
+            child.is_needed = is_required || child.default.is_some();
             node.properties.push((name.as_str().into(), child));
         }
         node.properties.sort_by(|(one, _), (other, _)| one.cmp(other));
+        node.requires_unnamed = node.required.iter().any(|name| node.property(name).is_none());
         if let Some(schema) = fields.get("items") {
             node.items = Some(Box::new(self.node(schema, &format!("{path}.items"), structural)?));
         } else if structural && node.kind == Some(Kind::Array) {
@@ -119,7 +123,7 @@ impl Compiler {
         let checks = Checks {
             choices: fields.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
             pattern: pattern(fields, path)?,
-            format: format.map(Into::into),
+            format: format.and_then(|name| Some((name.into(), format::test(name)?))),
             minimum: number("minimum"),
             maximum: number("maximum"),
             exclusive_minimum: flag(fields, "exclusiveMinimum"),

@@ -179,6 +179,41 @@ fn validation_speaks_as_the_api_server_does() {
 }
 
 #[test]
+fn what_is_sound_is_neither_changed_nor_refused() {
+    let sound = [
+        json!({"name": "ab"}),
+        json!({"name": "ab", "note": null, "replicas": 10, "ratio": 0.5, "mode": "Fast"}),
+        json!({"name": "ab", "port": 80, "since": "2026-01-01T00:00:00Z", "tags": ["a", "b"]}),
+        json!({"name": "ab", "port": "http", "free": {"x": {"y": null}}, "labels": {"a": "b"}}),
+        json!({"name": "ab", "ports": [
+            {"port": 1, "protocol": "TCP"}, {"port": 1, "protocol": "UDP"}]}),
+    ];
+    let schema = schema();
+    let part = schema.at("spec").unwrap();
+    for spec in sound {
+        assert!(part.is_sound(&spec), "{spec}");
+        let mut completed = spec.clone();
+        part.prune(&mut completed);
+        part.default(&mut completed);
+        assert_eq!(completed, spec);
+        assert_eq!(part.validate(&spec, None), []);
+    }
+    let unsound = [
+        ("an unknown field", json!({"name": "ab", "x": 1})),
+        ("one before those that are known", json!({"a": 1, "name": "ab"})),
+        ("a null", json!({"name": "ab", "mode": null})),
+        ("no default", json!({"name": "ab", "ports": [{"port": 1}]})),
+    ];
+    for (what, spec) in unsound {
+        assert!(!part.is_sound(&spec), "{what}");
+    }
+    for line in REFUSED.lines().filter(|line| line.starts_with('{')) {
+        let (spec, _) = line.split_once(" | ").unwrap();
+        assert!(!part.is_sound(&serde_json::from_str(spec).unwrap()), "{spec}");
+    }
+}
+
+#[test]
 fn a_status_write_names_fields_from_the_status_on_in_its_messages() {
     let schema = schema();
     let part = schema.at("status").unwrap().by_itself();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Additional, Cause, Checks, Kind, ListKind, Node, Part, format};
+use super::{Additional, Cause, Checks, Kind, ListKind, Node, Part};
 
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
                        correct the existing errors to complete validation";
@@ -15,7 +15,7 @@ type Changed<'a> = (Part<'a>, &'a Value, Option<&'a Value>);
 /// Validates parts of one object. With an old value, errors in unchanged places are forgiven.
 pub fn parts(parts: &[Changed<'_>], more: Vec<Cause>, has_rules: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for (part, value, old) in parts {
+    for (part, value, old) in parts.iter().filter(|(part, ..)| !part.known_sound) {
         causes.extend(shape_and_lists(part, value, *old));
     }
     causes.extend(more);
@@ -199,8 +199,8 @@ impl Found {
         {
             self.invalid(path, value, &format!("should match '{pattern}'"));
         }
-        if let Some(name) = &checks.format
-            && !format::is_valid(name, text)
+        if let Some((name, test)) = &checks.format
+            && !test(text)
         {
             self.type_invalid(path, &shown(value), name, text);
         }
@@ -386,14 +386,20 @@ impl Found {
 
 impl Node {
     /// Is it certain at a glance that nothing is wrong with a value? True of most.
-    fn is_fine(&self, value: &Value) -> bool {
-        let is_leaf = matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_));
-        is_leaf && self.is_plain() && self.kind.is_some_and(|kind| kind.accepts(value))
+    #[inline]
+    pub fn is_fine(&self, value: &Value) -> bool {
+        self.is_plain
+            && match value {
+                Value::String(_) => matches!(self.kind, Some(Kind::String | Kind::IntegerOrString)),
+                Value::Bool(_) => self.kind == Some(Kind::Boolean),
+                Value::Number(_) => self.kind.is_some_and(|kind| kind.accepts(value)),
+                _ => false,
+            }
     }
 }
 
 impl Kind {
-    fn accepts(self, value: &Value) -> bool {
+    pub fn accepts(self, value: &Value) -> bool {
         match self {
             Self::Object => value.is_object(),
             Self::Array => value.is_array(),
@@ -426,7 +432,7 @@ fn counterpart<'a>(node: &Node, item: &Value, old: &'a Value) -> Option<&'a Valu
     old.as_array()?.iter().find(|one| same_keys(keys, one, item))
 }
 
-fn same_keys(keys: &[Box<str>], left: &Value, right: &Value) -> bool {
+pub fn same_keys(keys: &[Box<str>], left: &Value, right: &Value) -> bool {
     keys.iter().all(|key| left.get(&**key) == right.get(&**key))
 }
 
