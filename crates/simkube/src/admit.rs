@@ -21,43 +21,70 @@ use crate::object::Object;
 use crate::pod_status::quality_of_service;
 use crate::request::FieldValidation;
 
+pub(crate) use custom::Sound;
 pub(crate) use template::pod_spec;
+
+/// The state a write changes, and what is known of the change beforehand.
+#[derive(Clone, Copy)]
+pub(crate) struct Old<'a> {
+    /// The state that is stored.
+    pub(crate) object: &'a Object,
+    /// The write does not speak of `spec.template`, which is complete and right as it is stored.
+    pub(crate) keeps_template: bool,
+}
 
 /// Fills in what a new object leaves out and drops what its kind does not know.
 pub(crate) fn complete(object: &mut Object, kind: &Kind) {
     match &kind.schema {
-        Some(schema) => custom::complete(object, None, schema, kind.has_status),
+        Some(schema) => {
+            custom::complete(object, None, schema, kind.has_status);
+        }
         None => defaults::complete(object, None),
     }
 }
 
-/// The same for the parts a write has changed.
-pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &Kind) {
+/// The same for the parts a write has changed. Tells what it found, for [`check_changed`].
+pub(crate) fn complete_changed(wanted: &mut Object, old: Old<'_>, kind: &Kind) -> Sound {
     match &kind.schema {
-        Some(schema) => custom::complete(wanted, Some(before), schema, false),
-        None => defaults::complete(wanted, Some(before)),
+        Some(schema) => custom::complete(wanted, Some(old.object), schema, false),
+        None => {
+            defaults::complete(wanted, Some(old));
+            Sound::default()
+        }
     }
 }
 
-/// What is wrong with a new object.
-pub(crate) fn check_new(object: &Object, kind: &Kind) -> Vec<Cause> {
-    let mut causes = metadata::check(object, kind);
+/// What is wrong with a new object. What a pod shares with one like it, which was found right, is
+/// not asked again.
+pub(crate) fn check_new(object: &Object, like: Option<&Object>, kind: &Kind) -> Vec<Cause> {
+    let mut causes = metadata::check(object, like, kind);
+    if like.is_some_and(|like| Arc::ptr_eq(&like.spec, &object.spec)) {
+        return causes;
+    }
     match &kind.schema {
-        Some(schema) => causes.extend(custom::check(object, None, schema, kind)),
+        Some(schema) => {
+            causes.extend(custom::check(object, None, schema, kind, Sound::default()));
+        }
         None => causes.extend(builtin::check(object, None)),
     }
     causes
 }
 
 /// What is wrong with the new state of an object.
-pub(crate) fn check_changed(wanted: &Object, before: &Object, kind: &Kind) -> Vec<Cause> {
+pub(crate) fn check_changed(
+    wanted: &Object,
+    old: Old<'_>,
+    kind: &Kind,
+    sound: Sound,
+) -> Vec<Cause> {
     let mut causes = Vec::new();
+    let before = old.object;
     if !Arc::ptr_eq(&wanted.meta, &before.meta) {
-        causes.extend(metadata::check(wanted, kind));
+        causes.extend(metadata::check(wanted, Some(before), kind));
     }
     match &kind.schema {
-        Some(schema) => causes.extend(custom::check(wanted, Some(before), schema, kind)),
-        None => causes.extend(builtin::check(wanted, Some(before))),
+        Some(schema) => causes.extend(custom::check(wanted, Some(before), schema, kind, sound)),
+        None => causes.extend(builtin::check(wanted, Some(old))),
     }
     causes
 }
@@ -112,9 +139,7 @@ pub(crate) fn check_shape(kind: &Kind, object: &Object) -> Result<(), ApiError> 
 pub(crate) fn first_status(object: &Object) -> Arc<Value> {
     match object.kind {
         KindId::NAMESPACE => Arc::new(json!({ "phase": "Active" })),
-        KindId::POD => {
-            Arc::new(json!({ "phase": "Pending", "qosClass": quality_of_service(&object.spec) }))
-        }
+        KindId::POD => first_pod_status(&object.spec),
         KindId::REPLICA_SET => Arc::new(json!({ "replicas": 0 })),
         KindId::STATEFUL_SET => Arc::new(json!({ "replicas": 0, "availableReplicas": 0 })),
         KindId::SERVICE | KindId::INGRESS => Arc::new(json!({ "loadBalancer": {} })),
@@ -128,4 +153,9 @@ pub(crate) fn first_status(object: &Object) -> Arc<Value> {
         KindId::NODE => object.status.clone(),
         _ => Arc::default(),
     }
+}
+
+/// The status of a pod nobody has looked at yet.
+pub(crate) fn first_pod_status(spec: &Value) -> Arc<Value> {
+    Arc::new(json!({ "phase": "Pending", "qosClass": quality_of_service(spec) }))
 }

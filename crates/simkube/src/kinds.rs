@@ -111,6 +111,7 @@ impl Default for Kinds {
 
 impl Kinds {
     /// What is known about a kind.
+    #[inline]
     pub fn get(&self, id: KindId) -> &Kind {
         &self.list[usize::from(id.0)]
     }
@@ -196,6 +197,12 @@ impl Kind {
             return self.version.to_string();
         }
         format!("{}/{}", self.group, self.version)
+    }
+
+    /// Is this its `apiVersion`?
+    pub fn has_api_version(&self, text: &str) -> bool {
+        let (group, version) = text.split_once('/').unwrap_or(("", text));
+        *self.group == *group && *self.version == *version && !text.starts_with('/')
     }
 
     /// `replicasets.apps`, or `pods` for the core group.

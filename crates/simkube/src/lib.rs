@@ -130,6 +130,7 @@ impl SimCluster {
     }
 
     /// Would [`SimCluster::events_after`] have something to tell?
+    #[inline]
     pub fn has_events_after(&self, kind: KindId, version: u64) -> bool {
         self.store.has_events_after(self.kinds.get(kind).stored_as, version)
     }
@@ -169,6 +170,13 @@ impl SimCluster {
     fn put(&mut self, object: Object, verb: Verb, user: &Arc<str>) -> Arc<Object> {
         let (before, after) = self.store.put(object, verb, user);
         self.notice(before.as_ref(), Some(&after));
+        after
+    }
+
+    /// The same for a worker that writes what it looks after: it knows what it wrote.
+    fn put_own(&mut self, object: Object, verb: Verb, user: &Arc<str>) -> Arc<Object> {
+        let (before, after) = self.store.put(object, verb, user);
+        self.notice_others(before.as_ref(), Some(&after));
         after
     }
 

@@ -1,5 +1,6 @@
 //! What is a stored object, and how does it look on the wire?
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ pub struct OwnerReference {
 }
 
 /// Where an object is stored within its kind. Sorts by namespace, then name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     /// Namespace, empty for what belongs to the whole cluster.
     pub namespace: Arc<str>,
@@ -294,11 +295,10 @@ impl OwnerReference {
 
     /// One entry of `metadata.ownerReferences`.
     pub fn from_json(value: &Value) -> Result<Self, ApiError> {
-        let of = |field: &str| {
-            text(
-                &format!("metadata.ownerReferences.{field}"),
-                value.get(field).unwrap_or(&Value::Null),
-            )
+        let of = |field: &str| match value.get(field) {
+            None => Ok(Arc::default()),
+            Some(Value::String(text)) => Ok(text.as_str().into()),
+            Some(other) => text(&format!("metadata.ownerReferences.{field}"), other),
         };
         Ok(Self {
             api_version: of("apiVersion")?,
@@ -308,6 +308,25 @@ impl OwnerReference {
             controller: value.get("controller").and_then(Value::as_bool),
             block_owner_deletion: value.get("blockOwnerDeletion").and_then(Value::as_bool),
         })
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // All objects of a namespace share its name.
+        if !Arc::ptr_eq(&self.namespace, &other.namespace) {
+            let order = self.namespace.cmp(&other.namespace);
+            if order.is_ne() {
+                return order;
+            }
+        }
+        self.name.cmp(&other.name)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -33,10 +33,36 @@ pub enum PatchError {
     Internal(String),
 }
 
-/// What an RFC 7386 merge patch makes of a value. Nothing is copied that the patch replaces, and
-/// nothing of the patch.
+/// What an RFC 7386 merge patch makes of a value. Nothing of the patch is copied, and no list that
+/// the patch replaces.
 pub fn merged(value: &Value, patch: Value) -> Value {
     let Value::Object(changes) = patch else { return patch };
+    if changes.values().any(Value::is_array) {
+        return rebuilt(value, changes);
+    }
+    // Little is lost that the patch replaces: a whole map is copied sooner than it is built.
+    let mut fields = value.as_object().cloned().unwrap_or_default();
+    merge(&mut fields, changes);
+    Value::Object(fields)
+}
+
+/// Lays changes over the fields of an object.
+fn merge(fields: &mut Map<String, Value>, changes: Map<String, Value>) {
+    for (name, change) in changes {
+        if change.is_null() {
+            fields.remove(&name);
+        } else if let Some(field) = fields.get_mut(&name) {
+            match (field, change) {
+                (Value::Object(inner), Value::Object(changes)) => merge(inner, changes),
+                (field, change) => *field = merged(&Value::Null, change),
+            }
+        } else {
+            fields.insert(name, merged(&Value::Null, change));
+        }
+    }
+}
+
+fn rebuilt(value: &Value, changes: Map<String, Value>) -> Value {
     let none = Map::new();
     let mut fields = value.as_object().unwrap_or(&none).iter().peekable();
     let mut merged_fields = Vec::with_capacity(fields.len() + changes.len());

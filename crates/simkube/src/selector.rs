@@ -355,28 +355,26 @@ impl Parser<'_> {
 
     fn next(&mut self) -> Token {
         self.rest = self.rest.trim_start();
-        let symbols = [
-            ("!=", Token::NotEquals),
-            ("==", Token::Equals),
-            ("=", Token::Equals),
-            ("!", Token::Not),
-            (",", Token::Comma),
-            ("(", Token::Open),
-            (")", Token::Close),
-            (">", Token::Greater),
-            ("<", Token::Less),
-        ];
-        for (text, token) in symbols {
-            if let Some(rest) = self.rest.strip_prefix(text) {
-                self.rest = rest;
-                return token;
+        let (token, length) = match self.rest.as_bytes() {
+            [] => (Token::End, 0),
+            [b'!', b'=', ..] => (Token::NotEquals, 2),
+            [b'=', b'=', ..] => (Token::Equals, 2),
+            [b'=', ..] => (Token::Equals, 1),
+            [b'!', ..] => (Token::Not, 1),
+            [b',', ..] => (Token::Comma, 1),
+            [b'(', ..] => (Token::Open, 1),
+            [b')', ..] => (Token::Close, 1),
+            [b'>', ..] => (Token::Greater, 1),
+            [b'<', ..] => (Token::Less, 1),
+            _ => {
+                let is_symbol = |c: char| matches!(c, '=' | '!' | ',' | '(' | ')' | '<' | '>');
+                let end = self.rest.find(|c: char| is_symbol(c) || c.is_whitespace());
+                let length = end.unwrap_or(self.rest.len());
+                (Token::Word(self.rest[..length].to_owned()), length)
             }
-        }
-        let is_end = |c: char| c.is_whitespace() || "=!,()<>".contains(c);
-        let length = self.rest.find(is_end).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        if word.is_empty() { Token::End } else { Token::Word(word.to_owned()) }
+        };
+        self.rest = &self.rest[length..];
+        token
     }
 }
 

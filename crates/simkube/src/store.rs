@@ -113,11 +113,18 @@ impl Store {
         kind: KindId,
         namespace: &'a str,
     ) -> impl Iterator<Item = &'a Arc<Object>> {
-        let first = Key::new(namespace, "");
+        let is_whole = namespace.is_empty() || self.is_bare(kind);
+        let namespace_name = if is_whole { Arc::default() } else { namespace.into() };
+        let first = Key { namespace: namespace_name, name: Arc::default() };
         let range = self.shelf(kind).objects.range(first..);
         range
             .take_while(move |(key, _)| namespace.is_empty() || *key.namespace == *namespace)
             .map(|(_, object)| object)
+    }
+
+    /// Whether nothing of a kind is there at all.
+    pub(crate) fn is_bare(&self, kind: KindId) -> bool {
+        self.shelf(kind).objects.is_empty()
     }
 
     /// Where the object with this uid is.
@@ -150,6 +157,7 @@ impl Store {
     }
 
     /// Has anything happened to a kind after a version that is still kept?
+    #[inline]
     pub(crate) fn has_events_after(&self, kind: KindId, version: u64) -> bool {
         let shelf = self.shelf(kind);
         let is_newer = |event: &Event| version < event.object.version;
@@ -158,8 +166,10 @@ impl Store {
 
     /// The remembered writes after a version.
     pub(crate) fn writes_after(&self, version: u64) -> impl Iterator<Item = &Write> {
-        let start = self.writes.partition_point(|write| write.version <= version);
-        self.writes.range(start..)
+        // Every version is one write.
+        let first = self.writes.front().map_or(0, |write| write.version);
+        let start = usize::try_from((version + 1).saturating_sub(first)).unwrap_or(usize::MAX);
+        self.writes.range(start.min(self.writes.len())..)
     }
 
     pub(crate) fn last_write(&self) -> Option<&Write> {
@@ -231,7 +241,12 @@ impl Store {
 
     fn index_owners(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         match (before, after) {
-            (Some(before), Some(after)) if before.meta.owners == after.meta.owners => return,
+            (Some(before), Some(after))
+                if Arc::ptr_eq(&before.meta, &after.meta)
+                    || before.meta.owners == after.meta.owners =>
+            {
+                return;
+            }
             _ => {}
         }
         if let Some(before) = before {
@@ -259,6 +274,7 @@ impl Store {
         }
     }
 
+    #[inline]
     fn shelf(&self, kind: KindId) -> &Shelf {
         &self.shelves[usize::from(kind.0)]
     }

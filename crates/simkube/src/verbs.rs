@@ -45,7 +45,7 @@ impl SimCluster {
             (Verb::Get, Subresource::Status) if kind.has_status => {
                 self.find(request, kind).map(Reply::object)
             }
-            (Verb::Create, Subresource::None) => self.create(request, kind, now),
+            (Verb::Create, Subresource::None) => self.create(owned, kind, now),
             (Verb::Update, Subresource::None) => self.update(request, kind, now),
             (Verb::Update, Subresource::Status) if kind.has_status => {
                 self.update(request, kind, now)
@@ -105,7 +105,7 @@ fn check_named(kind: &Kind, body: &Value) -> Result<(), ApiError> {
 /// Refuses a body that says it is something else than the path says.
 fn check_type(kind: &Kind, body: &Value, name: &str) -> Result<(), ApiError> {
     let text = |field: &str| body[field].as_str().filter(|text| !text.is_empty());
-    if let Some(found) = text("apiVersion").filter(|found| **found != kind.api_version()) {
+    if let Some(found) = text("apiVersion").filter(|found| !kind.has_api_version(found)) {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({found}) does not match the expected API version ({})",
             kind.api_version()

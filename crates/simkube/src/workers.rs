@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::SimCluster;
 use crate::kinds::KindId;
 use crate::object::Object;
 use crate::store::Place;
 use crate::verbs::{FOREGROUND, ORPHAN};
+use crate::{NODE, SimCluster};
 
 use pod::Timelines;
 use queue::Queue;
@@ -73,7 +73,7 @@ pub(crate) struct Work {
     pub(crate) users: Users,
 }
 
-/// The names under which the workers write.
+/// The names under which the workers write, and the node's.
 #[derive(Clone, Debug)]
 pub(crate) struct Users {
     pub(crate) deployments: Arc<str>,
@@ -82,6 +82,7 @@ pub(crate) struct Users {
     pub(crate) pods: Arc<str>,
     pub(crate) garbage: Arc<str>,
     pub(crate) namespaces: Arc<str>,
+    pub(crate) node: Arc<str>,
 }
 
 impl Default for Work {
@@ -102,6 +103,7 @@ impl Default for Work {
                 pods: "kubelet".into(),
                 garbage: "garbage-collector".into(),
                 namespaces: "namespace-controller".into(),
+                node: NODE.into(),
             },
         }
     }
@@ -178,27 +180,46 @@ impl SimCluster {
     /// Tells the workers what was written.
     pub(crate) fn notice(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         let Some(object) = after.or(before) else { return };
+        let is_there = after.is_some();
+        let Work { deployments, replica_sets, stateful_sets, pods, namespaces, .. } =
+            &mut self.work;
         match object.kind {
-            KindId::DEPLOYMENT if after.is_some() => self.work.deployments.mark(object.key()),
-            KindId::DEPLOYMENT => self.work.deployments.forget(&object.key()),
+            KindId::DEPLOYMENT if is_there => deployments.mark(object.key()),
+            KindId::DEPLOYMENT => deployments.forget(&object.key()),
+            KindId::REPLICA_SET if is_there => replica_sets.mark(object.key()),
             KindId::REPLICA_SET => {
+                replica_sets.forget(&object.key());
+                self.work.replicas.forget(&object.meta.uid);
+            }
+            KindId::STATEFUL_SET if is_there => stateful_sets.mark(object.key()),
+            KindId::STATEFUL_SET => stateful_sets.forget(&object.key()),
+            KindId::POD if is_there => pods.mark(object.key()),
+            KindId::POD => {
+                pods.forget(&object.key());
+                self.work.timelines.forget_pod(&object.key());
+            }
+            KindId::NAMESPACE if is_there && object.meta.deleting.is_some() => {
+                namespaces.mark(object.key());
+            }
+            _ => {}
+        }
+        self.notice_others(before, after);
+    }
+
+    /// Tells those who do not look after the object itself, but after what it belongs to, or what
+    /// belongs to it.
+    pub(crate) fn notice_others(
+        &mut self,
+        before: Option<&Arc<Object>>,
+        after: Option<&Arc<Object>>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        match object.kind {
+            KindId::REPLICA_SET if !self.store.is_bare(KindId::DEPLOYMENT) => {
                 self.notice_deployment(before);
                 self.notice_deployment(after);
-                if after.is_some() {
-                    self.work.replica_sets.mark(object.key());
-                } else {
-                    self.work.replica_sets.forget(&object.key());
-                    self.work.replicas.forget(&object.meta.uid);
-                }
             }
-            KindId::STATEFUL_SET if after.is_some() => {
-                self.work.stateful_sets.mark(object.key());
-            }
-            KindId::STATEFUL_SET => self.work.stateful_sets.forget(&object.key()),
-            KindId::POD => self.notice_pod(before, after),
-            KindId::NAMESPACE if after.is_some_and(|after| after.meta.deleting.is_some()) => {
-                self.work.namespaces.mark(object.key());
-            }
+            KindId::POD => self.notice_sets(before, after),
             _ => {}
         }
         self.notice_owners(before, after);
@@ -217,30 +238,29 @@ impl SimCluster {
         }
     }
 
-    fn notice_pod(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+    /// The sets a pod belonged to and belongs to count again.
+    fn notice_sets(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         let Some(pod) = after.or(before) else { return };
-        if after.is_some() {
-            self.work.pods.mark(pod.key());
-        } else {
-            self.work.pods.forget(&pod.key());
-            self.work.timelines.forget_pod(&pod.key());
-        }
-        let owners =
-            [before.and_then(|pod| pod.controller()), after.and_then(|pod| pod.controller())];
-        for owner in owners.into_iter().flatten() {
+        let owner = after.and_then(|pod| pod.controller());
+        let has_moved =
+            |old: &&Arc<Object>| after.is_none_or(|new| !Arc::ptr_eq(&old.meta, &new.meta));
+        let old_owner = before.filter(has_moved).and_then(|pod| pod.controller());
+        for owner in [owner, old_owner].into_iter().flatten() {
             if let Some(place) = self.store.place(&owner.uid)
                 && place.kind == KindId::REPLICA_SET
             {
                 self.work.replica_sets.mark(place.key.clone());
             }
         }
-        if let Some(set) = stateful_set::set_of(&pod.key())
+        let key = pod.key();
+        if !self.store.is_bare(KindId::STATEFUL_SET)
+            && let Some(set) = stateful_set::set_of(&key)
             && self.store.get(KindId::STATEFUL_SET, &set).is_some()
         {
             self.work.stateful_sets.mark(set);
         }
-        let is_orphan = owners[1].is_none() && after.is_some();
-        self.work.replicas.note_orphan(pod.key(), is_orphan);
+        let is_orphan = owner.is_none() && after.is_some();
+        self.work.replicas.note_orphan(key, is_orphan);
         if is_orphan {
             // Nobody manages it: every ReplicaSet around may want it.
             let around = self.store.list(KindId::REPLICA_SET, &pod.meta.namespace);

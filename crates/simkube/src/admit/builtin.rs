@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::Old;
 use crate::error::Cause;
 use crate::kinds::KindId;
 use crate::object::{Object, Texts};
@@ -15,8 +16,10 @@ const IMMUTABLE: &str = "field is immutable";
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 /// What is wrong with an object, or with its new state.
-pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
+pub(super) fn check(object: &Object, old: Option<Old<'_>>) -> Vec<Cause> {
     let mut causes = Vec::new();
+    let before = old.map(|old| old.object);
+    let keeps_template = old.is_some_and(|old| old.keeps_template);
     if object.kind == KindId::EVENT {
         check_event(object, &mut causes);
     }
@@ -37,7 +40,7 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
     match object.kind {
         KindId::POD => check_pod(&object.spec, old, &mut causes),
         KindId::REPLICA_SET | KindId::DEPLOYMENT | KindId::STATEFUL_SET => {
-            check_workload(object.kind, &object.spec, old, &mut causes);
+            check_workload(object.kind, &object.spec, old, keeps_template, &mut causes);
         }
         KindId::JOB => {
             check_template(&object.spec["template"], &["Never", "OnFailure"], &mut causes)
@@ -66,16 +69,48 @@ fn is_frozen(kind: KindId, before: &Object) -> bool {
     can_be && before.rest.get("immutable") == Some(&Value::Bool(true))
 }
 
-fn check_workload(kind: KindId, spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
-        let path = format!("spec.{field}");
-        match &spec[field] {
-            Value::Null => {}
-            number if number.as_i64().is_some_and(|number| number >= 0) => {}
-            number if number.is_i64() => causes.push(Cause::invalid(path, number, NOT_NEGATIVE)),
-            other => causes.push(Cause::invalid(path, other, "must be a whole number")),
-        }
+fn check_workload(
+    kind: KindId,
+    spec: &Value,
+    old: Option<&Value>,
+    keeps_template: bool,
+    causes: &mut Vec<Cause>,
+) {
+    check_sizes(spec, causes);
+    let selector = &spec["selector"];
+    let keeps_selector = old.is_some_and(|old| old["selector"] == *selector);
+    if !(keeps_selector && keeps_template) {
+        check_selector(spec, causes);
+        check_template(&spec["template"], &["Always"], causes);
     }
+    let Some(old) = old else { return };
+    if !keeps_selector {
+        causes.push(Cause::invalid("spec.selector", selector, IMMUTABLE));
+    }
+    let is_fixed = |field: &str| old[field] == spec[field];
+    let fixed = ["serviceName", "podManagementPolicy", "volumeClaimTemplates"];
+    if kind == KindId::STATEFUL_SET && !fixed.into_iter().all(is_fixed) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+                   'template', 'updateStrategy', 'revisionHistoryLimit', \
+                   'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
+
+fn check_sizes(spec: &Value, causes: &mut Vec<Cause>) {
+    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
+        let Some(number) = spec.get(field) else { continue };
+        let why = match number {
+            Value::Null => continue,
+            number if number.as_i64().is_some_and(|number| number >= 0) => continue,
+            number if number.is_i64() => NOT_NEGATIVE,
+            _ => "must be a whole number",
+        };
+        causes.push(Cause::invalid(format!("spec.{field}"), number, why));
+    }
+}
+
+fn check_selector(spec: &Value, causes: &mut Vec<Cause>) {
     let selector = &spec["selector"];
     let labels = labels_of(&spec["template"]);
     match LabelSelector::from_json(selector) {
@@ -95,19 +130,6 @@ fn check_workload(kind: KindId, spec: &Value, old: Option<&Value>, causes: &mut 
             causes.push(Cause::invalid("spec.template.metadata.labels", &json!(labels), NO_MATCH));
         }
         Ok(_) => {}
-    }
-    check_template(&spec["template"], &["Always"], causes);
-    let Some(old) = old else { return };
-    if old["selector"] != *selector {
-        causes.push(Cause::invalid("spec.selector", selector, IMMUTABLE));
-    }
-    let is_fixed = |field: &str| old[field] == spec[field];
-    let fixed = ["serviceName", "podManagementPolicy", "volumeClaimTemplates"];
-    if kind == KindId::STATEFUL_SET && !fixed.into_iter().all(is_fixed) {
-        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
-                   'template', 'updateStrategy', 'revisionHistoryLimit', \
-                   'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        causes.push(Cause::forbidden("spec", why));
     }
 }
 

@@ -10,24 +10,33 @@ use crate::kinds::{Kind, ScalePaths};
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// Prunes and defaults the parts that differ from `before`. A new object of a kind with a status
-/// subresource has no status to look at.
+/// Prunes and defaults the parts that differ from `before`, and tells what it found. A new object
+/// of a kind with a status subresource has no status to look at.
 pub(super) fn complete(
     object: &mut Object,
     before: Option<&Object>,
     schema: &Schema,
     skip_status: bool,
-) {
+) -> Sound {
+    let mut sound = Sound::default();
     if before.is_none_or(|before| !Arc::ptr_eq(&before.spec, &object.spec)) {
-        complete_part(schema, "spec", &mut object.spec);
+        sound.spec = complete_part(schema, "spec", &mut object.spec);
     }
     if !skip_status && before.is_none_or(|before| !Arc::ptr_eq(&before.status, &object.status)) {
-        complete_part(schema, "status", &mut object.status);
+        sound.status = complete_part(schema, "status", &mut object.status);
     }
     let has_new_rest = before.is_none_or(|before| !Arc::ptr_eq(&before.rest, &object.rest));
     if has_new_rest && !object.rest.is_empty() {
         complete_rest(schema, Arc::make_mut(&mut object.rest));
     }
+    sound
+}
+
+/// Which parts of an object were found to be just as the schema wants them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sound {
+    spec: bool,
+    status: bool,
 }
 
 /// What is wrong with the parts that differ from `before`. A status with a path of its own is
@@ -37,6 +46,7 @@ pub(super) fn check(
     before: Option<&Object>,
     schema: &Schema,
     kind: &Kind,
+    sound: Sound,
 ) -> Vec<Cause> {
     let mut parts = Vec::new();
     let is_new =
@@ -59,6 +69,11 @@ pub(super) fn check(
         let part = schema.at(field)?;
         let is_side = before.is_some() && kind.has_status && field == "status";
         let part = if is_side { part.by_itself() } else { part };
+        let part = part.known_sound(match field {
+            "spec" => sound.spec,
+            "status" => sound.status,
+            _ => false,
+        });
         Some((part, new, old.filter(|old| !old.is_null())))
     });
     let is_missing = |field: &&str| match *field {
@@ -114,20 +129,25 @@ pub(super) fn unknown_fields(object: &Object, schema: &Schema) -> Vec<String> {
     unknown
 }
 
-fn complete_part(schema: &Schema, field: &str, value: &mut Arc<Value>) {
+/// True if there was nothing to do, and nothing is wrong.
+fn complete_part(schema: &Schema, field: &str, value: &mut Arc<Value>) -> bool {
     let Some(part) = schema.at(field) else {
         if !value.is_null() && !schema.preserves_unknown_fields() {
             *value = Arc::default();
         }
-        return;
+        return false;
     };
     if value.is_null() {
-        let Some(default) = part.default_value() else { return };
+        let Some(default) = part.default_value() else { return false };
         *value = Arc::new(default.clone());
+    }
+    if part.is_sound(value) {
+        return true;
     }
     let value = Arc::make_mut(value);
     part.prune(value);
     part.default(value);
+    false
 }
 
 fn complete_rest(schema: &Schema, rest: &mut Map<String, Value>) {

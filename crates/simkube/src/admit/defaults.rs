@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::template::{complete_pod, complete_template, drop_empty, entries, put};
+use super::Old;
+use super::template::{
+    complete_pod, complete_template, drop_empty, drop_empty_fields, entries, is_complete, put,
+};
 use crate::SimCluster;
 use crate::error::ApiError;
 use crate::kinds::KindId;
@@ -21,8 +24,10 @@ const COMPACTED: [KindId; 6] = [
     KindId::JOB,
 ];
 
-/// Fills in the parts that differ from `before`.
-pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
+/// Fills in the parts that differ from the old state.
+pub(super) fn complete(object: &mut Object, old: Option<Old<'_>>) {
+    let before = old.map(|old| old.object);
+    let keeps_template = old.is_some_and(|old| old.keeps_template);
     if object.kind == KindId::SECRET || object.kind == KindId::CONFIG_MAP {
         complete_data(object);
     }
@@ -42,11 +47,10 @@ pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
     {
         return;
     }
-    let spec = Arc::make_mut(&mut object.spec);
+    let Some(spec) = Arc::make_mut(&mut object.spec).as_object_mut() else { return };
     if COMPACTED.contains(&object.kind) {
-        drop_empty(spec);
+        drop_empty_fields(spec, if keeps_template { "template" } else { "" });
     }
-    let Some(spec) = spec.as_object_mut() else { return };
     match object.kind {
         KindId::POD => complete_pod(spec),
         KindId::REPLICA_SET => put(spec, "replicas", 1),
@@ -57,7 +61,9 @@ pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
         KindId::CUSTOM_RESOURCE_DEFINITION => complete_definition(spec),
         _ => {}
     }
-    if let Some(template) = spec.get_mut("template") {
+    if keeps_template {
+        debug_assert!(spec.get("template").is_none_or(is_complete), "completed when it was stored");
+    } else if let Some(template) = spec.get_mut("template") {
         complete_template(template);
     }
 }

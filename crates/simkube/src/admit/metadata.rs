@@ -1,10 +1,13 @@
 //! Names, labels, annotations, owners and finalizers: what may stand there?
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::error::Cause;
 use crate::kinds::{Kind, KindId};
-use crate::object::{Object, OwnerReference};
+use crate::object::{Object, OwnerReference, Texts};
 
 const LONGEST_SUBDOMAIN: usize = 253;
 const LONGEST_LABEL: usize = 63;
@@ -29,38 +32,19 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     'MyValue',  or 'my_value',  or '12345', regex used for validation is \
     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with the metadata of an object.
-pub(super) fn check(object: &Object, kind: &Kind) -> Vec<Cause> {
+/// What is wrong with the metadata of an object. What it shares with one that was found right
+/// is not asked again.
+pub(super) fn check(object: &Object, right: Option<&Object>, kind: &Kind) -> Vec<Cause> {
     let meta = &object.meta;
     let mut causes = Vec::new();
-    let name_problems = match object.kind {
-        KindId::NAMESPACE => dns_label(&meta.name),
-        KindId::SERVICE => dns_1035(&meta.name),
-        _ if &*kind.group == "rbac.authorization.k8s.io" => path_segment(&meta.name),
-        _ => subdomain(&meta.name),
-    };
-    for why in name_problems {
-        causes.push(Cause::invalid("metadata.name", &json!(meta.name), &why));
+    if right.is_none_or(|right| !Arc::ptr_eq(&right.meta.name, &meta.name)) {
+        check_name(object, kind, &mut causes);
     }
-    for (key, value) in &*meta.labels {
-        for why in qualified_name(key) {
-            causes.push(Cause::invalid("metadata.labels", &json!(key), &why));
-        }
-        for why in label_value(value) {
-            causes.push(Cause::invalid("metadata.labels", &json!(value), &why));
-        }
+    if right.is_none_or(|right| !Arc::ptr_eq(&right.meta.labels, &meta.labels)) {
+        check_labels(&meta.labels, &mut causes);
     }
-    let mut bytes = 0;
-    for (key, value) in &*meta.annotations {
-        bytes += key.len() + value.len();
-        // Annotation keys may be written in capitals, label keys may not be longer.
-        for why in qualified_name(&key.to_lowercase()) {
-            causes.push(Cause::invalid("metadata.annotations", &json!(key), &why));
-        }
-    }
-    if bytes > MOST_ANNOTATION_BYTES {
-        let message = format!("Too long: may not be more than {MOST_ANNOTATION_BYTES} bytes");
-        causes.push(Cause::new("FieldValueTooLong", "metadata.annotations", message));
+    if right.is_none_or(|right| !Arc::ptr_eq(&right.meta.annotations, &meta.annotations)) {
+        check_annotations(&meta.annotations, &mut causes);
     }
     check_owners(&meta.owners, &mut causes);
     for name in &meta.finalizers {
@@ -69,6 +53,50 @@ pub(super) fn check(object: &Object, kind: &Kind) -> Vec<Cause> {
         }
     }
     causes
+}
+
+fn check_name(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
+    let name = &object.meta.name;
+    let problems = match object.kind {
+        KindId::NAMESPACE => dns_label(name),
+        KindId::SERVICE => dns_1035(name),
+        _ if &*kind.group == "rbac.authorization.k8s.io" => path_segment(name),
+        _ => subdomain(name),
+    };
+    for why in problems {
+        causes.push(Cause::invalid("metadata.name", &json!(name), &why));
+    }
+}
+
+fn check_labels(labels: &Texts, causes: &mut Vec<Cause>) {
+    for (key, value) in labels {
+        for why in qualified_name(key) {
+            causes.push(Cause::invalid("metadata.labels", &json!(key), &why));
+        }
+        for why in label_value(value) {
+            causes.push(Cause::invalid("metadata.labels", &json!(value), &why));
+        }
+    }
+}
+
+fn check_annotations(annotations: &Texts, causes: &mut Vec<Cause>) {
+    let mut bytes = 0;
+    for (key, value) in annotations {
+        bytes += key.len() + value.len();
+        // Annotation keys may be written in capitals, label keys may not be longer.
+        let lower = if key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
+            Cow::Owned(key.to_lowercase())
+        } else {
+            Cow::Borrowed(key.as_str())
+        };
+        for why in qualified_name(&lower) {
+            causes.push(Cause::invalid("metadata.annotations", &json!(key), &why));
+        }
+    }
+    if bytes > MOST_ANNOTATION_BYTES {
+        let message = format!("Too long: may not be more than {MOST_ANNOTATION_BYTES} bytes");
+        causes.push(Cause::new("FieldValueTooLong", "metadata.annotations", message));
+    }
 }
 
 fn check_owners(owners: &[OwnerReference], causes: &mut Vec<Cause>) {
@@ -198,7 +226,7 @@ fn label_value(value: &str) -> Vec<String> {
 
 fn is_label_text(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+    bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
         && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
 }

@@ -49,9 +49,10 @@ const FILE_MODE: i64 = 420;
 
 /// The spec all pods of a template share: the template's own, completed as for a pod.
 pub(crate) fn pod_spec(template: &Value) -> Arc<Value> {
+    debug_assert!(is_complete(template), "it was completed when it was stored");
     let mut spec = template["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
-        complete_pod(spec);
+        complete_running(spec);
     }
     Arc::new(spec)
 }
@@ -59,23 +60,44 @@ pub(crate) fn pod_spec(template: &Value) -> Arc<Value> {
 /// Removes what an empty value means anyway: nulls, empty lists, maps and texts, false, 0.
 pub(super) fn drop_empty(value: &mut Value) {
     match value {
-        Value::Object(map) => map.retain(|key, value| {
-            let key = key.as_str();
-            if !PLAIN_MAPS.contains(&key) {
-                drop_empty(value);
-            }
-            match value {
-                Value::Null => false,
-                Value::Array(list) => !list.is_empty(),
-                Value::Object(inner) => !inner.is_empty() || !PLAIN_MAPS.contains(&key),
-                Value::Bool(flag) => *flag || !PLAIN_FLAGS.contains(&key),
-                Value::Number(number) => *number != 0.into() || !PLAIN_NUMBERS.contains(&key),
-                Value::String(text) => !text.is_empty() || !PLAIN_TEXTS.contains(&key),
-            }
-        }),
+        Value::Object(map) => drop_empty_fields(map, ""),
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
         _ => {}
     }
+}
+
+/// The same for the fields of an object, all but the one that is known to need nothing.
+pub(super) fn drop_empty_fields(map: &mut Map<String, Value>, known: &str) {
+    map.retain(|key, value| {
+        let key = key.as_str();
+        if key == known {
+            return true;
+        }
+        match value {
+            Value::Null => false,
+            Value::Array(list) if PLAIN_MAPS.contains(&key) => !list.is_empty(),
+            Value::Array(list) => {
+                list.iter_mut().for_each(drop_empty);
+                !list.is_empty()
+            }
+            Value::Object(inner) if PLAIN_MAPS.contains(&key) => !inner.is_empty(),
+            Value::Object(inner) => {
+                drop_empty_fields(inner, "");
+                true
+            }
+            Value::Bool(flag) => *flag || !PLAIN_FLAGS.contains(&key),
+            Value::Number(number) => *number != 0.into() || !PLAIN_NUMBERS.contains(&key),
+            Value::String(text) => !text.is_empty() || !PLAIN_TEXTS.contains(&key),
+        }
+    });
+}
+
+/// Is there nothing to fill in or to leave out in a pod template?
+pub(super) fn is_complete(template: &Value) -> bool {
+    let mut completed = template.clone();
+    drop_empty(&mut completed);
+    complete_template(&mut completed);
+    completed == *template
 }
 
 /// Completes the spec of a pod template.
@@ -88,6 +110,11 @@ pub(super) fn complete_template(template: &mut Value) {
 /// Completes the spec of a pod.
 pub(super) fn complete_pod(spec: &mut Map<String, Value>) {
     complete_spec(spec);
+    complete_running(spec);
+}
+
+/// What a pod has beyond the template it could be made from.
+fn complete_running(spec: &mut Map<String, Value>) {
     put(spec, "enableServiceLinks", true);
     put(spec, "priority", 0);
     put(spec, "preemptionPolicy", "PreemptLowerPriority");

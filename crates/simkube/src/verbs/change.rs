@@ -15,6 +15,19 @@ use crate::object::Object;
 use crate::pod_status::PodStatus;
 use crate::request::{Content, Reply, Request, Subresource, Verb};
 
+/// The state a write asks for.
+pub(super) struct Wanted {
+    pub(super) object: Object,
+    /// The write does not speak of `spec.template`.
+    pub(super) keeps_template: bool,
+}
+
+impl From<Object> for Wanted {
+    fn from(object: Object) -> Self {
+        Self { object, keeps_template: false }
+    }
+}
+
 impl SimCluster {
     pub(super) fn update(
         &mut self,
@@ -45,7 +58,7 @@ impl SimCluster {
             );
             return Err(ApiError::conflict(kind, &request.name, &why));
         }
-        self.change(request, kind, before, wanted, now)
+        self.change(request, kind, before, wanted.into(), now)
     }
 
     /// Brings a stored object to the wanted state, as far as the request may.
@@ -54,9 +67,11 @@ impl SimCluster {
         request: &Request,
         kind: &Kind,
         before: Arc<Object>,
-        mut wanted: Object,
+        wanted: Wanted,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
+        let Wanted { object: mut wanted, keeps_template } = wanted;
+        let old = admit::Old { object: &before, keeps_template };
         let named = Some(wanted.version).filter(|version| *version != 0);
         let mut expected = named.into_iter().chain(request.options.expect_version);
         if expected.any(|version| version != before.version) {
@@ -71,17 +86,24 @@ impl SimCluster {
         }?;
         keep_what_the_server_owns(&before, &mut wanted, kind, &mut causes);
         keep_the_other_side(&before, &mut wanted, kind, request.subresource);
-        admit::complete_changed(&mut wanted, &before, kind);
+        let sound = admit::complete_changed(&mut wanted, old, kind);
         share_equal_parts(&before, &mut wanted);
         let content = has_new_content(&before, &wanted, kind);
         if content && kind.generation == Generation::Content {
             Arc::make_mut(&mut wanted.meta).generation += 1;
         }
-        causes.extend(admit::check_changed(&wanted, &before, kind));
+        causes.extend(admit::check_changed(&wanted, old, kind, sound));
         if !causes.is_empty() {
             return Err(ApiError::invalid(kind, &request.name, causes));
         }
+        let resized = Some(&before)
+            .filter(|before| before.kind == KindId::REPLICA_SET && keeps_template)
+            .filter(|before| !Arc::ptr_eq(&before.spec, &wanted.spec))
+            .cloned();
         let stored = self.settle_change(request, kind, before, wanted, now)?;
+        if let Some(before) = resized {
+            self.work.replicas.keep_template(&before, &stored);
+        }
         Ok(Reply { content: Content::Object(stored), created: false, warnings })
     }
 

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::{check_named, check_type};
 use crate::SimCluster;
 use crate::admit;
 use crate::error::{ApiError, Cause};
 use crate::kinds::{Generation, Kind, KindId};
-use crate::object::{Object, whole_seconds};
+use crate::object::{Key, Object, whole_seconds};
 use crate::request::{Content, Options, Reply, Request, Verb};
 
 /// The longest name a generated suffix is put behind.
@@ -23,14 +22,15 @@ const SPREAD: u64 = 7_368_787;
 impl SimCluster {
     pub(super) fn create(
         &mut self,
-        request: &Request,
+        mut request: Request,
         kind: &Kind,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         check_named(kind, &request.body)?;
         let name = request.body["metadata"]["name"].as_str().unwrap_or_default();
         check_type(kind, &request.body, name)?;
-        let mut object = Object::from_json(kind.stored_as, Value::clone(&request.body))?;
+        let body = Arc::unwrap_or_clone(std::mem::take(&mut request.body));
+        let mut object = Object::from_json(kind.stored_as, body)?;
         let meta = Arc::make_mut(&mut object.meta);
         if kind.namespaced {
             if meta.namespace.is_empty() {
@@ -51,22 +51,31 @@ impl SimCluster {
         admit::check_shape(kind, &object)?;
         let warnings = admit::unknown_fields(kind, &object, request.options.field_validation)?;
         admit::complete(&mut object, kind);
-        let stored = self.create_object(object, kind, &request.options, now)?;
+        if kind.has_status && object.kind != KindId::NODE {
+            // A status has a path of its own; only a node reports itself.
+            object.status = Arc::default();
+        }
+        let stored = self.create_object(object, None, kind, &request.options, now)?;
         Ok(Reply { content: Content::Object(stored), created: true, warnings })
     }
 
-    /// Stores a new object whose defaults are filled in already.
+    /// Stores a new object whose defaults are filled in already. `like` is one that shares parts
+    /// with it and was found right.
     pub(crate) fn create_object(
         &mut self,
         mut object: Object,
+        like: Option<&Object>,
         kind: &Kind,
         options: &Options,
         now: Timestamp,
     ) -> Result<Arc<Object>, ApiError> {
         self.name(&mut object, kind)?;
-        self.check_namespace(&object, kind)?;
+        if kind.namespaced {
+            let namespace = self.namespace_for(&object, kind)?;
+            Arc::make_mut(&mut object.meta).namespace = namespace;
+        }
         self.begin(&mut object, kind, now);
-        let causes = admit::check_new(&object, kind);
+        let causes = admit::check_new(&object, like, kind);
         if !causes.is_empty() {
             return Err(ApiError::invalid(kind, &object.meta.name, causes));
         }
@@ -98,29 +107,27 @@ impl SimCluster {
 
     /// What only the server decides about a new object.
     fn begin(&mut self, object: &mut Object, kind: &Kind, now: Timestamp) {
-        let uid = format!("00000000-0000-4000-8000-{:012x}", self.count());
+        let uid = uid(self.count());
         let meta = Arc::make_mut(&mut object.meta);
-        meta.uid = uid.into();
+        meta.uid = uid;
         meta.created = whole_seconds(now);
         meta.deleting = None;
         meta.grace_seconds = None;
         meta.generation = i64::from(kind.generation == Generation::Content);
-        if kind.has_status {
+        if kind.has_status && object.status.is_null() {
             object.status = admit::first_status(object);
         }
     }
 
-    fn check_namespace(&self, object: &Object, kind: &Kind) -> Result<(), ApiError> {
-        if !kind.namespaced {
-            return Ok(());
-        }
+    /// The name of the namespace an object goes to, which all objects in it share.
+    fn namespace_for(&self, object: &Object, kind: &Kind) -> Result<Arc<str>, ApiError> {
         let namespace = &object.meta.namespace;
-        let kinds = &self.kinds;
-        let Some(found) = self.get(KindId::NAMESPACE, "", namespace) else {
-            return Err(ApiError::not_found(kinds.get(KindId::NAMESPACE), namespace));
+        let key = Key { namespace: Arc::default(), name: namespace.clone() };
+        let Some(found) = self.store.get(KindId::NAMESPACE, &key) else {
+            return Err(ApiError::not_found(self.kinds.get(KindId::NAMESPACE), namespace));
         };
         if found.meta.deleting.is_none() {
-            return Ok(());
+            return Ok(found.meta.name.clone());
         }
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
@@ -143,12 +150,25 @@ fn already_exists(there: &Object, kind: &Kind) -> ApiError {
     refusal
 }
 
+/// An object's uid: its number, in the shape of a random one.
+fn uid(number: u64) -> Arc<str> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = *b"00000000-0000-4000-8000-000000000000";
+    let mut rest = number;
+    for digit in text.iter_mut().rev().take(12) {
+        *digit = DIGITS[usize::try_from(rest % 16).expect("less than 16")];
+        rest /= 16;
+    }
+    str::from_utf8(&text).expect("digits and dashes").into()
+}
+
 fn generated(base: &str, number: u64) -> String {
     let mut end = base.len().min(LONGEST_BASE);
     while !base.is_char_boundary(end) {
         end -= 1;
     }
-    let mut name = base[..end].to_owned();
+    let mut name = String::with_capacity(end + 5);
+    name.push_str(&base[..end]);
     let mut rest = number.wrapping_mul(SPREAD);
     for _ in 0..5 {
         let digit = usize::try_from(rest % 27).expect("less than 27");

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::SimCluster;
 use crate::behave::{Behaviours, Phase, PodState, Timeline};
 use crate::kinds::KindId;
 use crate::object::{Key, Object, whole_seconds};
 use crate::pod_status::PodStatus;
 use crate::request::{PatchKind, Verb};
-use crate::{NODE, SimCluster};
 
 /// How many specs are remembered with their timeline. Pods of one template share their spec.
 const TIMELINES_KEPT: usize = 64;
@@ -88,7 +88,10 @@ impl SimCluster {
         let mut status = match &pod.pod {
             Some(status) => PodStatus { state, ..PodStatus::clone(status) },
             None => PodStatus {
-                node: pod.field("spec.nodeName").map_or_else(|| NODE.into(), Into::into),
+                node: match pod.spec.get("nodeName").and_then(Value::as_str) {
+                    Some(name) => name.into(),
+                    None => self.work.users.node.clone(),
+                },
                 address: u32::try_from(self.count() & 0x00ff_ffff).unwrap_or_default(),
                 started: now,
                 state,
@@ -113,9 +116,7 @@ impl SimCluster {
         after.pod = Some(Arc::new(status));
         after.status = Arc::default();
         let user = self.work.users.pods.clone();
-        self.put(after, Verb::Patch(PatchKind::Strategic), &user);
-        // The kubelet knows what it wrote.
-        self.work.pods.unmark(&pod.key());
+        self.put_own(after, Verb::Patch(PatchKind::Strategic), &user);
     }
 
     /// A deleted pod goes once it has stopped; one that never ran goes at once.

@@ -48,10 +48,6 @@ impl Queue {
         self.marked.remove(key);
     }
 
-    pub(crate) fn is_marked(&self, key: &Key) -> bool {
-        self.marked.contains(key)
-    }
-
     pub(crate) fn has_work(&self, now: Timestamp) -> bool {
         !self.marked.is_empty() || self.next_due().is_some_and(|due| due <= now)
     }

@@ -40,8 +40,10 @@ struct Template {
     source: Arc<Value>,
     replicas: usize,
     min_ready: SignedDuration,
-    selector: LabelSelector,
+    selector: Arc<LabelSelector>,
     pods: Arc<PodTemplate>,
+    /// Whether the selector accepts the pods made from here.
+    selects_own: bool,
 }
 
 /// What all pods of a template share, read once for each template.
@@ -53,6 +55,8 @@ struct PodTemplate {
     finalizers: Vec<String>,
     owner: OwnerReference,
     spec: Arc<Value>,
+    /// What a pod that nobody has looked at says of itself.
+    status: Arc<Value>,
 }
 
 /// A write the server refused.
@@ -83,20 +87,46 @@ impl Replicas {
         self.templates.insert(replica_set.meta.uid.clone(), template.clone());
         template
     }
+
+    /// A write has changed the spec of a ReplicaSet, but not what its pods are made from.
+    pub(crate) fn keep_template(&mut self, before: &Object, after: &Object) {
+        if let Some(template) = self.templates.get_mut(&before.meta.uid)
+            && Arc::ptr_eq(&template.source, &before.spec)
+        {
+            let pods = template.pods.clone();
+            *template = Arc::new(Template::of(&after.spec, pods, Some(template)));
+        }
+    }
 }
 
 impl Template {
     fn read(replica_set: &Object, old: Option<&Self>) -> Self {
         let spec = &replica_set.spec;
         let same = old.filter(|old| old.source["template"] == spec["template"]);
+        let pods = same.map(|same| same.pods.clone());
+        let pods = pods.unwrap_or_else(|| Arc::new(PodTemplate::read(replica_set)));
+        Self::of(spec, pods, old)
+    }
+
+    fn of(spec: &Arc<Value>, pods: Arc<PodTemplate>, old: Option<&Self>) -> Self {
+        let same = old.filter(|old| old.source["selector"] == spec["selector"]);
+        let selector = same.map(|same| same.selector.clone());
+        let selector = selector.unwrap_or_else(|| {
+            Arc::new(LabelSelector::from_json(&spec["selector"]).unwrap_or_default())
+        });
+        let selects_own = match same.filter(|same| Arc::ptr_eq(&same.pods, &pods)) {
+            Some(same) => same.selects_own,
+            None => selector.matches(&pods.labels),
+        };
         let replicas = spec["replicas"].as_u64().unwrap_or(1);
+        let min_ready = spec["minReadySeconds"].as_i64().unwrap_or(0);
         Self {
             source: spec.clone(),
             replicas: usize::try_from(replicas).unwrap_or(usize::MAX),
-            min_ready: SignedDuration::from_secs(spec["minReadySeconds"].as_i64().unwrap_or(0)),
-            selector: LabelSelector::from_json(&spec["selector"]).unwrap_or_default(),
-            pods: same
-                .map_or_else(|| Arc::new(PodTemplate::read(replica_set)), |same| same.pods.clone()),
+            min_ready: SignedDuration::from_secs(min_ready),
+            selector,
+            pods,
+            selects_own,
         }
     }
 }
@@ -105,6 +135,7 @@ impl PodTemplate {
     fn read(replica_set: &Object) -> Self {
         let template = &replica_set.spec["template"];
         let (meta, _) = Meta::from_json(template["metadata"].clone()).unwrap_or_default();
+        let spec = admit::pod_spec(template);
         Self {
             generate_name: format!("{}-", replica_set.meta.name).into(),
             labels: meta.labels,
@@ -118,7 +149,8 @@ impl PodTemplate {
                 controller: Some(true),
                 block_owner_deletion: Some(true),
             },
-            spec: admit::pod_spec(template),
+            status: admit::first_pod_status(&spec),
+            spec,
         }
     }
 
@@ -137,7 +169,7 @@ impl PodTemplate {
             version: 0,
             meta: Arc::new(meta),
             spec: self.spec.clone(),
-            status: Arc::default(),
+            status: self.status.clone(),
             rest: Arc::default(),
             pod: None,
         }
@@ -175,19 +207,17 @@ impl SimCluster {
         let mut pods = Vec::with_capacity(template.replicas.min(BURST));
         let mut strangers = Vec::new();
         // Pods of one template share their labels.
-        let mut last: Option<(Arc<Texts>, bool)> = None;
+        let mut last = (&template.pods.labels, template.selects_own);
         for place in self.store.owned_by(uid).filter(|place| place.kind == KindId::POD) {
             let Some(pod) = self.store.get(place.kind, &place.key) else { continue };
             if pod.controller().is_none_or(|owner| owner.uid != *uid) {
                 continue;
             }
             let labels = &pod.meta.labels;
-            let fits = match &last {
-                Some((known, fits)) if Arc::ptr_eq(known, labels) => *fits,
-                _ => template.selector.matches(labels),
-            };
-            last = Some((Arc::clone(labels), fits));
-            if fits {
+            if !Arc::ptr_eq(last.0, labels) {
+                last = (labels, template.selector.matches(labels));
+            }
+            if last.1 {
                 pods.push(pod.clone());
             } else if pod.meta.deleting.is_none() {
                 strangers.push(pod.clone());
@@ -239,10 +269,11 @@ impl SimCluster {
         let user = self.work.users.replica_sets.clone();
         let options = Options { user, ..Options::default() };
         let missing = template.replicas.saturating_sub(active.len()).min(BURST);
+        let mut like = active.first().cloned();
         for _ in 0..missing {
             let pod = template.pods.pod(&replica_set.meta.namespace);
-            match self.create_object(pod, kind, &options, now) {
-                Ok(_) => {}
+            match self.create_object(pod, like.as_deref(), kind, &options, now) {
+                Ok(pod) => like = Some(pod),
                 Err(error) if is_namespace_terminating(&error) => break,
                 Err(error) => return Err(Refusal { reason: "FailedCreate", error }),
             }

@@ -203,7 +203,7 @@ impl SimCluster {
         }
         let (kinds, options) = (self.kinds.clone(), self.set_options());
         let pod = pod(set, wanted, number);
-        self.create_object(pod, kinds.get(KindId::POD), &options, now).map(drop)
+        self.create_object(pod, None, kinds.get(KindId::POD), &options, now).map(drop)
     }
 
     fn remove_pod(&mut self, pod: &Arc<Object>, now: Timestamp) -> Result<(), ApiError> {
@@ -229,7 +229,7 @@ impl SimCluster {
             meta.owners.push(wanted.owner.clone());
         }
         let (kinds, options) = (self.kinds.clone(), self.set_options());
-        self.create_object(claim, kinds.get(KindId::PERSISTENT_VOLUME_CLAIM), &options, now)
+        self.create_object(claim, None, kinds.get(KindId::PERSISTENT_VOLUME_CLAIM), &options, now)
             .map(drop)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::{Refusal, Template, ready_since};
 use crate::SimCluster;
@@ -52,37 +52,63 @@ impl Counts {
         counts
     }
 
-    /// The fields that tell of it; a missing one says 0.
-    fn fields(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let told = [("replicas", self.replicas), ("terminatingReplicas", self.terminating)];
-        let told_above_zero = [
-            ("fullyLabeledReplicas", self.fully_labeled),
-            ("readyReplicas", self.ready),
-            ("availableReplicas", self.available),
-        ];
-        told.into_iter().chain(told_above_zero.into_iter().filter(|(_, number)| *number > 0))
+    /// The fields that tell of it, sorted by name, and whether each stands there: most are left
+    /// out where they would say 0.
+    fn fields(&self, generation: i64) -> [(&'static str, Number, bool); 6] {
+        let number = |field, number: usize| (field, Number::from(number), true);
+        let above_zero = |field, number: usize| (field, Number::from(number), number > 0);
+        [
+            above_zero("availableReplicas", self.available),
+            above_zero("fullyLabeledReplicas", self.fully_labeled),
+            ("observedGeneration", Number::from(generation), true),
+            above_zero("readyReplicas", self.ready),
+            number("replicas", self.replicas),
+            number("terminatingReplicas", self.terminating),
+        ]
     }
 
-    /// Does a status say just this, and nothing of refusals?
-    fn is_told_by(&self, status: &Value, generation: i64) -> bool {
-        let Some(map) = status.as_object() else { return false };
-        let number = |field: &str| map.get(field).and_then(Value::as_u64);
-        map.len() == self.fields().count() + 1
-            && map.get("observedGeneration").and_then(Value::as_i64) == Some(generation)
-            && self.fields().all(|(field, count)| number(field) == u64::try_from(count).ok())
-    }
-
-    fn to_json(&self, conditions: Vec<Value>, generation: i64) -> Value {
-        let mut map = Map::new();
-        for (field, number) in self.fields() {
-            map.insert(field.to_owned(), json!(number));
+    /// What it makes of a status, if that is not what the status says already.
+    fn told(&self, status: &Value, conditions: Vec<Value>, generation: i64) -> Option<Value> {
+        let fields = self.fields(generation);
+        if let Value::Object(old) = status
+            && conditions.is_empty()
+            && has_fields(old, &fields)
+        {
+            return with_numbers(old, &fields);
         }
-        map.insert("observedGeneration".to_owned(), json!(generation));
+        let there = fields.into_iter().filter(|(_, _, is_there)| *is_there);
+        let mut map: Map<String, Value> =
+            there.map(|(name, number, _)| (name.to_owned(), Value::Number(number))).collect();
         if !conditions.is_empty() {
             map.insert("conditions".to_owned(), Value::Array(conditions));
         }
-        Value::Object(map)
+        Some(Value::Object(map)).filter(|new| new != status)
     }
+}
+
+/// Does a status have just these fields?
+fn has_fields(old: &Map<String, Value>, fields: &[(&str, Number, bool)]) -> bool {
+    let mut names = old.keys();
+    fields
+        .iter()
+        .filter(|(_, _, is_there)| *is_there)
+        .all(|(name, _, _)| names.next().is_some_and(|old| old == name))
+        && names.next().is_none()
+}
+
+/// A status with the same fields and these numbers, if they are others. It is sooner copied than
+/// built.
+fn with_numbers(old: &Map<String, Value>, fields: &[(&str, Number, bool)]) -> Option<Value> {
+    let numbers = || fields.iter().filter(|(_, _, is_there)| *is_there);
+    let is_same = |(old, (_, new, _)): (&Value, &(&str, Number, bool))| matches!(old, Value::Number(old) if old == new);
+    if old.values().zip(numbers()).all(is_same) {
+        return None;
+    }
+    let mut map = old.clone();
+    for (value, (_, number, _)) in map.values_mut().zip(numbers()) {
+        *value = Value::Number(number.clone());
+    }
+    Some(Value::Object(map))
 }
 
 impl SimCluster {
@@ -94,24 +120,12 @@ impl SimCluster {
         refusal: Option<&Refusal>,
         now: Timestamp,
     ) {
-        if refusal.is_none() && counts.is_told_by(&replica_set.status, replica_set.meta.generation)
-        {
-            return;
-        }
         let conditions = conditions(&replica_set.status, refusal, now);
-        let status = counts.to_json(conditions, replica_set.meta.generation);
-        if status == *replica_set.status {
-            return;
-        }
-        let key = replica_set.key();
-        let was_marked = self.work.replica_sets.is_marked(&key);
+        let generation = replica_set.meta.generation;
+        let Some(status) = counts.told(&replica_set.status, conditions, generation) else { return };
         let after = Object { status: Arc::new(status), ..Object::clone(replica_set) };
         let user = self.work.users.replica_sets.clone();
-        self.put(after, Verb::Update, &user);
-        if !was_marked {
-            // It knows what it wrote.
-            self.work.replica_sets.unmark(&key);
-        }
+        self.put_own(after, Verb::Update, &user);
     }
 }
 

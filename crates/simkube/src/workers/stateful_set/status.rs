@@ -73,14 +73,8 @@ impl SimCluster {
         if status == *set.status {
             return;
         }
-        let key = set.key();
-        let was_marked = self.work.stateful_sets.is_marked(&key);
         let after = Object { status: Arc::new(status), ..Object::clone(set) };
         let user = self.work.users.stateful_sets.clone();
-        self.put(after, Verb::Update, &user);
-        if !was_marked {
-            // It knows what it wrote.
-            self.work.stateful_sets.unmark(&key);
-        }
+        self.put_own(after, Verb::Update, &user);
     }
 }
