@@ -62,22 +62,23 @@ fn merge(fields: &mut Map<String, Value>, changes: Map<String, Value>) {
     }
 }
 
+/// The same without copying what is replaced.
 fn rebuilt(value: &Value, changes: Map<String, Value>) -> Value {
     let none = Map::new();
     let mut fields = value.as_object().unwrap_or(&none).iter().peekable();
-    let mut merged_fields = Vec::with_capacity(fields.len() + changes.len());
+    let mut built = Vec::with_capacity(fields.len() + changes.len());
     let copied = |(name, field): (&String, &Value)| (name.clone(), field.clone());
     // Both are sorted by name, and so is the result.
     for (name, change) in changes {
         while let Some(kept) = fields.next_if(|(field, _)| **field < name) {
-            merged_fields.push(copied(kept));
+            built.push(copied(kept));
         }
         let old = fields.next_if(|(field, _)| **field == name);
         if !change.is_null() {
             let old = old.map_or(&Value::Null, |(_, old)| old);
-            merged_fields.push((name, merged(old, change)));
+            built.push((name, merged(old, change)));
         }
     }
-    merged_fields.extend(fields.map(copied));
-    Value::Object(merged_fields.into_iter().collect())
+    built.extend(fields.map(copied));
+    Value::Object(built.into_iter().collect())
 }

@@ -143,7 +143,12 @@ impl Part<'_> {
         is_sound
     }
 
-    /// The same, seen slowly.
+    /// Can validation find anything? Not in a sound value of which no rule speaks.
+    pub fn can_be_wrong(&self) -> bool {
+        !self.known_sound || self.node.holds.rules
+    }
+
+    /// The same as [`Part::is_sound`], seen slowly.
     fn is_left_alone(&self, value: &Value) -> bool {
         let mut completed = value.clone();
         self.prune(&mut completed);

@@ -48,33 +48,26 @@ pub(super) fn check(
     kind: &Kind,
     sound: Sound,
 ) -> Vec<Cause> {
-    let mut parts = Vec::new();
     let is_new =
         |new: &Arc<Value>, old: Option<&Arc<Value>>| old.is_none_or(|old| !Arc::ptr_eq(old, new));
     let old_spec = before.map(|before| &before.spec);
-    if is_new(&object.spec, old_spec) {
-        parts.push(("spec", &*object.spec, old_spec.map(|old| &**old)));
-    }
     let old_status = before.map(|before| &before.status);
-    if is_new(&object.status, old_status) {
-        parts.push(("status", &*object.status, old_status.map(|old| &**old)));
-    }
-    if before.is_none_or(|before| !Arc::ptr_eq(&before.rest, &object.rest)) {
-        for (field, new) in &*object.rest {
-            parts.push((field, new, before.and_then(|before| before.rest.get(field))));
-        }
-    }
-    let parts = parts.into_iter().filter(|(_, new, _)| !new.is_null());
-    let parts = parts.filter_map(|(field, new, old)| {
-        let part = schema.at(field)?;
+    let has_new_rest = before.is_none_or(|before| !Arc::ptr_eq(&before.rest, &object.rest));
+    let sides = [
+        ("spec", &object.spec, old_spec, sound.spec),
+        ("status", &object.status, old_status, sound.status),
+    ];
+    let sides = sides.into_iter().filter(|(_, new, old, _)| is_new(new, *old));
+    let sides = sides.map(|(field, new, old, sound)| (field, &**new, old.map(|old| &**old), sound));
+    let rest = object.rest.iter().filter(|_| has_new_rest).map(|(field, new)| {
+        (field.as_str(), new, before.and_then(|before| before.rest.get(field)), false)
+    });
+    let parts = sides.chain(rest).filter(|(_, new, ..)| !new.is_null());
+    let parts = parts.filter_map(|(field, new, old, known_sound)| {
+        let part = schema.at(field)?.known_sound(known_sound);
         let is_side = before.is_some() && kind.has_status && field == "status";
         let part = if is_side { part.by_itself() } else { part };
-        let part = part.known_sound(match field {
-            "spec" => sound.spec,
-            "status" => sound.status,
-            _ => false,
-        });
-        Some((part, new, old.filter(|old| !old.is_null())))
+        part.can_be_wrong().then(|| (part, new, old.filter(|old| !old.is_null())))
     });
     let is_missing = |field: &&str| match *field {
         "spec" => object.spec.is_null(),

@@ -31,20 +31,16 @@ fn is_time(text: &str) -> bool {
 /// Is this a time as servers and controllers write it? Those are most times, and quickly seen; all
 /// others, and the last days of a month, are parsed.
 fn is_usual_time(text: &str) -> bool {
+    const LEAST: &[u8; 20] = b"0000-00-00T00:00:00Z";
+    const MOST: &[u8; 20] = b"9999-19-29T29:59:59Z";
     let Ok(bytes) = <&[u8; 20]>::try_from(text.as_bytes()) else { return false };
-    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
-    let pair = |at: usize| {
-        let (tens, ones) = (bytes[at].wrapping_sub(b'0'), bytes[at + 1].wrapping_sub(b'0'));
-        if tens < 10 && ones < 10 { tens * 10 + ones } else { u8::MAX }
-    };
-    marks.iter().all(|(at, mark)| bytes[*at] == *mark)
-        && pair(0) < 100
-        && pair(2) < 100
-        && (1..=12).contains(&pair(5))
-        && (1..=28).contains(&pair(8))
-        && pair(11) < 24
-        && pair(14) < 60
-        && pair(17) < 60
+    // All at once, rather than up to the first that is wrong.
+    let mut is_within = true;
+    for at in 0..20 {
+        is_within &= LEAST[at] <= bytes[at] && bytes[at] <= MOST[at];
+    }
+    let pair = |at: usize| (bytes[at] - b'0') * 10 + (bytes[at + 1] - b'0');
+    is_within && (1..=12).contains(&pair(5)) && (1..=28).contains(&pair(8)) && pair(11) < 24
 }
 
 fn is_cidr(text: &str) -> bool {

@@ -156,13 +156,18 @@ impl PodTemplate {
 
     fn pod(&self, namespace: &Arc<str>) -> Object {
         let meta = Meta {
+            name: Arc::default(),
             namespace: namespace.clone(),
+            uid: Arc::default(),
             generate_name: self.generate_name.clone(),
+            generation: 0,
+            created: Timestamp::UNIX_EPOCH,
+            deleting: None,
+            grace_seconds: None,
             labels: self.labels.clone(),
             annotations: self.annotations.clone(),
-            finalizers: self.finalizers.clone(),
             owners: vec![self.owner.clone()],
-            ..Meta::default()
+            finalizers: self.finalizers.clone(),
         };
         Object {
             kind: KindId::POD,

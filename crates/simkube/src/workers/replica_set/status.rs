@@ -68,14 +68,21 @@ impl Counts {
     }
 
     /// What it makes of a status, if that is not what the status says already.
-    fn told(&self, status: &Value, conditions: Vec<Value>, generation: i64) -> Option<Value> {
+    fn told(
+        &self,
+        status: &Value,
+        refusal: Option<&Refusal>,
+        generation: i64,
+        now: Timestamp,
+    ) -> Option<Value> {
         let fields = self.fields(generation);
         if let Value::Object(old) = status
-            && conditions.is_empty()
+            && refusal.is_none()
             && has_fields(old, &fields)
         {
             return with_numbers(old, &fields);
         }
+        let conditions = conditions(status, refusal, now);
         let there = fields.into_iter().filter(|(_, _, is_there)| *is_there);
         let mut map: Map<String, Value> =
             there.map(|(name, number, _)| (name.to_owned(), Value::Number(number))).collect();
@@ -120,9 +127,10 @@ impl SimCluster {
         refusal: Option<&Refusal>,
         now: Timestamp,
     ) {
-        let conditions = conditions(&replica_set.status, refusal, now);
         let generation = replica_set.meta.generation;
-        let Some(status) = counts.told(&replica_set.status, conditions, generation) else { return };
+        let Some(status) = counts.told(&replica_set.status, refusal, generation, now) else {
+            return;
+        };
         let after = Object { status: Arc::new(status), ..Object::clone(replica_set) };
         let user = self.work.users.replica_sets.clone();
         self.put_own(after, Verb::Update, &user);
