@@ -112,11 +112,11 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
     }
     if !has_stopped && let Some((place, patch)) = status {
         let object = acted.job.head.object.clone();
-        let sent = Arc::clone(&patch);
+        let sent = filled_fields(&patch["status"]);
         match cluster.write(status_write(&object, place, patch, version)).await {
             Ok(written) => {
                 let version = Some(written.frame.meta.version);
-                acted.pruned = lost_fields(&sent["status"], &written.frame.status);
+                acted.pruned = lost_fields(sent, &written.frame.status);
                 acted.written.push(Acknowledged { id: None, object, version });
             }
             Err(error) => {
@@ -136,18 +136,26 @@ fn status_write(object: &ObjectRef, place: StatusPlace, patch: Arc<Value>, versi
     Write { target: object.clone(), part, op: Op::Merge(patch), expect: Expect::Version(version) }
 }
 
-/// Top-level fields that a patch fills and that are not there: a CRD that does not know them.
-fn lost_fields(patch: &Value, stored: &Value) -> Vec<String> {
+/// Top-level fields that a patch fills, in order. The patch itself is given away: who takes it in
+/// need not copy it.
+fn filled_fields(patch: &Value) -> Vec<String> {
+    let is_filled = |value: &Value| {
+        !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty)
+    };
+    let fields = patch.as_object().into_iter().flatten();
+    fields.filter(|(_, value)| is_filled(value)).map(|(field, _)| field.clone()).collect()
+}
+
+/// Those of them that are not there: a CRD that does not know them.
+fn lost_fields(sent: Vec<String>, stored: &Value) -> Vec<String> {
     let mut stored = stored.as_object().into_iter().flatten().map(|(field, _)| field).peekable();
-    let sent = patch.as_object().into_iter().flatten();
     // Both are in order, so that one walk along both finds every field.
-    let lost = sent.filter(|(field, value)| {
-        while stored.next_if(|known| known < field).is_some() {}
-        let is_filled =
-            !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty);
-        is_filled && stored.peek() != Some(field)
+    let mut lost = sent;
+    lost.retain(|field| {
+        while stored.next_if(|known| *known < field).is_some() {}
+        stored.peek() != Some(&field)
     });
-    lost.map(|(field, _)| field.clone()).collect()
+    lost
 }
 
 /// Events in order, up to the first whose write is not acknowledged; where only the status failed,
