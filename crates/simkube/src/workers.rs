@@ -17,7 +17,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::kinds::KindId;
-use crate::object::Object;
+use crate::object::{Key, Object, OwnerReference};
 use crate::store::Place;
 use crate::verbs::{FOREGROUND, ORPHAN};
 use crate::{NODE, SimCluster};
@@ -246,10 +246,8 @@ impl SimCluster {
             |old: &&Arc<Object>| after.is_none_or(|new| !Arc::ptr_eq(&old.meta, &new.meta));
         let old_owner = before.filter(has_moved).and_then(|pod| pod.controller());
         for owner in [owner, old_owner].into_iter().flatten() {
-            if let Some(place) = self.store.place(&owner.uid)
-                && place.kind == KindId::REPLICA_SET
-            {
-                self.work.replica_sets.mark(place.key.clone());
+            if let Some(key) = self.replica_set_of(pod, owner) {
+                self.work.replica_sets.mark(key);
             }
         }
         let key = pod.key();
@@ -267,6 +265,17 @@ impl SimCluster {
             let keys: Vec<_> = around.map(|one| one.key()).collect();
             keys.into_iter().for_each(|key| self.work.replica_sets.mark(key));
         }
+    }
+
+    /// The ReplicaSet that owns a pod: the one of that name, unless the reference is mistaken.
+    fn replica_set_of(&self, pod: &Object, owner: &OwnerReference) -> Option<Key> {
+        let named = Key { namespace: pod.meta.namespace.clone(), name: owner.name.clone() };
+        let found = self.store.get(KindId::REPLICA_SET, &named);
+        if found.is_some_and(|found| found.meta.uid == owner.uid) {
+            return Some(named);
+        }
+        let place = self.store.place(&owner.uid);
+        place.filter(|place| place.kind == KindId::REPLICA_SET).map(|place| place.key.clone())
     }
 
     fn notice_owners(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
