@@ -159,12 +159,12 @@ pub(crate) fn put_patch<T: Json + Default + PartialEq>(
 
 /// One field of an object. `is_left_out` says whether its default value is.
 pub(crate) fn put<T: Json + Default + PartialEq>(
-    fields: &mut Vec<(String, Value)>,
+    object: &mut Map<String, Value>,
     name: &str,
     field: &T,
     is_left_out: bool,
 ) {
     if !(is_left_out && *field == T::default()) {
-        fields.push((name.to_owned(), field.to_json()));
+        object.insert(name.to_owned(), field.to_json());
     }
 }

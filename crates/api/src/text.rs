@@ -47,6 +47,7 @@ impl Text {
     }
 
     /// The text itself.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Kept::Known(text) => text,
@@ -56,6 +57,7 @@ impl Text {
 }
 
 impl Default for Text {
+    #[inline]
     fn default() -> Self {
         Text(Kept::Known(""))
     }
@@ -64,12 +66,14 @@ impl Default for Text {
 impl Deref for Text {
     type Target = str;
 
+    #[inline]
     fn deref(&self) -> &str {
         self.as_str()
     }
 }
 
 impl From<&'static str> for Text {
+    #[inline]
     fn from(text: &'static str) -> Self {
         Text(Kept::Known(text))
     }
@@ -91,12 +95,14 @@ impl From<fmt::Arguments<'_>> for Text {
 }
 
 impl From<&Arc<str>> for Text {
+    #[inline]
     fn from(text: &Arc<str>) -> Self {
         Text(Kept::Shared(Arc::clone(text)))
     }
 }
 
 impl PartialEq for Text {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         let (one, other) = (self.as_str(), other.as_str());
         // Most equal texts are one text.
@@ -107,24 +113,28 @@ impl PartialEq for Text {
 impl Eq for Text {}
 
 impl PartialEq<str> for Text {
+    #[inline]
     fn eq(&self, other: &str) -> bool {
         self.as_str() == other
     }
 }
 
 impl PartialEq<&str> for Text {
+    #[inline]
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
     }
 }
 
 impl PartialEq<Text> for &str {
+    #[inline]
     fn eq(&self, other: &Text) -> bool {
         *self == other.as_str()
     }
 }
 
 impl PartialEq<String> for Text {
+    #[inline]
     fn eq(&self, other: &String) -> bool {
         self.as_str() == other
     }

@@ -55,10 +55,9 @@ macro_rules! view {
         impl $crate::json::Json for $name {
             #[allow(unused_mut, reason = "one struct has no fields")]
             fn to_json(&self) -> serde_json::Value {
-                const NAMES: &[&str] = &[$($json),*];
-                let mut fields = Vec::with_capacity(NAMES.len());
-                $($crate::json::put(&mut fields, $json, &self.$member, $left_out);)*
-                serde_json::Value::Object(fields.into_iter().collect())
+                let mut object = serde_json::Map::new();
+                $($crate::json::put(&mut object, $json, &self.$member, $left_out);)*
+                serde_json::Value::Object(object)
             }
 
             #[allow(non_upper_case_globals, reason = "the names are those of the fields")]
