@@ -7,10 +7,12 @@
 
 use std::sync::Arc;
 
-use super::draft::{Creation, Draft, Scratch};
+use super::draft::{Creation, Draft};
 use super::pass::pass;
+use super::runs::Findings;
 use super::urgency::has_same_gates;
 use crate::ask::{Ask, Question};
+use crate::decision::{Change, Event};
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
@@ -19,53 +21,58 @@ const PASSES_LIMIT: usize = 24;
 pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
-        let is_closed = is_closed(&draft);
-        let mut next = pass(next_pass(&draft, is_closed));
-        let plans_more = next.is_overfull || next.changes != draft.changes;
-        if !plans_more && next.status == draft.status {
-            // Settled: only what it recalls, and when it wakes, may differ.
-            next.events = draft.events;
-            return next;
-        }
-        if plans_more && is_closed {
-            return draft;
-        }
+        let (next, is_settled) = if is_closed(&draft) {
+            let next = pass(renewed(draft.clone(), true));
+            if plans_more(&next, &draft.changes) {
+                return draft;
+            }
+            let is_settled = next.status == draft.status;
+            (with_events(next, draft.events, is_settled), is_settled)
+        } else {
+            // Every pass counts here, so that none is begun on a copy.
+            let (status, changes) = (Arc::clone(&draft.status), draft.changes.clone());
+            let events = draft.events.clone();
+            let next = pass(renewed(draft, false));
+            let is_settled = !plans_more(&next, &changes) && next.status == status;
+            (with_events(next, events, is_settled), is_settled)
+        };
         draft = next;
+        if is_settled {
+            break;
+        }
     }
     draft
 }
 
-/// The draft as the next pass finds it: with nothing found out yet.
-fn next_pass<'w>(draft: &Draft<'w>, is_closed: bool) -> Draft<'w> {
-    Box::new(Scratch {
-        world: draft.world,
-        now: draft.now,
-        status: Arc::clone(&draft.status),
-        sets: draft.sets.clone(),
-        services: draft.services.clone(),
-        runs: draft.runs.clone(),
-        experiments: draft.experiments.clone(),
-        found: Box::default(),
-        routes: draft.routes.clone(),
-        generation: draft.generation,
-        revision: draft.revision.clone(),
-        changes: draft.changes.clone(),
-        events: draft.events.clone(),
-        asks: lasting(draft),
-        memo: draft.memo.clone(),
-        wake_at: None,
-        resizes: draft.resizes,
-        creation: draft.creation,
-        is_closed,
-        is_overfull: draft.is_overfull,
-    })
+/// Has a pass planned, or wanted to plan, more than these changes?
+fn plans_more(next: &Draft<'_>, changes: &[Change]) -> bool {
+    next.is_overfull || next.changes != changes
 }
 
-/// What stays asked from pass to pass: all but lists of pods, which are asked for anew as the pass
-/// leaves their ReplicaSets.
-fn lasting(draft: &Draft<'_>) -> Vec<Ask> {
-    let lasts = |ask: &&Ask| !matches!(ask.question, Question::Pods(_));
-    draft.asks.iter().filter(lasts).cloned().collect()
+/// Of a pass that has changed nothing, only what it recalls, and when it wakes, may differ: what was
+/// to be told before it stands.
+fn with_events(next: Draft<'_>, events: Vec<Event>, is_settled: bool) -> Draft<'_> {
+    let mut next = next;
+    if is_settled {
+        next.events = events;
+    }
+    next
+}
+
+/// The draft as the next pass finds it: with nothing found out yet.
+fn renewed(draft: Draft<'_>, is_closed: bool) -> Draft<'_> {
+    let mut draft = draft;
+    draft.wake_at = None;
+    draft.asks.retain(lasts);
+    *draft.found = Findings::default();
+    draft.is_closed = is_closed;
+    draft
+}
+
+/// Does a question stay asked from pass to pass? All but lists of pods, which are asked for anew as
+/// the pass leaves their ReplicaSets.
+fn lasts(ask: &Ask) -> bool {
+    !matches!(ask.question, Question::Pods(_))
 }
 
 /// May no further change be planned in this decision?

@@ -10,23 +10,14 @@ use crate::decision::Urgency;
 pub(super) fn of(stored: &RolloutStatus, next: &RolloutStatus) -> Urgency {
     let is_same = has_same_gates(stored, next)
         && has_same_rest(stored, next)
-        && has_same_conditions(stored, next);
+        && weighty(stored).count() == weighty(next).count()
+        && weighty(stored).all(|known| weighty(next).any(|other| says_the_same(known, other)));
     match is_same {
         false => Urgency::Now,
         // People and scripts look a second after it is healthy, and expect the counts to be right.
         true if next.phase == phase::HEALTHY => Urgency::Shortly,
         true => Urgency::Within1s,
     }
-}
-
-/// Do the conditions that somebody may wait for say the same, in whatever order?
-fn has_same_conditions(stored: &RolloutStatus, next: &RolloutStatus) -> bool {
-    let is_in_next = |known| weighty(next).any(|other| says_the_same(known, other));
-    // Most stand where they stood.
-    weighty(stored).count() == weighty(next).count()
-        && weighty(stored)
-            .zip(weighty(next))
-            .all(|(known, other)| says_the_same(known, other) || is_in_next(known))
 }
 
 /// Conditions somebody may wait for.
