@@ -48,7 +48,8 @@ const STORY: &str = "scenarios/canary_pause_promote.yaml";
 
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Runs a second of one story in virtual time, checkers on, on one core.
+    /// Runs a second of one story in virtual time, checkers on, on one core: the fastest row of a
+    /// hundred, because what else the machine does is not what is measured.
     Rate,
     /// Resident memory of an index with 10,000 rollouts of two ReplicaSets each.
     Memory,

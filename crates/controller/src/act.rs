@@ -1,6 +1,5 @@
 //! How is a decision carried out? Changes in order, then the status, then what may be told.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gradus_engine::StatusPlace;
@@ -148,25 +147,22 @@ fn filled_fields(patch: &Value) -> Vec<String> {
 
 /// Those of them that are not there: a CRD that does not know them.
 fn lost_fields(sent: Vec<String>, stored: &Value) -> Vec<String> {
-    let mut stored = stored.as_object().into_iter().flatten().map(|(field, _)| field).peekable();
-    // Both are in order, so that one walk along both finds every field.
-    let mut lost = sent;
-    lost.retain(|field| {
-        while stored.next_if(|known| *known < field).is_some() {}
-        stored.peek() != Some(&field)
-    });
-    lost
+    // Both are in order, so that one walk along both finds them all where none is lost.
+    let mut known = stored.as_object().into_iter().flatten().map(|(field, _)| field);
+    if sent.iter().all(|field| known.any(|known| known == field)) {
+        return Vec::new();
+    }
+    sent.into_iter().filter(|field| stored.get(field).is_none()).collect()
 }
 
 /// Events in order, up to the first whose write is not acknowledged; where only the status failed,
 /// those of acknowledged changes are still told.
 fn told<E: Engine>(acted: &Acted<E>) -> Vec<Event> {
-    let done: BTreeSet<Option<&ChangeId>> =
-        acted.written.iter().map(|write| write.id.as_ref()).collect();
+    let is_written = |id: Option<&ChangeId>| acted.written.iter().any(|one| one.id.as_ref() == id);
     let has_failed_change = acted.failures.iter().any(|failure| failure.id.is_some());
     let is_done = |event: &Event| match &event.after {
-        After::Change(id) => done.contains(&Some(id)),
-        After::Status => done.contains(&None),
+        After::Change(id) => is_written(Some(id)),
+        After::Status => is_written(None),
     };
     let events = acted.job.events.iter();
     if has_failed_change {

@@ -204,6 +204,8 @@ struct Run<'p, S: Subject> {
     /// Nothing happens but what the story tells, its own faults included.
     is_as_told: bool,
     turns: Vec<Turn>,
+    /// The version of the cluster, and the time, at which its workers had nothing to do.
+    idle_at: Option<(u64, Timestamp)>,
     violations: Vec<Violation>,
     /// The end that was judged, and the version of the cluster in which it was.
     ending: Option<(u64, Ending)>,
@@ -254,6 +256,7 @@ impl<'p, S: Subject> Run<'p, S> {
             faults,
             is_as_told,
             turns: Vec::new(),
+            idle_at: None,
             violations: Vec::new(),
             ending: None,
         }
@@ -422,8 +425,12 @@ impl<'p, S: Subject> Run<'p, S> {
 
     /// The fixed order: workers, watches, reconciles; the person when all are at rest.
     fn first_turn(&mut self) -> Option<Turn> {
-        if let Some(actor) = self.bench.borrow().cluster.runnable(self.now).next() {
-            return Some(Turn::Worker(actor));
+        let moment = (self.bench.borrow().cluster.version(), self.now);
+        if self.idle_at != Some(moment) {
+            if let Some(actor) = self.bench.borrow().cluster.runnable(self.now).next() {
+                return Some(Turn::Worker(actor));
+            }
+            self.idle_at = Some(moment);
         }
         let minds = || self.minds.iter().enumerate();
         let shown = minds().find_map(|(who, mind)| {

@@ -68,7 +68,8 @@ impl Watching {
 
     fn sync(&mut self, kind: &Kind, constant: &[Kind]) {
         self.synced.insert(kind.clone());
-        self.is_complete = constant.iter().all(|kind| self.synced.contains(kind));
+        self.is_complete = self.synced.len() >= constant.len()
+            && constant.iter().all(|kind| self.synced.contains(kind));
     }
 
     fn end(&mut self, object: &ObjectRef, version: u64) {
