@@ -116,6 +116,12 @@ impl Bench {
         self.judged = self.cluster.version();
     }
 
+    /// What everybody has seen and judged is forgotten: memory that is used again soon is still at
+    /// hand.
+    pub(crate) fn forget_seen(&mut self) {
+        self.cluster.forget_until(self.judged);
+    }
+
     /// One write of ours; `None` if the controller does not live to hear the answer.
     fn write(&mut self, write: Write) -> Option<Result<Written, WriteError>> {
         self.interrupt();

@@ -444,6 +444,7 @@ impl<'p, S: Subject> Run<'p, S> {
         if let Some(turn) = shown.or_else(flown) {
             return Some(turn);
         }
+        self.bench.borrow_mut().forget_seen();
         if let Some((who, _)) = minds().find(|(_, mind)| mind.is_stirred()) {
             return Some(Turn::Decide(who));
         }

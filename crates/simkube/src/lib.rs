@@ -150,6 +150,11 @@ impl SimCluster {
         self.store.compact();
     }
 
+    /// Forgets what has happened up to a version that everybody who watches has seen.
+    pub fn forget_until(&mut self, version: u64) {
+        self.store.forget_until(version);
+    }
+
     /// How images behave in pods made from now on; pods that run already stay as they are.
     pub fn set_behaviours(&mut self, behaviours: Behaviours) {
         self.behaviours = Arc::new(behaviours);

@@ -185,6 +185,18 @@ impl Store {
         }
     }
 
+    /// Forgets the writes up to a version, and their events where nobody shares them. A watch that
+    /// has seen them all does not notice.
+    pub(crate) fn forget_until(&mut self, version: u64) {
+        let is_past = |write: &mut Write| write.version <= version;
+        while let Some(write) = self.writes.pop_front_if(is_past) {
+            let shelf = Arc::get_mut(&mut self.shelves[usize::from(write.after.kind.0)]);
+            let Some(shelf) = shelf else { continue };
+            while shelf.log.pop_front_if(|event| event.object.version <= version).is_some() {}
+            shelf.horizon = shelf.horizon.max(write.version);
+        }
+    }
+
     /// Stores a new object or a new state of one. Returns what it replaced, and the new state.
     pub(crate) fn put(
         &mut self,
@@ -336,6 +348,27 @@ mod tests {
         let now = store.version();
         assert!(store.events_after(KindId::CONFIG_MAP, now - 1).is_err());
         assert!(store.events_after(KindId::CONFIG_MAP, now).is_ok());
+    }
+
+    #[test]
+    fn what_is_forgotten_is_missed_only_by_who_has_not_seen_it() {
+        let mut store = store_with(5);
+        store.forget_until(3);
+        let after = |version| {
+            let events = store.events_after(KindId::CONFIG_MAP, version);
+            events.map(|events| events.map(|event| event.object.version).collect::<Vec<_>>())
+        };
+        assert_eq!(after(2), Err(Gone { asked: 2, oldest: 3 }));
+        assert_eq!(after(3), Ok(vec![4, 5]));
+        let writes = |version| store.writes_after(version).map(|write| write.version);
+        assert_eq!(writes(0).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(writes(4).collect::<Vec<_>>(), [5]);
+
+        let copy = store.clone();
+        store.forget_until(5);
+        assert_eq!(store.writes_after(0).count(), 0);
+        assert!(store.has_events_after(KindId::CONFIG_MAP, 4), "they are shared with the copy");
+        assert_eq!(copy.writes_after(0).count(), 2);
     }
 
     #[test]
