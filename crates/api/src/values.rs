@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::{self, Visitor};
@@ -126,35 +127,12 @@ fn usual_time(text: &str) -> Option<Timestamp> {
     }
     let pair = |at: usize| {
         let (tens, ones) = (bytes[at].wrapping_sub(b'0'), bytes[at + 1].wrapping_sub(b'0'));
-        (tens < 10 && ones < 10).then_some(tens * 10 + ones)
+        (tens < 10 && ones < 10).then_some((tens * 10 + ones).cast_signed())
     };
-    let year = i64::from(pair(0)?) * 100 + i64::from(pair(2)?);
-    let (month, day) = (pair(5)?, pair(8)?);
-    let (hour, minute, second) = (pair(11)?, pair(14)?, pair(17)?);
-    let is_usual = year > 0 && (1..=12).contains(&month) && hour < 24 && minute < 60 && second < 60;
-    if !is_usual || !(1..=days_in(year, month)).contains(&day) {
-        return None;
-    }
-    let of_day = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
-    Timestamp::from_second(days_before(year, month, day) * 86_400 + of_day).ok()
-}
-
-fn days_in(year: i64, month: u8) -> u8 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 => 28 + u8::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970 to a day of the Gregorian calendar after the year 0. Years are counted from March,
-/// so that the day of a leap year is the last.
-fn days_before(year: i64, month: u8, day: u8) -> i64 {
-    const UP_TO_1970: i64 = 719_469;
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_year = (153 * i64::from(month) + 2) / 5 + i64::from(day);
-    365 * year + year / 4 - year / 100 + year / 400 + of_year - UP_TO_1970
+    let year = i16::from(pair(0)?) * 100 + i16::from(pair(2)?);
+    let second = pair(17)?;
+    let at = DateTime::new(year, pair(5)?, pair(8)?, pair(11)?, pair(14)?, second, 0).ok()?;
+    Offset::UTC.to_timestamp(at).ok()
 }
 
 /// A number or a text, as the user wrote it.
