@@ -41,36 +41,39 @@ impl std::fmt::Display for Uid {
     }
 }
 
-/// Every frame carries a few uids, so this is read often: eight digits at a time.
+/// Every frame carries a few uids, so this is read often: one table, and one test at the end.
 fn parse_uuid(text: &str) -> Option<u128> {
     let bytes: &[u8; 36] = text.as_bytes().try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| bytes[*at] != b'-') {
         return None;
     }
-    let mut digits = [0; 32];
-    digits[..8].copy_from_slice(&bytes[..8]);
-    digits[8..12].copy_from_slice(&bytes[9..13]);
-    digits[12..16].copy_from_slice(&bytes[14..18]);
-    digits[16..20].copy_from_slice(&bytes[19..23]);
-    digits[20..].copy_from_slice(&bytes[24..]);
-    let (eights, _) = digits.as_chunks();
-    eights.iter().try_fold(0, |value, eight| Some(value << 32 | u128::from(parse_eight(*eight)?)))
+    let (mut high, mut low, mut seen) = (0u64, 0u64, 0u8);
+    let digits = |part: &[u8], value: &mut u64, seen: &mut u8| {
+        for byte in part {
+            let digit = DIGITS[usize::from(*byte)];
+            *seen |= digit;
+            *value = *value << 4 | u64::from(digit);
+        }
+    };
+    for part in [&bytes[..8], &bytes[9..13], &bytes[14..18]] {
+        digits(part, &mut high, &mut seen);
+    }
+    for part in [&bytes[19..23], &bytes[24..]] {
+        digits(part, &mut low, &mut seen);
+    }
+    (seen <= 0xf).then(|| u128::from(high) << 64 | u128::from(low))
 }
 
-/// The value of eight hexadecimal digits in small letters, each in its byte of one number.
-fn parse_eight(digits: [u8; 8]) -> Option<u64> {
-    const ONE: u64 = 0x0101_0101_0101_0101;
-    let text = u64::from_be_bytes(digits);
-    // Letters have this bit, and their lower half counts from one.
-    let values = (text & (0xf * ONE)) + 9 * (text >> 6 & ONE);
-    // Printed again they must be what was read.
-    let above_nine = (values + 6 * ONE) >> 4 & ONE;
-    let printed = values + u64::from(b'0') * ONE + u64::from(b'a' - b'0' - 10) * above_nine;
-    let is_valid = values & (0xf0 * ONE) == 0 && printed == text;
-    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    is_valid.then_some((fours | fours >> 16) & 0xffff_ffff)
-}
+/// The value of each hexadecimal digit; what is none has a value that no digit has.
+const DIGITS: [u8; 256] = {
+    let mut table = [0xff; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    table
+};
 
 /// FNV-1a, 128 bits.
 fn digest(text: &str) -> u128 {
