@@ -43,7 +43,7 @@ pub struct StatusWrite {
 
 /// What carrying a decision out has shown.
 pub struct Acted<E: Engine> {
-    /// The job. Its changes and its patch of the status are used up.
+    /// The job. Its changes, its patch of the status and its Events are used up.
     pub job: Box<Job<E>>,
     /// How many changes it had.
     pub changes: usize,
@@ -123,7 +123,8 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
             }
         }
     }
-    acted.events = told(&acted);
+    let events = std::mem::take(&mut acted.job.events);
+    acted.events = told(events, &acted);
     acted
 }
 
@@ -157,17 +158,17 @@ fn lost_fields(sent: Vec<String>, stored: &Value) -> Vec<String> {
 
 /// Events in order, up to the first whose write is not acknowledged; where only the status failed,
 /// those of acknowledged changes are still told.
-fn told<E: Engine>(acted: &Acted<E>) -> Vec<Event> {
+fn told<E: Engine>(events: Vec<Event>, acted: &Acted<E>) -> Vec<Event> {
     let is_written = |id: Option<&ChangeId>| acted.written.iter().any(|one| one.id.as_ref() == id);
     let has_failed_change = acted.failures.iter().any(|failure| failure.id.is_some());
     let is_done = |event: &Event| match &event.after {
         After::Change(id) => is_written(Some(id)),
         After::Status => is_written(None),
     };
-    let events = acted.job.events.iter();
+    let events = events.into_iter();
     if has_failed_change {
-        events.take_while(|event| is_done(event)).cloned().collect()
+        events.take_while(is_done).collect()
     } else {
-        events.filter(|event| is_done(event)).cloned().collect()
+        events.filter(is_done).collect()
     }
 }

@@ -80,9 +80,9 @@ fn is_taken(draft: &Draft<'_>, change: &Change, failure: &Failure) -> bool {
 fn whole(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
     let stored = &draft.rollout().status;
     let why = why::explain(&draft);
-    let urgency = urgency::of(stored, &draft.status);
     let Scratch { status, changes, events, asks, memo, wake_at, .. } = *draft;
     let status = (status != *stored).then(|| Arc::unwrap_or_clone(status));
+    let urgency = status.as_ref().map_or(Urgency::Now, |next| urgency::of(stored, next));
     Decision { status, changes, urgency, events, asks, memo, wake_at, why }
 }
 
