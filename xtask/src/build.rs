@@ -24,35 +24,49 @@ pub enum BuildError {
 
 /// Builds what these arguments of `cargo build` name, and returns its path.
 pub fn program(arguments: &[&str]) -> Result<PathBuf, BuildError> {
+    let path = executables(&messages(arguments)?).pop();
+    path.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })
+}
+
+/// The unoptimised program of this name. All of the workspace is selected, as for the tests: what
+/// they have compiled serves here, while another selection would have other features and would
+/// compile most of it again.
+pub fn tested_program(name: &str) -> Result<PathBuf, BuildError> {
+    let arguments = ["--workspace", "--bins"];
+    let programs = executables(&messages(&arguments)?);
+    let program = programs.into_iter().find(|path| path.ends_with(name));
+    program.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })
+}
+
+/// What cargo says while it builds, one JSON object in each line.
+fn messages(arguments: &[&str]) -> Result<String, BuildError> {
     let output = Command::new(env!("CARGO"))
         .current_dir(repository())
         .args(["build", "--quiet", "--message-format=json-render-diagnostics"])
         .args(arguments)
         .stdin(Stdio::null())
         .output()?;
-    let arguments = arguments.join(" ");
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(BuildError::Failed { arguments, message });
+        return Err(BuildError::Failed { arguments: arguments.join(" "), message });
     }
-    let path = executable(&String::from_utf8_lossy(&output.stdout));
-    path.ok_or(BuildError::NoProgram { arguments })
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The program among cargo's messages, one JSON object in each line.
-fn executable(messages: &str) -> Option<PathBuf> {
+/// The programs among cargo's messages.
+fn executables(messages: &str) -> Vec<PathBuf> {
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut programs =
-        parsed.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    programs.next_back()
+    parsed.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect()
 }
 
 #[test]
-fn the_program_is_where_cargo_says() {
+fn programs_are_where_cargo_says() {
     let messages = r#"
 {"reason":"compiler-artifact","executable":null}
 {"reason":"compiler-artifact","executable":"/target/release/gradus"}
+{"reason":"compiler-artifact","executable":"/target/release/xtask"}
 {"reason":"build-finished","success":true}
 "#;
-    assert_eq!(executable(messages), Some(PathBuf::from("/target/release/gradus")));
+    let expected = ["/target/release/gradus", "/target/release/xtask"].map(PathBuf::from);
+    assert_eq!(executables(messages), expected);
 }

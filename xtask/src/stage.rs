@@ -65,8 +65,8 @@ impl Stage {
     /// Builds what is missing and starts the servers and the kubelet.
     pub async fn set(servers: &Servers) -> Result<Self, Failure> {
         // Unoptimised: its parts are there already after the tests, and it checks itself more.
-        let program = build::program(&["--package", "gradus"])?;
-        let operator = build::program(&["--package", "database-operator"])?;
+        let program = build::tested_program("gradus")?;
+        let operator = build::tested_program("database-operator")?;
         let plane = Plane::start(servers, &repository()).await?;
         let kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
         Ok(Self { kubelet, plane, program, operator })
