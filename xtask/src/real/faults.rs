@@ -31,36 +31,54 @@ enum Differs {
     End { found: Value, expected: Value },
 }
 
-/// For each story: one run to count the writes, then one for each write and fault.
+/// A story, how it ends undisturbed, and how many of its faults met no write.
+struct Sweep<'s> {
+    story: &'s Story,
+    end: Value,
+    writes: usize,
+    missed: AtomicUsize,
+}
+
+/// For each story one run to count the writes, then one for each write and fault: those of all
+/// stories in one row, so that nobody waits for the last run of each story.
 pub async fn everywhere(
     stage: &Stage,
     stories: &[Story],
     faults: &[Fault],
 ) -> Result<Summary, Failure> {
-    let mut summary = Summary::default();
+    let mut sweeps = Vec::new();
     for story in stories {
         let (end, writes) = undisturbed(stage, story).await?;
         println!("  {}: {writes} writes, {} faults each", story.name(), faults.len());
-        let missed = AtomicUsize::new(0);
-        let points =
-            (1..=writes).flat_map(|number| faults.iter().map(move |fault| (number, *fault)));
-        let runs = points.map(|(number, fault)| {
-            let name = format!("{} {}", story.name(), label(number, fault));
-            let (end, missed) = (&end, &missed);
-            let run = async move {
-                if !disturbed(stage, story, number, fault, end).await? {
-                    missed.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            };
-            async move { reported(&name, run).await }
-        });
-        let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
-        summary += summaries.into_iter().sum();
+        sweeps.push(Sweep { story, end, writes, missed: AtomicUsize::new(0) });
+    }
+    let runs = sweeps.iter().flat_map(|sweep| sweep.points(faults).map(move |at| (sweep, at)));
+    let runs = runs.map(|(sweep, (number, fault))| async move {
+        let name = format!("{} {}", sweep.story.name(), label(number, fault));
+        reported(&name, sweep.meets(stage, number, fault)).await
+    });
+    let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+    let mut summary: Summary = summaries.into_iter().sum();
+    for Sweep { story, writes, missed, .. } in sweeps {
         let struck = few_missed(missed.into_inner(), writes * faults.len());
         summary += reported(&format!("{} struck", story.name()), async { Ok(struck?) }).await;
     }
     Ok(summary)
+}
+
+impl Sweep<'_> {
+    /// Every write with every fault.
+    fn points(&self, faults: &[Fault]) -> impl Iterator<Item = (usize, Fault)> {
+        (1..=self.writes).flat_map(move |number| faults.iter().map(move |fault| (number, *fault)))
+    }
+
+    /// One of them.
+    async fn meets(&self, stage: &Stage, number: usize, fault: Fault) -> Result<(), Failure> {
+        if !disturbed(stage, self.story, number, fault, &self.end).await? {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
 }
 
 /// On a busy machine two status writes may become one, so the last point may lie past the end of a
