@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::PathBuf,
 };
 
@@ -76,11 +76,16 @@ impl Audit {
         parse(&text).map_err(|source| AuditError::Line { path: path(), source })
     }
 
+    /// Whole lines. The moment may lie within a line that the server was just writing: its request
+    /// came before.
     fn text(&self) -> io::Result<String> {
-        let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.offset))?;
+        let mut log = BufReader::new(File::open(&self.path)?);
+        if let Some(last_before) = self.offset.checked_sub(1) {
+            log.seek(SeekFrom::Start(last_before))?;
+            log.skip_until(b'\n')?;
+        }
         let mut text = String::new();
-        file.read_to_string(&mut text)?;
+        log.read_to_string(&mut text)?;
         Ok(text)
     }
 }
@@ -182,6 +187,7 @@ fn request(event: Event) -> Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
     use serde_json::json;
 
     fn line(id: &str, stage: &str, verb: &str, object: serde_json::Value) -> String {
@@ -221,6 +227,28 @@ mod tests {
         let whole = line("1", "ResponseComplete", "get", json!({ "resource": "pods" }));
         let text = format!("{whole}{}", &whole[..whole.len() / 2]);
         assert_eq!(requests(&text).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_line_that_was_being_written_came_before() {
+        let folder = Folder::create("audit").unwrap();
+        let path = folder.path().join("audit.log");
+        let get = |id: &str| line(id, "ResponseComplete", "get", json!({ "resource": "pods" }));
+        let (first, second) = (get("1"), get("2"));
+        let cases = [
+            ("nothing is there yet", 0, 2),
+            ("within the first line", first.len() / 2, 1),
+            ("its last letter is missing", first.len() - 1, 1),
+            ("between two lines", first.len(), 1),
+            ("within the second line", first.len() + second.len() / 2, 0),
+        ];
+        for (what, written, expected) in cases {
+            let whole = format!("{first}{second}");
+            std::fs::write(&path, &whole[..written]).unwrap();
+            let audit = Audit::from_now(path.clone()).unwrap();
+            std::fs::write(&path, &whole).unwrap();
+            assert_eq!(audit.requests().unwrap().len(), expected, "{what}");
+        }
     }
 
     #[test]
