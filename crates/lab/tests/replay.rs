@@ -3,22 +3,40 @@
 use std::path::Path;
 
 use gradus_lab::faults::{Fault, Faults};
-use gradus_lab::simulate::{Prepared, narrate, simulate};
+use gradus_lab::simulate::{Outcome, Prepared, narrate, simulate};
+
+/// Of an unoptimised build, so many writes are passed over, and so many seeds are enough.
+const STRIDE: usize = if cfg!(debug_assertions) { 9 } else { 1 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 100 };
 
 #[test]
 fn equal_runs_leave_equal_traces() {
+    assert_all_equal(|plain| {
+        let writes = (1..=plain.writes).step_by(STRIDE);
+        let crashes = writes.map(|write| Faults::at(write, Fault::CrashAfter));
+        [Faults::default()].into_iter().chain(crashes).collect()
+    });
+}
+
+#[test]
+fn equal_runs_in_drawn_order_leave_equal_traces() {
+    assert_all_equal(|_| (0..SEEDS).map(Faults::order).collect());
+}
+
+#[test]
+fn equal_runs_with_equal_faults_leave_equal_traces() {
+    assert_all_equal(|_| (0..SEEDS).map(Faults::mixed).collect());
+}
+
+/// Every story twice with each of these faults, which may depend on how it goes undisturbed.
+fn assert_all_equal(faults: impl Fn(&Outcome) -> Vec<Faults>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     for scenario in gradus_lab::load_all(&folder).unwrap() {
         let name = scenario.name.clone();
         // Prepared twice as well: nothing of a process may enter a run.
         let (one, other) =
             (Prepared::new(scenario.clone()).unwrap(), Prepared::new(scenario).unwrap());
-        let plain = simulate(&one, &Faults::default());
-        let (stride, seeds) = if cfg!(debug_assertions) { (9, 5) } else { (1, 100) };
-        let writes = (1..=plain.writes).step_by(stride);
-        let crashes = writes.map(|write| Faults::at(write, Fault::CrashAfter));
-        let seeds = (0..seeds).flat_map(|seed| [Faults::order(seed), Faults::mixed(seed)]);
-        for faults in [Faults::default()].into_iter().chain(crashes).chain(seeds) {
+        for faults in faults(&simulate(&one, &Faults::default())) {
             let (first, second) = (simulate(&one, &faults), simulate(&other, &faults));
             assert_eq!(first.trace.hash(), second.trace.hash(), "{name}, {faults:?}");
             assert_eq!(first.trace.count(), second.trace.count(), "{name}, {faults:?}");
