@@ -53,10 +53,10 @@ async fn every_other_story_ends_live_as_it_ends_simulated() {
 
 /// Every second story from this one on.
 async fn assert_ends_alike(first: usize) {
-    let scenarios = gradus_lab::load_all(&folder()).unwrap();
+    let scenarios = gradus_lab::load_all(&folder()).expect("the stories are well formed");
     for scenario in scenarios.into_iter().skip(first).step_by(2) {
         let name = scenario.name.clone();
-        let prepared = Prepared::new(scenario).unwrap();
+        let prepared = Prepared::new(scenario).expect("the objects of the stories are accepted");
         let ending = live(&prepared, async |lab| lab.tell(&prepared).await).await;
         let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
         let simulated = simulate(&prepared, &Faults::default());

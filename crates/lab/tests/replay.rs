@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gradus_lab::Scenario;
 use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::simulate::{Outcome, Prepared, narrate, simulate};
 
@@ -28,14 +29,17 @@ fn equal_runs_with_equal_faults_leave_equal_traces() {
     assert_all_equal(|_| (0..SEEDS).map(Faults::mixed).collect());
 }
 
+fn prepared(scenario: Scenario) -> Prepared {
+    Prepared::new(scenario).expect("the objects of the stories are accepted")
+}
+
 /// Every story twice with each of these faults, which may depend on how it goes undisturbed.
 fn assert_all_equal(faults: impl Fn(&Outcome) -> Vec<Faults>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    for scenario in gradus_lab::load_all(&folder).unwrap() {
+    for scenario in gradus_lab::load_all(&folder).expect("the stories are well formed") {
         let name = scenario.name.clone();
         // Prepared twice as well: nothing of a process may enter a run.
-        let (one, other) =
-            (Prepared::new(scenario.clone()).unwrap(), Prepared::new(scenario).unwrap());
+        let [one, other] = [scenario.clone(), scenario].map(prepared);
         for faults in faults(&simulate(&one, &Faults::default())) {
             let (first, second) = (simulate(&one, &faults), simulate(&other, &faults));
             assert_eq!(first.trace.hash(), second.trace.hash(), "{name}, {faults:?}");
