@@ -12,7 +12,7 @@ use crate::json::Json;
 use crate::names::{condition, condition_status, reason};
 
 /// What most statuses say. Thousands of rollouts are kept in memory; these texts once for all.
-const COMMON: [&str; 14] = [
+const COMMON: [&str; 19] = [
     "",
     condition_status::TRUE,
     condition_status::FALSE,
@@ -27,6 +27,11 @@ const COMMON: [&str; 14] = [
     reason::ROLLOUT_HEALTHY,
     reason::NEW_REPLICA_SET_AVAILABLE,
     reason::REPLICA_SET_UPDATED,
+    "Rollout has minimum availability",
+    "Rollout does not have minimum availability",
+    "Rollout is healthy",
+    "Rollout is not healthy",
+    "Rollout is paused",
 ];
 
 /// A text that costs nothing to copy: a status is copied on every pass, and few of its texts change.
@@ -104,9 +109,7 @@ impl From<&Arc<str>> for Text {
 impl PartialEq for Text {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (self.as_str(), other.as_str());
-        // Most equal texts are one text.
-        std::ptr::eq(one, other) || one == other
+        *self == *other.as_str()
     }
 }
 
@@ -115,21 +118,23 @@ impl Eq for Text {}
 impl PartialEq<str> for Text {
     #[inline]
     fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
+        // Most equal texts are one text.
+        let one = self.as_str();
+        std::ptr::eq(one, other) || one == other
     }
 }
 
 impl PartialEq<&str> for Text {
     #[inline]
     fn eq(&self, other: &&str) -> bool {
-        self.as_str() == *other
+        *self == **other
     }
 }
 
 impl PartialEq<Text> for &str {
     #[inline]
     fn eq(&self, other: &Text) -> bool {
-        *self == other.as_str()
+        *other == **self
     }
 }
 

@@ -8,6 +8,7 @@ mod sizes;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod told;
 mod traffic;
 mod trials;
 
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 use evictions::Pods;
 use sizes::Sizes;
+use told::Told;
 use traffic::Traffic;
 use trials::Trials;
 
@@ -228,10 +230,10 @@ impl Checker {
         if Arc::ptr_eq(&before.status, &write.after.status) {
             return Vec::new();
         }
-        let steps =
-            steps::judge(before, &write.after, &self.trials, now).map(|numbers| ("I-7", numbers));
-        let command = commands::judge(before, &write.after).map(|numbers| ("commands", numbers));
-        steps.into_iter().chain(command).collect()
+        let (old, new) = (Told::read(&before.status), Told::read(&write.after.status));
+        let steps = steps::judge(&write.after.spec, (&old, &new), &self.trials, now);
+        let command = commands::judge(&old, &new).map(|numbers| ("commands", numbers));
+        steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()
     }
 
     fn count(&mut self, write: &Write) {

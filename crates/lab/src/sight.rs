@@ -173,25 +173,35 @@ impl<'a> Sight<'a> {
 /// What two runs of one story must agree on: hashes become revision numbers; the step hash,
 /// generations and times are left out; a condition is its type, status and reason.
 pub fn project(status: &Value, revisions: &Revisions) -> Value {
-    let mut seen = Map::new();
-    for (field, value) in status.as_object().into_iter().flatten() {
-        let value = match field.as_str() {
-            "currentStepHash"
-            | "observedGeneration"
-            | "workloadObservedGeneration"
-            | "duration" => {
-                continue;
-            }
-            "conditions" => conditions(value),
-            "pauseConditions" => reasons(value),
-            "selector" => json!(selector(value.as_str().unwrap_or(""), revisions)),
-            _ => plain(value, revisions),
-        };
-        if !is_empty(&value) {
-            seen.insert(field.clone(), value);
+    fields(status, revisions).map(|(field, value)| (field.clone(), value)).collect()
+}
+
+/// Is this the projection of a status?
+pub fn is_projection(expected: &Value, status: &Value, revisions: &Revisions) -> bool {
+    let Value::Object(expected) = expected else { return false };
+    let mut expected = expected.iter();
+    let is_next = |(field, value): (&String, Value)| {
+        expected.next().is_some_and(|(name, expected)| name == field && *expected == value)
+    };
+    fields(status, revisions).all(is_next) && expected.next().is_none()
+}
+
+/// The fields of a status that two runs must agree on, by name, as they are seen.
+fn fields<'a>(
+    status: &'a Value,
+    revisions: &'a Revisions,
+) -> impl Iterator<Item = (&'a String, Value)> {
+    let seen = |field: &str, value: &Value| match field {
+        "currentStepHash" | "observedGeneration" | "workloadObservedGeneration" | "duration" => {
+            Value::Null
         }
-    }
-    Value::Object(seen)
+        "conditions" => conditions(value),
+        "pauseConditions" => reasons(value),
+        "selector" => json!(selector(value.as_str().unwrap_or(""), revisions)),
+        _ => plain(value, revisions),
+    };
+    let all = status.as_object().into_iter().flatten();
+    all.map(move |(field, value)| (field, seen(field, value))).filter(|(_, seen)| !is_empty(seen))
 }
 
 fn conditions(list: &Value) -> Value {
@@ -296,6 +306,12 @@ mod tests {
             "selector": "app=web,rollouts-pod-template-hash=revision 1",
         });
         assert_eq!(project(&paused(), &revisions), expected);
+        assert!(is_projection(&expected, &paused(), &revisions));
+        for other in [json!({"phase": "Healthy"}), json!({"zeal": 1}), json!({"message": null})] {
+            let other = gradus_simkube::patch::merged(&expected, other);
+            assert!(!is_projection(&other, &paused(), &revisions), "{other}");
+        }
+        assert!(!is_projection(&Value::Null, &paused(), &revisions));
     }
 
     #[test]

@@ -313,14 +313,11 @@ impl OwnerReference {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
-        // All objects of a namespace share its name.
-        if !Arc::ptr_eq(&self.namespace, &other.namespace) {
-            let order = self.namespace.cmp(&other.namespace);
-            if order.is_ne() {
-                return order;
-            }
-        }
-        self.name.cmp(&other.name)
+        // All objects of a namespace share its name, and most keys of an object share its own.
+        let texts = |one: &Arc<str>, other: &Arc<str>| {
+            if Arc::ptr_eq(one, other) { Ordering::Equal } else { one.cmp(other) }
+        };
+        texts(&self.namespace, &other.namespace).then_with(|| texts(&self.name, &other.name))
     }
 }
 

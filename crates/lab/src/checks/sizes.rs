@@ -120,34 +120,36 @@ impl Sizes {
         is_ours: bool,
         traffic: &Traffic,
     ) -> Vec<(&'static str, String)> {
-        let (uid, is_own) = (Arc::clone(&write.after.meta.uid), is_of_rollout(&write.after));
-        if !is_own && !self.sets.contains_key(&uid) {
+        let (uid, is_own) = (&write.after.meta.uid, is_of_rollout(&write.after));
+        let known = self.sets.get(uid);
+        if !is_own && known.is_none() {
             return Vec::new();
         }
-        let before = self.sets.get(&uid).cloned().unwrap_or_else(|| Set {
-            is_own,
-            hash: hash_of(&write.after.meta.labels).into(),
-            // Who takes in a ReplicaSet of somebody else does not resize it.
-            size: write.before.as_ref().map_or(0, |set| size_in(set)),
-            available: 0,
-            shown: 0,
-            decided: 0,
-        });
+        // Who takes in a ReplicaSet of somebody else does not resize it.
+        let had = || write.before.as_ref().map_or(0, |set| size_in(set));
+        let before = known.map_or_else(had, |set| set.size);
         let size = match write.change {
             Change::Deleted => 0,
             _ => size_in(&write.after),
         };
-        let found = if is_ours && size != before.size {
-            let under_traffic = traffic.judge_size(&before.hash, before.size, size);
-            self.judge(&uid, before.size, size).into_iter().chain(under_traffic).collect()
+        let found = if is_ours && size != before {
+            let hash = known.map_or_else(|| hash_in(&write.after), |set| &set.hash);
+            let under_traffic = traffic.judge_size(hash, before, size);
+            self.judge(uid, before, size).into_iter().chain(under_traffic).collect()
         } else {
             Vec::new()
         };
         if write.change == Change::Deleted {
-            self.sets.remove(&uid);
+            self.sets.remove(uid);
+            return found;
+        }
+        let available = available_in(&write.after);
+        if let Some(set) = self.sets.get_mut(uid) {
+            (set.is_own, set.size, set.available) = (is_own, size, available);
         } else {
-            let available = available_in(&write.after);
-            self.sets.insert(uid, Set { is_own, size, available, ..before });
+            let hash = hash_in(&write.after).into();
+            let set = Set { is_own, hash, size, available, shown: 0, decided: 0 };
+            self.sets.insert(Arc::clone(uid), set);
         }
         found
     }
@@ -273,6 +275,10 @@ impl Sizes {
 /// The pod template hash among labels or selectors, empty if there is none.
 pub(super) fn hash_of(labels: &BTreeMap<String, String>) -> &str {
     labels.get(names::label::POD_TEMPLATE_HASH).map_or("", String::as_str)
+}
+
+fn hash_in(set: &Object) -> &str {
+    hash_of(&set.meta.labels)
 }
 
 fn size_in(set: &Object) -> i64 {
