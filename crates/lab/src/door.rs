@@ -361,6 +361,7 @@ pub(crate) fn frame(object: &Object) -> Frame {
         controller: one.controller == Some(true),
         block_owner_deletion: one.block_owner_deletion == Some(true),
     };
+    let is_set = object.kind == KindId::REPLICA_SET;
     Frame {
         meta: Meta {
             namespace: Arc::clone(&meta.namespace),
@@ -377,8 +378,10 @@ pub(crate) fn frame(object: &Object) -> Frame {
         },
         spec: match object.rest.get("template") {
             Some(template) => Arc::new(json!({ "template": template })),
-            None => Arc::clone(&object.spec),
+            None if is_set || object.template.is_none() => Arc::clone(&object.spec),
+            None => Arc::new(object.whole_spec()),
         },
+        template: object.template.clone().filter(|_| is_set),
         status: match &object.pod {
             None => Arc::clone(&object.status),
             Some(status) => Arc::new(status.to_json(&object.spec)),

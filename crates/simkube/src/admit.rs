@@ -24,15 +24,6 @@ use crate::request::FieldValidation;
 pub(crate) use custom::Sound;
 pub(crate) use template::pod_spec;
 
-/// The state a write changes, and what is known of the change beforehand.
-#[derive(Clone, Copy)]
-pub(crate) struct Old<'a> {
-    /// The state that is stored.
-    pub(crate) object: &'a Object,
-    /// The write does not speak of `spec.template`, which is complete and right as it is stored.
-    pub(crate) keeps_template: bool,
-}
-
 /// Fills in what a new object leaves out and drops what its kind does not know.
 pub(crate) fn complete(object: &mut Object, kind: &Kind) {
     match &kind.schema {
@@ -44,11 +35,11 @@ pub(crate) fn complete(object: &mut Object, kind: &Kind) {
 }
 
 /// The same for the parts a write has changed. Tells what it found, for [`check_changed`].
-pub(crate) fn complete_changed(wanted: &mut Object, old: Old<'_>, kind: &Kind) -> Sound {
+pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &Kind) -> Sound {
     match &kind.schema {
-        Some(schema) => custom::complete(wanted, Some(old.object), schema, false),
+        Some(schema) => custom::complete(wanted, Some(before), schema, false),
         None => {
-            defaults::complete(wanted, Some(old));
+            defaults::complete(wanted, Some(before));
             Sound::default()
         }
     }
@@ -73,18 +64,17 @@ pub(crate) fn check_new(object: &Object, like: Option<&Object>, kind: &Kind) -> 
 /// What is wrong with the new state of an object.
 pub(crate) fn check_changed(
     wanted: &Object,
-    old: Old<'_>,
+    before: &Object,
     kind: &Kind,
     sound: Sound,
 ) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let before = old.object;
     if !Arc::ptr_eq(&wanted.meta, &before.meta) {
         causes.extend(metadata::check(wanted, Some(before), kind));
     }
     match &kind.schema {
         Some(schema) => causes.extend(custom::check(wanted, Some(before), schema, kind, sound)),
-        None => causes.extend(builtin::check(wanted, Some(old))),
+        None => causes.extend(builtin::check(wanted, Some(before))),
     }
     causes
 }

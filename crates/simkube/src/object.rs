@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::kinds::{KindId, Kinds};
+use crate::patch;
 use crate::pod_status::PodStatus;
 
 /// Labels or annotations.
@@ -25,6 +26,9 @@ pub struct Object {
     pub meta: Arc<Meta>,
     /// `spec`, null where there is none.
     pub spec: Arc<Value>,
+    /// `spec.template` of the kinds that make pods, so that a resize does not copy it. It is not in
+    /// `spec`.
+    pub template: Option<Arc<Value>>,
     /// `status`, null where there is none. Null for a pod the kubelet runs: see `pod`.
     pub status: Arc<Value>,
     /// All other fields of the top level: `data`, `rules`, `type`, `involvedObject` and so on.
@@ -101,7 +105,7 @@ impl Object {
         map.insert("apiVersion".to_owned(), json!(kind.api_version()));
         map.insert("kind".to_owned(), json!(kind.kind));
         map.insert("metadata".to_owned(), self.meta.to_json(self.version));
-        let mut spec = Value::clone(&self.spec);
+        let mut spec = self.whole_spec();
         let mut status = Value::clone(&self.status);
         if let Some(pod) = &self.pod {
             spec["nodeName"] = json!(pod.node);
@@ -125,10 +129,54 @@ impl Object {
         rest.remove("apiVersion");
         rest.remove("kind");
         let (meta, version) = Meta::from_json(rest.remove("metadata").unwrap_or_default())?;
-        let spec = Arc::new(rest.remove("spec").unwrap_or_default());
+        let mut spec = rest.remove("spec").unwrap_or_default();
+        let template = take_template(kind, &mut spec).filter(|template| !template.is_null());
         let status = Arc::new(rest.remove("status").unwrap_or_default());
-        let meta = Arc::new(meta);
-        Ok(Self { kind, version, meta, spec, status, rest: Arc::new(rest), pod: None })
+        Ok(Self {
+            kind,
+            version,
+            meta: Arc::new(meta),
+            spec: Arc::new(spec),
+            template: template.map(Arc::new),
+            status,
+            rest: Arc::new(rest),
+            pod: None,
+        })
+    }
+
+    /// `spec` as HTTP sends it, with the template in it.
+    pub fn whole_spec(&self) -> Value {
+        let mut spec = Value::clone(&self.spec);
+        if let Some(template) = &self.template {
+            spec["template"] = Value::clone(template);
+        }
+        spec
+    }
+
+    /// What its pods are made from, null where it makes none.
+    pub fn template(&self) -> &Value {
+        self.template.as_deref().unwrap_or(&Value::Null)
+    }
+
+    /// Whether its pods are made from the very same template as those of another.
+    pub(crate) fn shares_template(&self, other: &Self) -> bool {
+        match (&self.template, &other.template) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    /// Lays a merge patch (RFC 7386) of `spec` over this.
+    pub(crate) fn merge_spec(&mut self, mut change: Value) {
+        match take_template(self.kind, &mut change) {
+            Some(Value::Null) => self.template = None,
+            Some(template) => {
+                self.template = Some(Arc::new(patch::merged(self.template(), template)));
+            }
+            None if change.is_object() => {}
+            None => self.template = None,
+        }
+        self.spec = Arc::new(patch::merged(&self.spec, change));
     }
 
     /// The text a field selector compares, or `None` where the object does not have the field.
@@ -337,6 +385,11 @@ impl Key {
 /// A moment as stored objects carry it: in whole seconds.
 pub fn whole_seconds(moment: Timestamp) -> Timestamp {
     Timestamp::from_second(moment.as_second()).expect("a timestamp's own seconds are in range")
+}
+
+/// Takes the pod template out of the spec of a kind that has one.
+fn take_template(kind: KindId, spec: &mut Value) -> Option<Value> {
+    spec.as_object_mut().filter(|_| kind.makes_pods())?.remove("template")
 }
 
 fn merge_texts(

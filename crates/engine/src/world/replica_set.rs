@@ -98,7 +98,7 @@ impl ReplicaSetView {
     pub fn read(frame: &Frame, earlier: Option<&ReplicaSetView>) -> Self {
         let meta = &frame.meta;
         let (notes, own) = Notes::read(meta);
-        let spec = Asked::read(&frame.spec);
+        let spec = Asked::read(frame);
         let status = Counted::read(&frame.status);
         let same = earlier.filter(|view| {
             let known = view.digests.iter().filter(|one| is_of(Bearer::Object, **one));
@@ -270,9 +270,10 @@ struct Asked<'f> {
 }
 
 impl<'f> Asked<'f> {
-    fn read(spec: &'f Value) -> Self {
-        let mut asked = Asked { replicas: None, min_ready_seconds: 0, template: &Value::Null };
-        for (field, value) in spec.as_object().into_iter().flatten() {
+    fn read(frame: &'f Frame) -> Self {
+        let template = frame.template.as_deref().unwrap_or(&Value::Null);
+        let mut asked = Asked { replicas: None, min_ready_seconds: 0, template };
+        for (field, value) in frame.spec.as_object().into_iter().flatten() {
             match field.as_str() {
                 "replicas" => asked.replicas = count(value),
                 "minReadySeconds" => asked.min_ready_seconds = count(value).unwrap_or(0),

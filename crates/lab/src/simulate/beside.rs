@@ -221,6 +221,6 @@ fn images<'c>(cluster: &'c SimCluster, run: &Object) -> Vec<&'c str> {
         hash.is_some() && set.meta.labels.get(label::POD_TEMPLATE_HASH) == hash
     };
     let set = cluster.list(KindId::REPLICA_SET, NAMESPACE).find(judged);
-    let containers = set.and_then(|set| set.spec["template"]["spec"]["containers"].as_array());
+    let containers = set.and_then(|set| set.template()["spec"]["containers"].as_array());
     containers.into_iter().flatten().filter_map(|one| one["image"].as_str()).collect()
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Old;
 use crate::error::Cause;
 use crate::kinds::KindId;
 use crate::object::{Object, Texts};
@@ -16,10 +15,8 @@ const IMMUTABLE: &str = "field is immutable";
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 /// What is wrong with an object, or with its new state.
-pub(super) fn check(object: &Object, old: Option<Old<'_>>) -> Vec<Cause> {
+pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let before = old.map(|old| old.object);
-    let keeps_template = old.is_some_and(|old| old.keeps_template);
     if object.kind == KindId::EVENT {
         check_event(object, &mut causes);
     }
@@ -32,7 +29,7 @@ pub(super) fn check(object: &Object, old: Option<Old<'_>>) -> Vec<Cause> {
             let why = "field is immutable when `immutable` is set";
             causes.push(Cause::forbidden("data", why));
         }
-        if Arc::ptr_eq(&before.spec, &object.spec) {
+        if Arc::ptr_eq(&before.spec, &object.spec) && before.shares_template(object) {
             return causes;
         }
     }
@@ -40,11 +37,9 @@ pub(super) fn check(object: &Object, old: Option<Old<'_>>) -> Vec<Cause> {
     match object.kind {
         KindId::POD => check_pod(&object.spec, old, &mut causes),
         KindId::REPLICA_SET | KindId::DEPLOYMENT | KindId::STATEFUL_SET => {
-            check_workload(object.kind, &object.spec, old, keeps_template, &mut causes);
+            check_workload(object, before, &mut causes);
         }
-        KindId::JOB => {
-            check_template(&object.spec["template"], &["Never", "OnFailure"], &mut causes)
-        }
+        KindId::JOB => check_template(object.template(), &["Never", "OnFailure"], &mut causes),
         KindId::SERVICE => check_service(&object.spec, old, &mut causes),
         KindId::PERSISTENT_VOLUME_CLAIM => check_claim(&object.spec, old, &mut causes),
         _ => {}
@@ -69,27 +64,23 @@ fn is_frozen(kind: KindId, before: &Object) -> bool {
     can_be && before.rest.get("immutable") == Some(&Value::Bool(true))
 }
 
-fn check_workload(
-    kind: KindId,
-    spec: &Value,
-    old: Option<&Value>,
-    keeps_template: bool,
-    causes: &mut Vec<Cause>,
-) {
+fn check_workload(object: &Object, before: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = &*object.spec;
     check_sizes(spec, causes);
     let selector = &spec["selector"];
-    let keeps_selector = old.is_some_and(|old| old["selector"] == *selector);
+    let keeps_selector = before.is_some_and(|before| before.spec["selector"] == *selector);
+    let keeps_template = before.is_some_and(|before| before.shares_template(object));
     if !(keeps_selector && keeps_template) {
-        check_selector(spec, causes);
-        check_template(&spec["template"], &["Always"], causes);
+        check_selector(selector, object.template(), causes);
+        check_template(object.template(), &["Always"], causes);
     }
-    let Some(old) = old else { return };
+    let Some(old) = before.map(|before| &*before.spec) else { return };
     if !keeps_selector {
         causes.push(Cause::invalid("spec.selector", selector, IMMUTABLE));
     }
     let is_fixed = |field: &str| old[field] == spec[field];
     let fixed = ["serviceName", "podManagementPolicy", "volumeClaimTemplates"];
-    if kind == KindId::STATEFUL_SET && !fixed.into_iter().all(is_fixed) {
+    if object.kind == KindId::STATEFUL_SET && !fixed.into_iter().all(is_fixed) {
         let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
                    'template', 'updateStrategy', 'revisionHistoryLimit', \
                    'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -110,9 +101,8 @@ fn check_sizes(spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_selector(spec: &Value, causes: &mut Vec<Cause>) {
-    let selector = &spec["selector"];
-    let labels = labels_of(&spec["template"]);
+fn check_selector(selector: &Value, template: &Value, causes: &mut Vec<Cause>) {
+    let labels = labels_of(template);
     match LabelSelector::from_json(selector) {
         _ if selector.is_null() => {
             causes.push(Cause::required("spec.selector", ""));

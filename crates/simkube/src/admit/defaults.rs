@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::Old;
 use super::template::{
     complete_pod, complete_template, drop_empty, drop_empty_fields, entries, is_complete, put,
 };
@@ -25,9 +24,7 @@ const COMPACTED: [KindId; 6] = [
 ];
 
 /// Fills in the parts that differ from the old state.
-pub(super) fn complete(object: &mut Object, old: Option<Old<'_>>) {
-    let before = old.map(|old| old.object);
-    let keeps_template = old.is_some_and(|old| old.keeps_template);
+pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
     if object.kind == KindId::SECRET || object.kind == KindId::CONFIG_MAP {
         complete_data(object);
     }
@@ -43,13 +40,20 @@ pub(super) fn complete(object: &mut Object, old: Option<Old<'_>>) {
         Arc::make_mut(&mut meta.labels).insert("kubernetes.io/metadata.name".to_owned(), name);
         object.spec = Arc::new(json!({ "finalizers": ["kubernetes"] }));
     }
+    let keeps_template = before.is_some_and(|before| before.shares_template(object));
+    if let Some(template) = object.template.as_mut().filter(|_| !keeps_template) {
+        let template = Arc::make_mut(template);
+        drop_empty(template);
+        complete_template(template);
+    }
+    debug_assert!(object.template.as_deref().is_none_or(is_complete), "once it is stored");
     if before.is_some_and(|before| Arc::ptr_eq(&before.spec, &object.spec)) || object.spec.is_null()
     {
         return;
     }
     let Some(spec) = Arc::make_mut(&mut object.spec).as_object_mut() else { return };
     if COMPACTED.contains(&object.kind) {
-        drop_empty_fields(spec, if keeps_template { "template" } else { "" });
+        drop_empty_fields(spec);
     }
     match object.kind {
         KindId::POD => complete_pod(spec),
@@ -60,11 +64,6 @@ pub(super) fn complete(object: &mut Object, old: Option<Old<'_>>) {
         KindId::SERVICE => complete_service(spec, before),
         KindId::CUSTOM_RESOURCE_DEFINITION => complete_definition(spec),
         _ => {}
-    }
-    if keeps_template {
-        debug_assert!(spec.get("template").is_none_or(is_complete), "completed when it was stored");
-    } else if let Some(template) = spec.get_mut("template") {
-        complete_template(template);
     }
 }
 
@@ -154,8 +153,8 @@ fn label_job(object: &mut Object) {
     let texts: Texts =
         texts.into_iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
     let labels = json!(texts);
-    if let Some(template) = spec.get_mut("template") {
-        *template = merged(template, json!({ "metadata": { "labels": labels } }));
+    if object.template.is_some() {
+        object.merge_spec(json!({ "template": { "metadata": { "labels": labels } } }));
     }
     let own = &mut Arc::make_mut(&mut object.meta).labels;
     Arc::make_mut(own).extend(texts);

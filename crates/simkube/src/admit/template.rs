@@ -60,19 +60,16 @@ pub(crate) fn pod_spec(template: &Value) -> Arc<Value> {
 /// Removes what an empty value means anyway: nulls, empty lists, maps and texts, false, 0.
 pub(super) fn drop_empty(value: &mut Value) {
     match value {
-        Value::Object(map) => drop_empty_fields(map, ""),
+        Value::Object(map) => drop_empty_fields(map),
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
         _ => {}
     }
 }
 
-/// The same for the fields of an object, all but the one that is known to need nothing.
-pub(super) fn drop_empty_fields(map: &mut Map<String, Value>, known: &str) {
+/// The same for the fields of an object.
+pub(super) fn drop_empty_fields(map: &mut Map<String, Value>) {
     map.retain(|key, value| {
         let key = key.as_str();
-        if key == known {
-            return true;
-        }
         match value {
             Value::Null => false,
             Value::Array(list) if PLAIN_MAPS.contains(&key) => !list.is_empty(),
@@ -82,7 +79,7 @@ pub(super) fn drop_empty_fields(map: &mut Map<String, Value>, known: &str) {
             }
             Value::Object(inner) if PLAIN_MAPS.contains(&key) => !inner.is_empty(),
             Value::Object(inner) => {
-                drop_empty_fields(inner, "");
+                drop_empty_fields(inner);
                 true
             }
             Value::Bool(flag) => *flag || !PLAIN_FLAGS.contains(&key),

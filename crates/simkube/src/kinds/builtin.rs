@@ -45,6 +45,11 @@ impl KindId {
     pub const PERSISTENT_VOLUME_CLAIM: Self = Self(22);
     /// core/v1 PodTemplate.
     pub const POD_TEMPLATE: Self = Self(23);
+
+    /// Whether its objects make pods from a `spec.template`.
+    pub(crate) fn makes_pods(self) -> bool {
+        matches!(self, Self::REPLICA_SET | Self::DEPLOYMENT | Self::STATEFUL_SET | Self::JOB)
+    }
 }
 
 /// What a row says beyond its names.

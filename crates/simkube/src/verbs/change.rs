@@ -15,19 +15,6 @@ use crate::object::Object;
 use crate::pod_status::PodStatus;
 use crate::request::{Content, Reply, Request, Subresource, Verb};
 
-/// The state a write asks for.
-pub(super) struct Wanted {
-    pub(super) object: Object,
-    /// The write does not speak of `spec.template`.
-    pub(super) keeps_template: bool,
-}
-
-impl From<Object> for Wanted {
-    fn from(object: Object) -> Self {
-        Self { object, keeps_template: false }
-    }
-}
-
 impl SimCluster {
     pub(super) fn update(
         &mut self,
@@ -58,7 +45,7 @@ impl SimCluster {
             );
             return Err(ApiError::conflict(kind, &request.name, &why));
         }
-        self.change(request, kind, before, wanted.into(), now)
+        self.change(request, kind, before, wanted, now)
     }
 
     /// Brings a stored object to the wanted state, as far as the request may.
@@ -67,11 +54,9 @@ impl SimCluster {
         request: &Request,
         kind: &Kind,
         before: Arc<Object>,
-        wanted: Wanted,
+        mut wanted: Object,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
-        let Wanted { object: mut wanted, keeps_template } = wanted;
-        let old = admit::Old { object: &before, keeps_template };
         let named = Some(wanted.version).filter(|version| *version != 0);
         let mut expected = named.into_iter().chain(request.options.expect_version);
         if expected.any(|version| version != before.version) {
@@ -86,24 +71,17 @@ impl SimCluster {
         }?;
         keep_what_the_server_owns(&before, &mut wanted, kind, &mut causes);
         keep_the_other_side(&before, &mut wanted, kind, request.subresource);
-        let sound = admit::complete_changed(&mut wanted, old, kind);
+        let sound = admit::complete_changed(&mut wanted, &before, kind);
         share_equal_parts(&before, &mut wanted);
         let content = has_new_content(&before, &wanted, kind);
         if content && kind.generation == Generation::Content {
             Arc::make_mut(&mut wanted.meta).generation += 1;
         }
-        causes.extend(admit::check_changed(&wanted, old, kind, sound));
+        causes.extend(admit::check_changed(&wanted, &before, kind, sound));
         if !causes.is_empty() {
             return Err(ApiError::invalid(kind, &request.name, causes));
         }
-        let resized = Some(&before)
-            .filter(|before| before.kind == KindId::REPLICA_SET && keeps_template)
-            .filter(|before| !Arc::ptr_eq(&before.spec, &wanted.spec))
-            .cloned();
         let stored = self.settle_change(request, kind, before, wanted, now)?;
-        if let Some(before) = resized {
-            self.work.replicas.keep_template(&before, &stored);
-        }
         Ok(Reply { content: Content::Object(stored), created: false, warnings })
     }
 
@@ -214,6 +192,7 @@ fn keep_the_other_side(
             wanted.status = before.status.clone();
         }
         wanted.spec = before.spec.clone();
+        wanted.template = before.template.clone();
         wanted.rest = before.rest.clone();
         if kind.custom {
             wanted.meta = before.meta.clone();
@@ -241,12 +220,16 @@ fn share_equal_parts(before: &Object, wanted: &mut Object) {
     }
     share(&before.meta, &mut wanted.meta);
     share(&before.spec, &mut wanted.spec);
+    if let (Some(old), Some(new)) = (&before.template, &mut wanted.template) {
+        share(old, new);
+    }
     share(&before.status, &mut wanted.status);
     share(&before.rest, &mut wanted.rest);
 }
 
 fn has_new_content(before: &Object, wanted: &Object, kind: &Kind) -> bool {
     !Arc::ptr_eq(&before.spec, &wanted.spec)
+        || !before.shares_template(wanted)
         || !Arc::ptr_eq(&before.rest, &wanted.rest)
         || (!kind.has_status && !Arc::ptr_eq(&before.status, &wanted.status))
 }
@@ -254,6 +237,7 @@ fn has_new_content(before: &Object, wanted: &Object, kind: &Kind) -> bool {
 fn is_same(before: &Object, wanted: &Object) -> bool {
     Arc::ptr_eq(&before.meta, &wanted.meta)
         && Arc::ptr_eq(&before.spec, &wanted.spec)
+        && before.shares_template(wanted)
         && Arc::ptr_eq(&before.status, &wanted.status)
         && Arc::ptr_eq(&before.rest, &wanted.rest)
         && before.pod == wanted.pod

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::change::Wanted;
 use super::{check_path, check_type};
 use crate::SimCluster;
 use crate::error::{ApiError, Cause, Details};
@@ -34,13 +33,12 @@ impl SimCluster {
                     wanted.version = version.map_err(|error| unreadable(error, &request.body))?;
                 }
                 // A refusal of unknown fields repeats the body; else nobody reads it again.
-                let keeps_template = keeps_template(patch);
                 let body = match request.options.field_validation {
                     FieldValidation::Ignore => std::mem::take(&mut request.body),
                     FieldValidation::Warn | FieldValidation::Strict => Arc::clone(&request.body),
                 };
                 merge_parts(&mut wanted, Arc::unwrap_or_clone(body));
-                Wanted { object: wanted, keeps_template }
+                wanted
             }
             (Verb::Patch(language), _) => {
                 let mut value = before.to_json(&self.kinds);
@@ -52,11 +50,11 @@ impl SimCluster {
                     checked.map_err(|error| unreadable(error, &value))?;
                 }
                 let read = Object::from_json(before.kind, value.clone());
-                read.map_err(|error| unreadable(error, &value))?.into()
+                read.map_err(|error| unreadable(error, &value))?
             }
             _ => return Err(super::no_such_resource()),
         };
-        check_path(&request, &wanted.object.meta)?;
+        check_path(&request, &wanted.meta)?;
         self.change(&request, kind, before, wanted, now)
     }
 }
@@ -75,14 +73,6 @@ pub(crate) fn unreadable(error: ApiError, value: &Value) -> ApiError {
 /// Whether the stored parts are what the patch is about: of a running pod only the metadata is.
 fn is_in_parts(before: &Object, patch: &Map<String, Value>) -> bool {
     before.pod.is_none() || (!patch.contains_key("spec") && !patch.contains_key("status"))
-}
-
-/// Does a merge patch not speak of `spec.template`?
-fn keeps_template(patch: &Map<String, Value>) -> bool {
-    match patch.get("spec") {
-        None => true,
-        Some(spec) => spec.as_object().is_some_and(|spec| !spec.contains_key("template")),
-    }
 }
 
 /// Lays a patch of any language over a whole document.
@@ -128,8 +118,8 @@ fn merge_parts(wanted: &mut Object, patch: Value) {
     for (field, change) in patch {
         match field.as_str() {
             "apiVersion" | "kind" | "metadata" => {}
-            "spec" => merge_part(&mut wanted.spec, change),
-            "status" => merge_part(&mut wanted.status, change),
+            "spec" => wanted.merge_spec(change),
+            "status" => wanted.status = Arc::new(patch::merged(&wanted.status, change)),
             _ => {
                 let rest: &mut Map<String, Value> = Arc::make_mut(&mut wanted.rest);
                 if change.is_null() {
@@ -151,10 +141,6 @@ fn merge_meta(wanted: &mut Object, change: &Value) -> Result<u64, ApiError> {
         return Ok(version);
     }
     Arc::make_mut(&mut wanted.meta).merge(change)
-}
-
-fn merge_part(part: &mut Arc<Value>, change: Value) {
-    *part = Arc::new(patch::merged(part, change));
 }
 
 fn refusal(error: PatchError) -> ApiError {

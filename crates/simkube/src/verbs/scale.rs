@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::change::Wanted;
 use super::{SimCluster, patch};
 use crate::error::{ApiError, Cause, Details};
 use crate::kinds::{Kind, ScalePaths};
@@ -31,8 +30,7 @@ impl SimCluster {
             Verb::Patch(language) => patch::apply(&mut scale, &request.body, language, kind)?,
             _ => return Ok(Reply::json(scale)),
         }
-        let object = wanted(&before, paths, &scale, kind)?;
-        let wanted = Wanted { object, keeps_template: true };
+        let wanted = wanted(&before, paths, &scale, kind)?;
         let main =
             Request { subresource: Subresource::None, body: Arc::default(), ..request.clone() };
         let reply = self.change(&main, kind, before, wanted, now)?;

@@ -177,17 +177,17 @@ fn share(limit: &Value, replicas: i64, up: i64) -> i64 {
 }
 
 fn has_template_of(set: &Object, deployment: &Object) -> bool {
-    let mut template = set.spec["template"].clone();
+    let mut template = set.template().clone();
     if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
         labels.remove(HASH);
     }
-    template == deployment.spec["template"]
+    template == *deployment.template()
 }
 
 fn manifest(deployment: &Object, revision: i64) -> Value {
     let spec = &deployment.spec;
-    let hash = hash(&spec["template"]);
-    let mut template = spec["template"].clone();
+    let hash = hash(deployment.template());
+    let mut template = deployment.template().clone();
     template["metadata"]["labels"][HASH] = json!(hash);
     let mut selector = spec["selector"].clone();
     selector["matchLabels"][HASH] = json!(hash);

@@ -37,7 +37,7 @@ pub(crate) struct Replicas {
 /// What a ReplicaSet's spec says, read once for each spec.
 #[derive(Debug)]
 struct Template {
-    source: Arc<Value>,
+    source: Arc<Object>,
     replicas: usize,
     min_ready: SignedDuration,
     selector: Arc<LabelSelector>,
@@ -78,38 +78,32 @@ impl Replicas {
         }
     }
 
-    fn template(&mut self, replica_set: &Object) -> Arc<Template> {
+    fn template(&mut self, replica_set: &Arc<Object>) -> Arc<Template> {
         let old = self.templates.get(&replica_set.meta.uid);
-        if let Some(old) = old.filter(|old| Arc::ptr_eq(&old.source, &replica_set.spec)) {
+        if let Some(old) = old.filter(|old| old.is_of(replica_set)) {
             return old.clone();
         }
         let template = Arc::new(Template::read(replica_set, old.map(|old| &**old)));
         self.templates.insert(replica_set.meta.uid.clone(), template.clone());
         template
     }
-
-    /// A write has changed the spec of a ReplicaSet, but not what its pods are made from.
-    pub(crate) fn keep_template(&mut self, before: &Object, after: &Object) {
-        if let Some(template) = self.templates.get_mut(&before.meta.uid)
-            && Arc::ptr_eq(&template.source, &before.spec)
-        {
-            let pods = template.pods.clone();
-            *template = Arc::new(Template::of(&after.spec, pods, Some(template)));
-        }
-    }
 }
 
 impl Template {
-    fn read(replica_set: &Object, old: Option<&Self>) -> Self {
-        let spec = &replica_set.spec;
-        let same = old.filter(|old| old.source["template"] == spec["template"]);
-        let pods = same.map(|same| same.pods.clone());
-        let pods = pods.unwrap_or_else(|| Arc::new(PodTemplate::read(replica_set)));
-        Self::of(spec, pods, old)
+    fn is_of(&self, replica_set: &Object) -> bool {
+        Arc::ptr_eq(&self.source.spec, &replica_set.spec)
+            && self.source.shares_template(replica_set)
     }
 
-    fn of(spec: &Arc<Value>, pods: Arc<PodTemplate>, old: Option<&Self>) -> Self {
-        let same = old.filter(|old| old.source["selector"] == spec["selector"]);
+    fn read(replica_set: &Arc<Object>, old: Option<&Self>) -> Self {
+        let is_same = |old: &&Self| {
+            old.source.shares_template(replica_set)
+                || old.source.template() == replica_set.template()
+        };
+        let pods = old.filter(is_same).map(|same| same.pods.clone());
+        let pods = pods.unwrap_or_else(|| Arc::new(PodTemplate::read(replica_set)));
+        let spec = &replica_set.spec;
+        let same = old.filter(|old| old.source.spec["selector"] == spec["selector"]);
         let selector = same.map(|same| same.selector.clone());
         let selector = selector.unwrap_or_else(|| {
             Arc::new(LabelSelector::from_json(&spec["selector"]).unwrap_or_default())
@@ -121,7 +115,7 @@ impl Template {
         let replicas = spec["replicas"].as_u64().unwrap_or(1);
         let min_ready = spec["minReadySeconds"].as_i64().unwrap_or(0);
         Self {
-            source: spec.clone(),
+            source: replica_set.clone(),
             replicas: usize::try_from(replicas).unwrap_or(usize::MAX),
             min_ready: SignedDuration::from_secs(min_ready),
             selector,
@@ -133,7 +127,7 @@ impl Template {
 
 impl PodTemplate {
     fn read(replica_set: &Object) -> Self {
-        let template = &replica_set.spec["template"];
+        let template = replica_set.template();
         let (meta, _) = Meta::from_json(template["metadata"].clone()).unwrap_or_default();
         let spec = admit::pod_spec(template);
         Self {
@@ -174,6 +168,7 @@ impl PodTemplate {
             version: 0,
             meta: Arc::new(meta),
             spec: self.spec.clone(),
+            template: None,
             status: self.status.clone(),
             rest: Arc::default(),
             pod: None,

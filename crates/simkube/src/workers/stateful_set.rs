@@ -59,7 +59,7 @@ impl Wanted {
             takes_claims_along: retention["whenDeleted"] == "Delete",
             min_ready: SignedDuration::from_secs(spec["minReadySeconds"].as_i64().unwrap_or(0)),
             selector: LabelSelector::from_json(&spec["selector"]).unwrap_or_default(),
-            revision: format!("{}-{:08x}", set.meta.name, digest(&spec["template"])),
+            revision: format!("{}-{:08x}", set.meta.name, digest(set.template())),
             owner: OwnerReference {
                 api_version: "apps/v1".into(),
                 kind: "StatefulSet".into(),
@@ -264,7 +264,7 @@ fn ordinal(set: &str, pod: &str) -> Option<usize> {
 }
 
 fn pod(set: &Object, wanted: &Wanted, number: usize) -> Object {
-    let template = &set.spec["template"];
+    let template = set.template();
     let name = format!("{}-{number}", set.meta.name);
     let (mut meta, _) = Meta::from_json(template["metadata"].clone()).unwrap_or_default();
     meta.name = name.as_str().into();
@@ -294,6 +294,7 @@ fn pod(set: &Object, wanted: &Wanted, number: usize) -> Object {
         version: 0,
         meta: Arc::new(meta),
         spec: Arc::new(spec),
+        template: None,
         status: Arc::default(),
         rest: Arc::default(),
         pod: None,
