@@ -369,6 +369,20 @@ pub mod completion {
     pub const FAST_ROLLED_BACK: &str = "FastRolledBack";
 }
 
+/// Messages of conditions that most Rollouts have.
+pub mod message {
+    /// Available: enough pods are.
+    pub const AVAILABLE: &str = "Rollout has minimum availability";
+    /// Available: too few pods are.
+    pub const UNAVAILABLE: &str = "Rollout does not have minimum availability";
+    /// Healthy: it is.
+    pub const HEALTHY: &str = "Rollout is healthy";
+    /// Healthy: it is not.
+    pub const UNHEALTHY: &str = "Rollout is not healthy";
+    /// Paused, and Progressing while it is.
+    pub const PAUSED: &str = "Rollout is paused";
+}
+
 /// Other values of fields that are enumerations.
 pub mod value {
     /// `stablePingPong`: the ping Service is stable.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::json::Json;
-use crate::names::{condition, condition_status, reason};
+use crate::names::{condition, condition_status, message, reason};
 
 /// What most statuses say. Thousands of rollouts are kept in memory; these texts once for all.
 const COMMON: [&str; 19] = [
@@ -27,11 +27,11 @@ const COMMON: [&str; 19] = [
     reason::ROLLOUT_HEALTHY,
     reason::NEW_REPLICA_SET_AVAILABLE,
     reason::REPLICA_SET_UPDATED,
-    "Rollout has minimum availability",
-    "Rollout does not have minimum availability",
-    "Rollout is healthy",
-    "Rollout is not healthy",
-    "Rollout is paused",
+    message::AVAILABLE,
+    message::UNAVAILABLE,
+    message::HEALTHY,
+    message::UNHEALTHY,
+    message::PAUSED,
 ];
 
 /// A text that costs nothing to copy: a status is copied on every pass, and few of its texts change.

@@ -2,7 +2,7 @@
 
 use std::fmt::Arguments;
 
-use gradus_api::names::{condition, condition_status, reason};
+use gradus_api::names::{condition, condition_status, message, reason};
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::Condition;
 use gradus_api::values::Time;
@@ -65,6 +65,11 @@ pub(super) fn is_progressing(status: &RolloutStatus, reason: &str) -> bool {
     status.condition(condition::PROGRESSING).is_some_and(|known| known.reason == reason)
 }
 
+/// The Progressing condition of who neither goes on nor has failed.
+fn waiting<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a> {
+    Statement { r#type: condition::PROGRESSING, status: condition_status::UNKNOWN, reason, message }
+}
+
 /// The conditions that say whether somebody waits: they follow the pause, the resume and the retry
 /// before anything else happens. `None` when they already do.
 pub(super) fn follow_pause(
@@ -82,23 +87,17 @@ pub(super) fn follow_pause(
         return None;
     }
     let mut conditions = status.conditions.clone();
-    let progressing = |reason, message| Statement {
-        r#type: condition::PROGRESSING,
-        status: condition_status::UNKNOWN,
-        reason,
-        message,
-    };
     if turns {
-        let statement = if is_paused {
-            progressing(reason::ROLLOUT_PAUSED, format_args!("Rollout is paused"))
+        let (reason, text) = if is_paused {
+            (reason::ROLLOUT_PAUSED, message::PAUSED)
         } else {
-            progressing(reason::ROLLOUT_RESUMED, format_args!("Rollout is resumed"))
+            (reason::ROLLOUT_RESUMED, "Rollout is resumed")
         };
-        set(&mut conditions, now, statement);
+        set(&mut conditions, now, waiting(reason, format_args!("{text}")));
     }
     if retries {
         let message = format_args!("Retrying Rollout after abort");
-        let statement = progressing(reason::ROLLOUT_RETRY, message);
+        let statement = waiting(reason::ROLLOUT_RETRY, message);
         set(&mut conditions, now, statement);
     }
     if notes_pause {
@@ -106,7 +105,7 @@ pub(super) fn follow_pause(
             r#type: condition::PAUSED,
             status: truth(is_paused),
             reason: reason::ROLLOUT_PAUSED,
-            message: format_args!("Rollout is paused"),
+            message: format_args!("{}", message::PAUSED),
         };
         set(&mut conditions, now, statement);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Arguments;
 
-use gradus_api::names::{condition, condition_status, reason};
+use gradus_api::names::{condition, condition_status, message, reason};
 use gradus_api::rollout::RolloutStatus;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ pub(super) fn set_progressing<'w>(
         return draft;
     }
     if standing.turned_unhealthy && next.stable_rs == next.current_pod_hash {
-        let message = format_args!("Rollout does not have minimum availability");
+        let message = format_args!("{}", message::UNAVAILABLE);
         let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);
         conditions::refresh(&mut next.conditions, now, statement);
         return draft;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gradus_api::Text;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
-use gradus_api::names::{condition, condition_status, event, pause, phase, reason};
+use gradus_api::names::{condition, condition_status, event, message, pause, phase, reason};
 use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, PauseCondition};
 use gradus_api::rollout::{RolloutSpec, RolloutStatus, StepKind};
 use gradus_api::values::Time;
@@ -277,16 +277,12 @@ fn set_healthy(draft: &Draft<'_>, next: &mut RolloutStatus, is_healthy: bool) ->
         return false;
     }
     let was_true = is_true(next, condition::HEALTHY);
-    let message = if is_healthy {
-        format_args!("Rollout is healthy")
-    } else {
-        format_args!("Rollout is not healthy")
-    };
+    let text = if is_healthy { message::HEALTHY } else { message::UNHEALTHY };
     let statement = Statement {
         r#type: condition::HEALTHY,
         status: truth(is_healthy),
         reason: reason::ROLLOUT_HEALTHY,
-        message,
+        message: format_args!("{text}"),
     };
     conditions::set(&mut next.conditions, draft.now, statement);
     was_true && !is_healthy
@@ -347,16 +343,12 @@ fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
     } else {
         next.available_replicas >= draft.replicas()
     };
-    let message = if is_available {
-        format_args!("Rollout has minimum availability")
-    } else {
-        format_args!("Rollout does not have minimum availability")
-    };
+    let text = if is_available { message::AVAILABLE } else { message::UNAVAILABLE };
     let statement = Statement {
         r#type: condition::AVAILABLE,
         status: truth(is_available),
         reason: reason::AVAILABLE,
-        message,
+        message: format_args!("{text}"),
     };
     conditions::set(&mut next.conditions, draft.now, statement);
 }
