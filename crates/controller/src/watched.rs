@@ -1,6 +1,5 @@
 //! What does an engine need of the loop? Which kinds it watches, which keys they wake, its World.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use jiff::Timestamp;
 
 use crate::telemetry::Metrics;
 
-/// Which object of an engine's kind. Sorts by namespace, then name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Which object of an engine's kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Namespace.
     pub namespace: Arc<str>,
@@ -26,22 +25,6 @@ impl Key {
     /// A key from its parts.
     pub fn new(namespace: &Arc<str>, name: &Arc<str>) -> Self {
         Key { namespace: Arc::clone(namespace), name: Arc::clone(name) }
-    }
-}
-
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // Keys of one object mostly share their texts, and what has one key is looked up all day.
-        let texts = |one: &Arc<str>, other: &Arc<str>| {
-            if Arc::ptr_eq(one, other) { Ordering::Equal } else { one.cmp(other) }
-        };
-        texts(&self.namespace, &other.namespace).then_with(|| texts(&self.name, &other.name))
-    }
-}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 

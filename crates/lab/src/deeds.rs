@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::ends::{revisions, sets};
 use crate::person::{Action, Deed, PersonalWrite};
-use crate::sight::{Sight, is_projection as is_projection_of, project};
+use crate::sight::{self, Sight, project};
 
 /// The namespace stories happen in.
 pub const NAMESPACE: &str = "default";
@@ -78,7 +78,9 @@ pub(crate) fn projection(cluster: &SimCluster, rollout: &Place) -> Value {
 pub(crate) fn is_projection(expected: &Value, cluster: &SimCluster, rollout: &Place) -> bool {
     let revisions = revisions(&sets(cluster));
     let found = cluster.at(rollout);
-    found.map_or(expected.is_null(), |found| is_projection_of(expected, &found.status, &revisions))
+    found.map_or(expected.is_null(), |found| {
+        sight::is_projection(expected, &found.status, &revisions)
+    })
 }
 
 /// The object that another one names, as HTTP sends it.

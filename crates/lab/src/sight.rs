@@ -165,9 +165,13 @@ impl<'a> Sight<'a> {
 
     /// The steps of the canary.
     pub fn steps(&self) -> &'a [Value] {
-        let steps = self.spec["strategy"]["canary"]["steps"].as_array();
-        steps.map(Vec::as_slice).unwrap_or_default()
+        steps(self.spec)
     }
+}
+
+/// The steps of the canary in a Rollout's spec.
+pub fn steps(spec: &Value) -> &[Value] {
+    spec["strategy"]["canary"]["steps"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// What two runs of one story must agree on: hashes become revision numbers; the step hash,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::told::Told;
 use super::trials::Trials;
-use crate::sight::Sight;
+use crate::sight;
 
 /// What is wrong with the step index after a status write of ours, if anything.
 pub(super) fn judge(
@@ -20,7 +20,7 @@ pub(super) fn judge(
     if is_same_update && from == to {
         return None;
     }
-    let steps = Sight { generation: 0, revision: None, spec, status: &Value::Null }.steps();
+    let steps = sight::steps(spec);
     if !is_same_update {
         let may_skip = new.is_promoted() || old.stable.is_empty() || is_window(spec);
         // Nothing stored is about the new update yet, so no gate of it can be open.

@@ -2,7 +2,6 @@
 //! or are pods taken away under it?
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_simkube::Write;
@@ -10,7 +9,6 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::Value;
 
-use super::is_same;
 use super::sizes::Sizes;
 use super::trials::Trials;
 
@@ -28,8 +26,6 @@ pub(super) struct Traffic {
     plan: Option<Plan>,
     shown: Option<Plan>,
     decided: Option<Plan>,
-    /// The spec of the Rollout, if that is known to have no router.
-    unrouted: Option<Arc<Value>>,
     /// The revision each Service selects.
     services: BTreeMap<String, String>,
     /// What each Ingress makes of the traffic.
@@ -176,17 +172,11 @@ impl Traffic {
     }
 
     pub(super) fn rollout(&mut self, rollout: &Object) {
-        if is_same(self.unrouted.as_ref(), &rollout.spec) {
-            return;
-        }
         self.plan = Plan::of(rollout);
-        self.unrouted = self.plan.is_none().then(|| Arc::clone(&rollout.spec));
     }
 
     pub(super) fn shown(&mut self, rollout: &Object) {
-        // A spec without a router needs no look at the status.
-        let is_unrouted = is_same(self.unrouted.as_ref(), &rollout.spec);
-        self.shown = if is_unrouted { None } else { Plan::of(rollout) };
+        self.shown = Plan::of(rollout);
     }
 
     pub(super) fn decided(&mut self) {

@@ -96,11 +96,9 @@ impl Template {
     }
 
     fn read(replica_set: &Arc<Object>, old: Option<&Self>) -> Self {
-        let is_same = |old: &&Self| {
-            old.source.shares_template(replica_set)
-                || old.source.template() == replica_set.template()
-        };
-        let pods = old.filter(is_same).map(|same| same.pods.clone());
+        // Who writes an equal template stores the one that is there.
+        let same = old.filter(|old| old.source.shares_template(replica_set));
+        let pods = same.map(|same| same.pods.clone());
         let pods = pods.unwrap_or_else(|| Arc::new(PodTemplate::read(replica_set)));
         let spec = &replica_set.spec;
         let same = old.filter(|old| old.source.spec["selector"] == spec["selector"]);
