@@ -106,6 +106,11 @@ impl Plane {
         self.folder.path()
     }
 
+    /// Takes the logs of this run out of its folder, for whoever asks why it failed.
+    pub fn keep_logs(&self) -> Result<PathBuf, PlaneError> {
+        self.folder.keep_logs().map_err(|error| file(self.folder(), error))
+    }
+
     /// Where every request is written down; see [`crate::audit`].
     pub fn audit_log(&self) -> PathBuf {
         self.folder().join("audit.log")

@@ -75,15 +75,15 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
-        let summary = if wish.faults.is_empty() {
-            undisturbed(&stage, &stories).await?
+        let result = if wish.faults.is_empty() {
+            undisturbed(&stage, &stories).await
         } else {
-            faults::everywhere(&stage, &stories, wish.faults).await?
+            faults::everywhere(&stage, &stories, wish.faults).await
         };
         if wish.keep {
             keep(&stage).await;
         }
-        Ok(summary)
+        explained(&stage, result)
     })
 }
 
@@ -94,10 +94,26 @@ pub fn check() -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
-        let mut summary = undisturbed(&stage, &stories).await?;
-        summary += faults::everywhere(&stage, &crashed, &CRASHES).await?;
-        Ok(summary)
+        explained(&stage, once_and_crashed(&stage, &stories, &crashed).await)
     })
+}
+
+async fn once_and_crashed(
+    stage: &Stage,
+    stories: &[Story],
+    crashed: &[Story],
+) -> Result<Summary, Failure> {
+    let mut summary = undisturbed(stage, stories).await?;
+    summary += faults::everywhere(stage, crashed, &CRASHES).await?;
+    Ok(summary)
+}
+
+/// Where something failed, the logs of all the servers and controllers stay, and a line says where.
+fn explained(stage: &Stage, result: Result<Summary, Failure>) -> Result<Summary, Failure> {
+    if !matches!(result, Ok(Summary { failed: 0, .. })) {
+        println!("  the logs are in {}", stage.plane.keep_logs()?.display());
+    }
+    result
 }
 
 impl Wish {
