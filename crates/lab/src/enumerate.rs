@@ -4,7 +4,7 @@
 use crate::ends::Ending;
 use crate::faults::{Fault, Faults};
 use crate::person::Action;
-use crate::simulate::{Outcome, Prepared, narrate, simulate};
+use crate::simulate::{Outcome, Prepared, narrate, simulate, simulate_each};
 use crate::trace::Met;
 use gradus_simkube::behave::Behaviours;
 
@@ -84,14 +84,16 @@ impl Judge {
 
     /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
     pub fn judge(&self, faults: Faults) -> Failed {
-        judge(&self.prepared, self.bearable(faults), &self.plain)
+        let faults = self.bearable(faults);
+        let outcome = simulate(&self.prepared, &faults);
+        judged(faults, &outcome, &self.plain)
     }
 }
 
 /// The story as it is told.
 pub fn undisturbed(prepared: &Prepared) -> Tally {
     let plain = simulate(prepared, &Faults::default()).ending;
-    tally([judge(prepared, Faults::default(), &plain)].into_iter())
+    tally(told(prepared, [Faults::default()].into_iter(), &plain))
 }
 
 /// Every fault at every write, or every `stride`th of these cases: each run must end like the
@@ -99,7 +101,7 @@ pub fn undisturbed(prepared: &Prepared) -> Tally {
 pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
     let plain = simulate(prepared, &Faults::default());
     let runs = points(plain.writes).map(|(write, fault)| Faults::at(write, fault));
-    tally(runs.step_by(stride).map(|faults| judge(prepared, faults, &plain.ending)))
+    tally(told(prepared, runs.step_by(stride), &plain.ending))
 }
 
 /// Every fault at one write, and another at the write after it.
@@ -110,27 +112,23 @@ pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
         faults.planned.extend(Faults::at(write + 1, second).planned);
         faults
     });
-    tally(runs.step_by(stride).map(|faults| judge(prepared, faults, &plain.ending)))
+    tally(told(prepared, runs.step_by(stride), &plain.ending))
 }
 
 /// Many seeds: each run must end like the undisturbed one.
 pub fn seeds(prepared: &Prepared, faults: impl Iterator<Item = Faults>) -> Tally {
     let judge = Judge::new(prepared.clone());
-    tally(faults.map(|faults| judge.judge(faults)))
+    tally(told(prepared, faults.map(|faults| judge.bearable(faults)), &judge.plain))
 }
 
 /// A person acts between any two requests of ours: an abort or promote is obeyed, never lost.
 pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -> Tally {
     let plain = simulate(prepared, &Faults::default());
-    let runs = (1..=plain.requests + 1).step_by(stride).map(|request| {
-        let faults = Faults::interrupted(request, action.clone());
-        let outcome = simulate(prepared, &faults);
-        let mut violations: Vec<String> =
-            outcome.violations.iter().map(ToString::to_string).collect();
-        violations.extend(disobeyed(action, &outcome, &plain.ending));
-        Failed { faults, violations, met: outcome.trace.met().clone() }
-    });
-    tally(runs)
+    let requests = (1..=plain.requests + 1).step_by(stride);
+    let faults = requests.map(|request| Faults::interrupted(request, action.clone()));
+    tally(simulate_each(prepared, faults).map(|(faults, outcome)| {
+        found(faults, &outcome, disobeyed(action, &outcome, &plain.ending))
+    }))
 }
 
 fn points(writes: usize) -> impl Iterator<Item = (usize, Fault)> {
@@ -152,14 +150,25 @@ fn disobeyed(action: &Action, outcome: &Outcome, plain: &Ending) -> Option<Strin
     (!is_obeyed).then(|| format!("{action:?} is not obeyed: the rollout ends with {status}"))
 }
 
-fn judge(prepared: &Prepared, faults: Faults, plain: &Ending) -> Failed {
-    let outcome = simulate(prepared, &faults);
-    let mut violations: Vec<String> = outcome.violations.iter().map(ToString::to_string).collect();
-    if !faults.may_change_the_story()
-        && let Err(violation) = outcome.ending.same_as(plain)
-    {
-        violations.push(violation.to_string());
-    }
+/// The story once for each of these faults: each must end like the undisturbed one.
+fn told(
+    prepared: &Prepared,
+    faults: impl Iterator<Item = Faults>,
+    plain: &Ending,
+) -> impl Iterator<Item = Failed> {
+    let runs = simulate_each(prepared, faults);
+    runs.map(|(faults, outcome)| judged(faults, &outcome, plain))
+}
+
+fn judged(faults: Faults, outcome: &Outcome, plain: &Ending) -> Failed {
+    let is_same = faults.may_change_the_story().then_some(Ok(()));
+    let is_same = is_same.unwrap_or_else(|| outcome.ending.same_as(plain));
+    found(faults, outcome, is_same.err().map(|violation| violation.to_string()))
+}
+
+/// What is wrong with a run, and with its end.
+fn found(faults: Faults, outcome: &Outcome, end: Option<String>) -> Failed {
+    let violations = outcome.violations.iter().map(ToString::to_string).chain(end).collect();
     Failed { faults, violations, met: outcome.trace.met().clone() }
 }
 

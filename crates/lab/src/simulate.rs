@@ -4,8 +4,10 @@
 //! Actors are the reconciles, each worker of the cluster, each watch, and the person. At each turn
 //! one of them takes one step. Time moves only when nobody can.
 
+mod abreast;
 mod beside;
 mod mind;
+mod stages;
 mod story;
 #[cfg(test)]
 mod tests;
@@ -40,8 +42,12 @@ use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use beside::Bystander;
 use mind::{Mind, Thinking};
+use stages::Stage;
 use story::Story;
 use watches::Feed;
+
+pub(crate) use abreast::row;
+pub use abreast::{ABREAST, simulate_each};
 
 /// When every story begins.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
@@ -209,6 +215,7 @@ struct Run<'p, S: Subject> {
     violations: Vec<Violation>,
     /// The end that was judged, and the version of the cluster in which it was.
     ending: Option<(u64, Ending)>,
+    stage: Stage,
 }
 
 /// Who may take the next step.
@@ -259,15 +266,16 @@ impl<'p, S: Subject> Run<'p, S> {
             idle_at: None,
             violations: Vec::new(),
             ending: None,
+            stage: Stage::Told(0),
         }
     }
 
     fn finish(mut self) -> Outcome {
-        if let Err(stuck) = self.run() {
-            self.violations.push(stuck);
-        } else {
-            self.end();
-        }
+        while self.advance() {}
+        self.outcome()
+    }
+
+    fn outcome(mut self) -> Outcome {
         let bench = self.bench.borrow();
         self.violations.extend_from_slice(bench.checker.violations());
         // An end that was judged and not touched since is looked at once.
@@ -284,43 +292,43 @@ impl<'p, S: Subject> Run<'p, S> {
         }
     }
 
-    /// Until the story is told and nothing happens any more.
-    fn run(&mut self) -> Result<(), Violation> {
-        for _ in 0..MOST_TURNS {
-            let deed = self.meddler.as_mut().and_then(Meddler::before_a_turn);
-            if self.meddle(deed) || self.take_turn()? {
-                continue;
-            }
-            let deed = self.meddler.as_mut().and_then(Meddler::at_rest);
+    /// One turn, or the next moment. False when the story is told and nothing happens any more.
+    fn tell(&mut self) -> Result<bool, Violation> {
+        let deed = self.meddler.as_mut().and_then(Meddler::before_a_turn);
+        if self.meddle(deed) || self.take_turn()? {
+            return Ok(true);
+        }
+        let deed = self.meddler.as_mut().and_then(Meddler::at_rest);
+        if self.meddle(deed) {
+            return Ok(true);
+        }
+        let next = self.next_moment();
+        let last = self.bench.borrow().last_write;
+        let lasts = |time: SignedDuration| next.is_none_or(|next| last + time < next);
+        let is_told = self.story.is_told() && self.bystander.is_done();
+        // A story that somebody else has changed may never come to its next step, and who looks
+        // again for ever, as for pods that may go or a plugin that is not there, never rests.
+        let is_changed = self.faults.may_change_the_story() && lasts(LASTING_CHANGED);
+        let is_over = is_told && lasts(LASTING) || is_changed;
+        if is_over || next.is_none() {
+            let deed = self.last_word();
             if self.meddle(deed) {
-                continue;
-            }
-            let next = self.next_moment();
-            let last = self.bench.borrow().last_write;
-            let lasts = |time: SignedDuration| next.is_none_or(|next| last + time < next);
-            let is_told = self.story.is_told() && self.bystander.is_done();
-            // A story that somebody else has changed may never come to its next step, and who looks
-            // again for ever, as for pods that may go or a plugin that is not there, never rests.
-            let is_changed = self.faults.may_change_the_story() && lasts(LASTING_CHANGED);
-            let is_over = is_told && lasts(LASTING) || is_changed;
-            if is_over || next.is_none() {
-                let deed = self.last_word();
-                if self.meddle(deed) {
-                    continue;
-                }
-            }
-            match next {
-                _ if is_over => return Ok(()),
-                // An interrupted story need not come to its end: the interruption has changed it.
-                None if self.faults.may_change_the_story() => return Ok(()),
-                None => return Err(self.stuck("nothing is left to happen")),
-                Some(next) if self.prepared.start + LONGEST < next => {
-                    return Err(self.stuck("it has taken a week"));
-                }
-                Some(next) => self.move_to(next),
+                return Ok(true);
             }
         }
-        Err(self.stuck("it runs in circles"))
+        match next {
+            _ if is_over => Ok(false),
+            // An interrupted story need not come to its end: the interruption has changed it.
+            None if self.faults.may_change_the_story() => Ok(false),
+            None => Err(self.stuck("nothing is left to happen")),
+            Some(next) if self.prepared.start + LONGEST < next => {
+                Err(self.stuck("it has taken a week"))
+            }
+            Some(next) => {
+                self.move_to(next);
+                Ok(true)
+            }
+        }
     }
 
     /// What those who are not part of the story owe it before it can end.
@@ -340,47 +348,6 @@ impl<'p, S: Subject> Run<'p, S> {
             bench.trace.note(self.now, Record::Alarm(format!("{deed:?} is refused: {error}")));
         }
         true
-    }
-
-    /// Judges the end: its expectations, its lasting, and that nobody touches it any more.
-    fn end(&mut self) {
-        {
-            let bench = self.bench.borrow();
-            let rollout = bench.rollout();
-            let counts = bench.checker.counts();
-            self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
-            // Whoever acts besides the story gives it another end.
-            let is_alone = self.faults.interruption.is_none() && !self.faults.is_meddled_with;
-            if is_alone && self.story.is_told() {
-                self.violations.extend(self.story.judge_around(&bench));
-            }
-            let traffic = bench.checker.judge_end();
-            let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
-            self.violations.extend(traffic);
-            if self.is_as_told {
-                let ending = Ending::of(&bench.cluster, rollout, counts);
-                self.violations.extend(self.story.judge_end(&ending));
-                self.ending = Some((bench.cluster.version(), ending));
-            }
-        }
-        let writes = self.bench.borrow().checker.writes();
-        // Without chance a second start would see and do what the first one has.
-        let attempts = ["decided again", "started again", "started once more"];
-        let count = if self.chance.is_some() { attempts.len() } else { 2 };
-        for attempt in &attempts[..count] {
-            if *attempt == "decided again" {
-                self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
-            } else {
-                self.restart();
-            }
-            while matches!(self.take_turn(), Ok(true)) {}
-            let more = self.bench.borrow().checker.writes() - writes;
-            if more > 0 {
-                let numbers = format!("{more} writes when {attempt}, expected none");
-                self.violations.push(self.at_end("I-10", numbers));
-                return;
-            }
-        }
     }
 
     /// One step of one actor. False if nobody can take one now.

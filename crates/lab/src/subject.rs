@@ -62,6 +62,8 @@ pub(crate) struct Erased {
     pub(crate) checker: fn(KindId) -> Checker,
     /// Runs a story in virtual time.
     pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
+    /// Runs it once for each of these faults.
+    pub(crate) simulate_row: fn(&Prepared, &[Faults]) -> Vec<Outcome>,
     /// Runs the production loop.
     pub(crate) control: fn(Outside<KubeCluster>) -> Looping,
 }
@@ -71,6 +73,7 @@ impl Erased {
         Erased {
             checker: S::checker,
             simulate: simulate::run::<S>,
+            simulate_row: simulate::row::<S>,
             control: |outside| {
                 Box::pin(run_all::<S, _>(outside, Settings::default(), std::future::pending()))
             },

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gradus_lab::Scenario;
 use gradus_lab::faults::{Fault, Faults};
-use gradus_lab::simulate::{Outcome, Prepared, narrate, simulate};
+use gradus_lab::simulate::{Outcome, Prepared, narrate, simulate, simulate_each};
 
 /// Of an unoptimised build, so many writes are passed over, and so many seeds are enough.
 const STRIDE: usize = if cfg!(debug_assertions) { 9 } else { 1 };
@@ -40,8 +40,10 @@ fn assert_all_equal(faults: impl Fn(&Outcome) -> Vec<Faults>) {
         let name = scenario.name.clone();
         // Prepared twice as well: nothing of a process may enter a run.
         let [one, other] = [scenario.clone(), scenario].map(prepared);
-        for faults in faults(&simulate(&one, &Faults::default())) {
-            let (first, second) = (simulate(&one, &faults), simulate(&other, &faults));
+        // And once alone, once among others: no run sees another.
+        let faults = faults(&simulate(&one, &Faults::default()));
+        for (faults, first) in simulate_each(&one, faults) {
+            let second = simulate(&other, &faults);
             assert_eq!(first.trace.hash(), second.trace.hash(), "{name}, {faults:?}");
             assert_eq!(first.trace.count(), second.trace.count(), "{name}, {faults:?}");
             assert_eq!(first.ending, second.ending, "{name}, {faults:?}");

@@ -21,13 +21,14 @@ use gradus_engine::world::World;
 use gradus_engine::{kinds, template};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use story::Order;
 
 /// The allocator of the binary that is shipped.
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N
-       measure story FILE [RUNS]
+       measure story|story-alone FILE [RUNS]
        measure hours|pods [RUNS]";
 
 fn main() -> ExitCode {
@@ -35,9 +36,10 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<usize>().ok();
     match arguments[..] {
-        ["story", file] => return told(story::tell(file, 2_000)),
-        ["story", file, runs] => {
-            return number(runs).map_or_else(usage, |runs| told(story::tell(file, runs)));
+        [what @ ("story" | "story-alone"), file, ref runs @ ..] if runs.len() < 2 => {
+            let order = if what == "story" { Order::Abreast } else { Order::Alone };
+            let runs = runs.first().map_or(Some(3_200), |runs| number(runs));
+            return runs.map_or_else(usage, |runs| told(story::tell(file, runs, order)));
         }
         ["hours"] => tryout::hours(5),
         ["pods"] => tryout::pods(5),

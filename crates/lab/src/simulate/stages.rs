@@ -1,0 +1,94 @@
+//! How far has a run come, and what is done to its end before it counts as one?
+
+use super::{MOST_TURNS, Run};
+use crate::checks::Violation;
+use crate::ends::Ending;
+use crate::subject::Subject;
+
+/// What is done to an end that must cause no write.
+const TRIALS: [&str; 3] = ["decided again", "started again", "started once more"];
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// The story is being told, for so many turns now.
+    Told(usize),
+    /// Its end is judged and being tried: how, and after how many writes.
+    Tried(usize, usize),
+    Over,
+}
+
+impl<S: Subject> Run<'_, S> {
+    /// One step further. False where the run is over.
+    pub(super) fn advance(&mut self) -> bool {
+        match self.stage {
+            Stage::Told(MOST_TURNS) => self.give_up(self.stuck("it runs in circles")),
+            Stage::Told(turns) => match self.tell() {
+                Ok(true) => self.stage = Stage::Told(turns + 1),
+                Ok(false) => {
+                    self.judge_end();
+                    let writes = self.bench.borrow().checker.writes();
+                    self.begin_trial(0, writes);
+                }
+                Err(stuck) => self.give_up(stuck),
+            },
+            Stage::Tried(trial, writes) => self.try_end(trial, writes),
+            Stage::Over => {}
+        }
+        !matches!(self.stage, Stage::Over)
+    }
+
+    fn give_up(&mut self, violation: Violation) {
+        self.violations.push(violation);
+        self.stage = Stage::Over;
+    }
+
+    /// Judges the end by its expectations.
+    fn judge_end(&mut self) {
+        let bench = self.bench.borrow();
+        let rollout = bench.rollout();
+        let counts = bench.checker.counts();
+        self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
+        // Whoever acts besides the story gives it another end.
+        let is_alone = self.faults.interruption.is_none() && !self.faults.is_meddled_with;
+        if is_alone && self.story.is_told() {
+            self.violations.extend(self.story.judge_around(&bench));
+        }
+        let traffic = bench.checker.judge_end();
+        let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
+        self.violations.extend(traffic);
+        if self.is_as_told {
+            let ending = Ending::of(&bench.cluster, rollout, counts);
+            self.violations.extend(self.story.judge_end(&ending));
+            self.ending = Some((bench.cluster.version(), ending));
+        }
+    }
+
+    fn begin_trial(&mut self, trial: usize, writes: usize) {
+        if trial == 0 {
+            self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
+        } else {
+            self.restart();
+        }
+        self.stage = Stage::Tried(trial, writes);
+    }
+
+    /// One step after the end: nobody may write any more.
+    fn try_end(&mut self, trial: usize, writes: usize) {
+        if matches!(self.take_turn(), Ok(true)) {
+            return;
+        }
+        let more = self.bench.borrow().checker.writes() - writes;
+        if more > 0 {
+            let numbers = format!("{more} writes when {}, expected none", TRIALS[trial]);
+            return self.give_up(self.at_end("I-10", numbers));
+        }
+        // Without chance a second start would see and do what the first one has.
+        let count = if self.chance.is_some() { TRIALS.len() } else { 2 };
+        if trial + 1 < count {
+            self.begin_trial(trial + 1, writes);
+        } else {
+            self.stage = Stage::Over;
+        }
+    }
+}
