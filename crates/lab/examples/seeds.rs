@@ -2,6 +2,8 @@
 //! cores, or one of them alone, told line by line: `seeds --seed SEED --scenario NAME`.
 
 use std::io::{IsTerminal, Write};
+use std::iter::StepBy;
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -14,7 +16,7 @@ use std::time::Instant;
 
 use gradus_lab::enumerate::{Failed, Judge};
 use gradus_lab::faults::Faults;
-use gradus_lab::simulate::{Prepared, narrate};
+use gradus_lab::simulate::{ABREAST, Prepared, narrate};
 use gradus_lab::trace::Met;
 
 /// The allocator of the binary that is shipped.
@@ -82,30 +84,43 @@ fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
     Ok(prepared.into_iter().map(Judge::new).collect())
 }
 
-/// So many seeds from the first one on, in one story after the other.
+/// A row of seeds that one story is told with, and goes abreast.
+fn row(number: u64, seeds: &Range<u64>, stories: &[Judge]) -> (usize, StepBy<Range<u64>>) {
+    let count = stories.len() as u64;
+    let (rows, at) = (number / count, number % count);
+    let first = seeds.start + rows * count * ABREAST as u64 + at;
+    let end = seeds.end.min(first + count * ABREAST as u64);
+    let story = usize::try_from(first % count).unwrap_or_default();
+    (story, (first..end).step_by(stories.len()))
+}
+
+/// So many seeds from the first one on, each in its own story: row by row.
 fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let seeds = first..first + count;
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
     let met = Mutex::new(Met::default());
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
     let began = Instant::now();
     let failures = || failed.lock().expect("no thread panics with the lock").len();
+    let rows = count.div_ceil(ABREAST as u64 * stories.len() as u64) * stories.len() as u64;
     let work = &|| {
         while failures() < ENOUGH {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            if count <= number {
+            if rows <= number {
                 return;
             }
-            let seed = first + number;
-            let at = usize::try_from(seed).unwrap_or_default() % stories.len();
-            let judged = stories[at].judge(Faults::of_seed(seed));
-            met.lock().expect("no thread panics with the lock").add(&judged.met);
-            if !judged.violations.is_empty() {
-                let name = stories[at].prepared().scenario().name.as_str();
-                let mut failed = failed.lock().expect("no thread panics with the lock");
-                failed.push((seed, name, judged));
+            let (at, row) = row(number, &seeds, stories);
+            let judged = stories[at].judge(row.clone().map(Faults::of_seed));
+            for (seed, judged) in row.zip(judged) {
+                met.lock().expect("no thread panics with the lock").add(&judged.met);
+                if !judged.violations.is_empty() {
+                    let name = stories[at].prepared().scenario().name.as_str();
+                    let mut failed = failed.lock().expect("no thread panics with the lock");
+                    failed.push((seed, name, judged));
+                }
+                done.fetch_add(1, Ordering::Relaxed);
             }
-            done.fetch_add(1, Ordering::Relaxed);
         }
     };
     let is_terminal = std::io::stderr().is_terminal();
@@ -159,7 +174,8 @@ fn replay(story: &Judge, seed: u64) -> ExitCode {
     let faults = story.faults_of(seed);
     let told = narrate(story.prepared(), &faults);
     println!("{}\nends with {} and {:?}", told.trace, told.ending.status, told.ending.sets);
-    let judged = story.judge(faults);
-    println!("{judged}");
-    if judged.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let judged: Vec<Failed> = story.judge([faults].into_iter()).collect();
+    judged.iter().for_each(|judged| println!("{judged}"));
+    let is_good = judged.iter().all(|judged| judged.violations.is_empty());
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

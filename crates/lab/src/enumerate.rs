@@ -82,11 +82,10 @@ impl Judge {
         faults
     }
 
-    /// Tells it disturbed: it must end like the undisturbed run, or well if somebody else acts.
-    pub fn judge(&self, faults: Faults) -> Failed {
-        let faults = self.bearable(faults);
-        let outcome = simulate(&self.prepared, &faults);
-        judged(faults, &outcome, &self.plain)
+    /// Tells it disturbed, once for each of these faults: it must end like the undisturbed run, or
+    /// well if somebody else acts.
+    pub fn judge(&self, faults: impl Iterator<Item = Faults>) -> impl Iterator<Item = Failed> {
+        told(&self.prepared, faults.map(|faults| self.bearable(faults)), &self.plain)
     }
 }
 
@@ -118,7 +117,7 @@ pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
 /// Many seeds: each run must end like the undisturbed one.
 pub fn seeds(prepared: &Prepared, faults: impl Iterator<Item = Faults>) -> Tally {
     let judge = Judge::new(prepared.clone());
-    tally(told(prepared, faults.map(|faults| judge.bearable(faults)), &judge.plain))
+    tally(judge.judge(faults))
 }
 
 /// A person acts between any two requests of ours: an abort or promote is obeyed, never lost.
@@ -156,14 +155,11 @@ fn told(
     faults: impl Iterator<Item = Faults>,
     plain: &Ending,
 ) -> impl Iterator<Item = Failed> {
-    let runs = simulate_each(prepared, faults);
-    runs.map(|(faults, outcome)| judged(faults, &outcome, plain))
-}
-
-fn judged(faults: Faults, outcome: &Outcome, plain: &Ending) -> Failed {
-    let is_same = faults.may_change_the_story().then_some(Ok(()));
-    let is_same = is_same.unwrap_or_else(|| outcome.ending.same_as(plain));
-    found(faults, outcome, is_same.err().map(|violation| violation.to_string()))
+    simulate_each(prepared, faults).map(|(faults, outcome)| {
+        let is_same = faults.may_change_the_story().then_some(Ok(()));
+        let is_same = is_same.unwrap_or_else(|| outcome.ending.same_as(plain));
+        found(faults, &outcome, is_same.err().map(|violation| violation.to_string()))
+    })
 }
 
 /// What is wrong with a run, and with its end.
