@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use gradus_lab::enumerate::{Failed, Judge};
 use gradus_lab::faults::Faults;
-use gradus_lab::simulate::{ABREAST, Prepared, narrate};
+use gradus_lab::simulate::{ABREAST, Ground, Prepared, narrate};
 use gradus_lab::trace::Met;
 
 /// The allocator of the binary that is shipped.
@@ -76,7 +76,8 @@ fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let all = gradus_lab::load_all(&folder).map_err(|error| error.to_string())?;
     let chosen = all.into_iter().filter(|story| name.is_none_or(|name| name == story.name));
-    let prepared: Result<Vec<Prepared>, _> = chosen.map(Prepared::new).collect();
+    let ground = Ground::new().map_err(|error| error.to_string())?;
+    let prepared: Result<Vec<Prepared>, _> = chosen.map(|story| ground.prepare(story)).collect();
     let prepared = prepared.map_err(|error| error.to_string())?;
     if prepared.is_empty() {
         return Err(format!("no scenario {}", name.unwrap_or_default()));

@@ -6,6 +6,7 @@
 
 mod abreast;
 mod beside;
+mod ground;
 mod mind;
 mod stages;
 mod story;
@@ -23,34 +24,28 @@ use gradus_engine::Engine;
 use gradus_engine::release::{ManagedIngress, Releases};
 use gradus_engine::rollout::Rollouts;
 use gradus_engine::world::ServiceView;
-use gradus_simkube::kinds::KindId;
-use gradus_simkube::object::Key;
-use gradus_simkube::request::Request;
-use gradus_simkube::{Actor, ApiError, Place, SimCluster};
+use gradus_simkube::{Actor, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::checks::Violation;
-use crate::deeds::{NAMESPACE, PERSON, sight};
+use crate::deeds::sight;
 use crate::door::Bench;
 use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
 use crate::meddler::{self, Meddler};
 use crate::person::Action;
-use crate::scenario::Scenario;
-use crate::subject::{Erased, Subject};
+use crate::subject::Subject;
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use beside::Bystander;
 use mind::{Mind, Thinking};
 use stages::Stage;
 use story::Story;
-use watches::Feed;
 
 pub(crate) use abreast::row;
 pub use abreast::{ABREAST, simulate_each};
+pub use ground::{Ground, Prepared, Unprepared};
 
-/// When every story begins.
-const BEGINNING: &str = "2026-01-01T00:00:00Z";
 /// How long an end must last to be one.
 const LASTING: SignedDuration = SignedDuration::from_hours(2);
 /// How long nothing is written before a story is over that somebody else has changed.
@@ -59,18 +54,6 @@ const LASTING_CHANGED: SignedDuration = SignedDuration::from_hours(24);
 const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// No story takes more turns: who needs more is running in circles.
 const MOST_TURNS: usize = 200_000;
-
-/// A story on a cluster that is ready for it: made once, run many times.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    scenario: Arc<Scenario>,
-    cluster: SimCluster,
-    rollout: Place,
-    start: Timestamp,
-    subject: Erased,
-    /// The watches of the controller before they have shown anything.
-    feeds: Vec<Feed>,
-}
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -89,80 +72,6 @@ pub struct Outcome {
     pub lasted: SignedDuration,
     /// Where the run was interrupted: was an update under way?
     pub interrupted_update: Option<bool>,
-}
-
-/// Why a story cannot begin.
-#[derive(Debug, thiserror::Error)]
-#[error("scenario {scenario}: {object} is refused: {source}")]
-pub struct Unprepared {
-    scenario: String,
-    object: String,
-    source: ApiError,
-}
-
-impl Prepared {
-    /// Prepares a story about a Rollout.
-    pub fn new(scenario: Scenario) -> Result<Self, Unprepared> {
-        Prepared::about::<Rollouts>(scenario)
-    }
-
-    /// Installs the CRDs and checks that the story's objects are accepted.
-    pub fn about<S: Subject>(scenario: Scenario) -> Result<Self, Unprepared> {
-        let start: Timestamp = BEGINNING.parse().expect("the beginning is a time");
-        let mut cluster = SimCluster::new(scenario.images.clone(), start);
-        let refused = |object: &str, source: ApiError| Unprepared {
-            scenario: scenario.name.clone(),
-            object: object.to_owned(),
-            source,
-        };
-        for (name, crd) in S::definitions() {
-            let request = Request::create(KindId::CUSTOM_RESOURCE_DEFINITION, "", crd);
-            cluster.call(&request, start).map_err(|error| refused(name, error))?;
-        }
-        cluster.settle(start);
-        let rollout = cluster
-            .kinds()
-            .by_group(&S::KIND.group, &S::KIND.name)
-            .expect("the CRD of the subject was just installed");
-        for object in &scenario.objects {
-            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-            let id = cluster.kinds().by_name(&version, &kind);
-            let id = id.ok_or_else(|| refused(&kind, ApiError::bad_request("no such kind")))?;
-            let namespace = if cluster.kinds().get(id).namespaced { NAMESPACE } else { "" };
-            let mut request = Request::create(id, namespace, object.clone());
-            request.options.user = PERSON.into();
-            cluster.call(&request, start).map_err(|error| refused(&kind, error))?;
-        }
-        let rollout = Place { kind: rollout, key: Key::new(NAMESPACE, scenario.rollout_name()) };
-        let (subject, feeds) = (Erased::of::<S>(), watches::feeds::<S>(&cluster));
-        Ok(Prepared { scenario: Arc::new(scenario), cluster, rollout, start, subject, feeds })
-    }
-
-    /// The story.
-    pub fn scenario(&self) -> &Scenario {
-        &self.scenario
-    }
-
-    /// The cluster as the story finds it.
-    pub(crate) fn cluster(&self) -> &SimCluster {
-        &self.cluster
-    }
-
-    /// The object the story is about.
-    pub(crate) fn rollout(&self) -> &Place {
-        &self.rollout
-    }
-
-    /// The controller the story is about.
-    pub(crate) fn subject(&self) -> Erased {
-        self.subject
-    }
-
-    /// When the story begins.
-    pub(crate) fn start(&self) -> Timestamp {
-        self.start
-    }
 }
 
 /// Runs a story. The same story and faults always give the same outcome.

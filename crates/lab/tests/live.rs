@@ -7,7 +7,7 @@ use gradus_lab::faults::Faults;
 use gradus_lab::live::live;
 use gradus_lab::person::Action;
 use gradus_lab::sight::Sight;
-use gradus_lab::simulate::{Prepared, simulate};
+use gradus_lab::simulate::{Ground, Prepared, simulate};
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -54,9 +54,10 @@ async fn every_other_story_ends_live_as_it_ends_simulated() {
 /// Every second story from this one on.
 async fn assert_ends_alike(first: usize) {
     let scenarios = gradus_lab::load_all(&folder()).expect("the stories are well formed");
+    let ground = Ground::new().expect("our definitions are accepted");
     for scenario in scenarios.into_iter().skip(first).step_by(2) {
         let name = scenario.name.clone();
-        let prepared = Prepared::new(scenario).expect("the objects of the stories are accepted");
+        let prepared = ground.prepare(scenario).expect("the objects of the stories are accepted");
         let ending = live(&prepared, async |lab| lab.tell(&prepared).await).await;
         let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
         let simulated = simulate(&prepared, &Faults::default());

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use gradus_lab::Scenario;
 use gradus_lab::faults::{Fault, Faults};
-use gradus_lab::simulate::{Outcome, Prepared, narrate, simulate, simulate_each};
+use gradus_lab::simulate::{Ground, Outcome, Prepared, narrate, simulate, simulate_each};
 
 /// Of an unoptimised build, so many writes are passed over, and so many seeds are enough.
 const STRIDE: usize = if cfg!(debug_assertions) { 9 } else { 1 };
@@ -29,17 +28,16 @@ fn equal_runs_with_equal_faults_leave_equal_traces() {
     assert_all_equal(|_| (0..SEEDS).map(Faults::mixed).collect());
 }
 
-fn prepared(scenario: Scenario) -> Prepared {
-    Prepared::new(scenario).expect("the objects of the stories are accepted")
-}
-
 /// Every story twice with each of these faults, which may depend on how it goes undisturbed.
 fn assert_all_equal(faults: impl Fn(&Outcome) -> Vec<Faults>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    // Twice from the ground up: nothing of a process may enter a run.
+    let grounds = [(); 2].map(|()| Ground::new().expect("our definitions are accepted"));
     for scenario in gradus_lab::load_all(&folder).expect("the stories are well formed") {
         let name = scenario.name.clone();
-        // Prepared twice as well: nothing of a process may enter a run.
-        let [one, other] = [scenario.clone(), scenario].map(prepared);
+        let [one, other] = grounds.each_ref().map(|ground| {
+            ground.prepare(scenario.clone()).expect("the objects of the stories are accepted")
+        });
         // And once alone, once among others: no run sees another.
         let faults = faults(&simulate(&one, &Faults::default()));
         for (faults, first) in simulate_each(&one, faults) {

@@ -2,22 +2,19 @@
 
 use std::path::Path;
 
-use gradus_lab::Scenario;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Fault;
 use gradus_lab::person::Action;
-use gradus_lab::simulate::Prepared;
+use gradus_lab::simulate::{Ground, Prepared};
 use gradus_simkube::behave::Behaviours;
-
-fn prepared(scenario: Scenario) -> Prepared {
-    Prepared::new(scenario).expect("the objects of the stories are accepted")
-}
 
 fn stories() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
     assert!(!scenarios.is_empty(), "there are stories to tell");
-    scenarios.into_iter().map(prepared).collect()
+    let ground = Ground::new().expect("our definitions are accepted");
+    let prepared = scenarios.into_iter().map(|scenario| ground.prepare(scenario));
+    prepared.collect::<Result<_, _>>().expect("the objects of the stories are accepted")
 }
 
 /// The story that is always told with every case. Of the others an unoptimised build, forty times

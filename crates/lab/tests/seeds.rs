@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use gradus_lab::Scenario;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
-use gradus_lab::simulate::{Prepared, narrate};
+use gradus_lab::simulate::{Ground, Prepared, narrate};
 
 /// The story with the most seeds.
 const FIRST: &str = "canary_pause_promote";
@@ -19,14 +18,12 @@ fn seeds(prepared: &Prepared) -> u64 {
     }
 }
 
-fn prepared(scenario: Scenario) -> Prepared {
-    Prepared::new(scenario).expect("the objects of the stories are accepted")
-}
-
 fn stories() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
-    scenarios.into_iter().map(prepared).collect()
+    let ground = Ground::new().expect("our definitions are accepted");
+    let prepared = scenarios.into_iter().map(|scenario| ground.prepare(scenario));
+    prepared.collect::<Result<_, _>>().expect("the objects of the stories are accepted")
 }
 
 fn assert_all_good(seeds: impl Fn(&Prepared) -> u64, faults: impl Fn(u64) -> Faults) {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::faults::{Fault, Planned};
 use crate::person::Action;
-use crate::scenario::Step;
+use crate::scenario::{Scenario, Step};
 use crate::sight::When;
 
 /// The first story, changed.
