@@ -23,6 +23,14 @@ use local::Image;
 /// What a container that is killed ends with: 128 + SIGKILL.
 const KILLED: i32 = 137;
 
+/// What a kubelet writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Binding,
+    Status,
+    Deletion,
+}
+
 /// Ends when the pod is gone, which the end of `seen` says too.
 pub async fn live(
     client: Client,
@@ -125,7 +133,7 @@ impl Life {
             "target": { "apiVersion": "v1", "kind": "Node", "name": NODE },
         });
         let parameters = PostParams::default();
-        self.insist("binding", || {
+        self.insist(Deed::Binding, || {
             self.pods.create_subresource::<_, Value>("binding", &self.name, &parameters, &binding)
         })
         .await;
@@ -160,7 +168,7 @@ impl Life {
             }),
             ..DeleteParams::default()
         };
-        self.insist("deletion", || self.pods.delete(&self.name, &parameters)).await;
+        self.insist(Deed::Deletion, || self.pods.delete(&self.name, &parameters)).await;
     }
 
     /// Writes the status; false if the pod is no longer there.
@@ -171,12 +179,12 @@ impl Life {
     async fn write_status(&self, status: Value) -> bool {
         let patch = status_patch(&self.uid, status);
         let (patch, parameters) = (Patch::Strategic(patch), PatchParams::default());
-        self.insist("status", || self.pods.patch_status(&self.name, &parameters, &patch)).await
+        self.insist(Deed::Status, || self.pods.patch_status(&self.name, &parameters, &patch)).await
     }
 
     /// Repeats a write until the server takes it; false if it never will, because the pod is gone
     /// or another one has its name.
-    async fn insist<T, F, W>(&self, what: &str, write: F) -> bool
+    async fn insist<T, F, W>(&self, deed: Deed, write: F) -> bool
     where
         F: Fn() -> W,
         W: Future<Output = Result<T, kube::Error>>,
@@ -184,11 +192,14 @@ impl Life {
         loop {
             match write().await {
                 Ok(_) => return true,
-                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
+                Err(kube::Error::Api(status)) if status.is_not_found() => return false,
+                // Bound already, or another pod. A status names no version: the server only found
+                // too many others writing at once.
+                Err(kube::Error::Api(status)) if status.is_conflict() && deed != Deed::Status => {
                     return false;
                 }
                 Err(kube::Error::Api(status)) if status.is_invalid() => {
-                    eprintln!("kubelet: {what} of pod {}: {}", self.name, status.message);
+                    eprintln!("kubelet: {deed:?} of pod {}: {}", self.name, status.message);
                     return false;
                 }
                 Err(_) => tokio::time::sleep(AFTER_AN_ERROR).await,

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use gradus_api::names;
 use gradus_controller::rollouts::RolloutIndex;
 use gradus_controller::shell::{Seen, Shell};
-use gradus_controller::watched::{Key, Watched};
+use gradus_controller::watched::{Key, Watch, Watched};
 use gradus_engine::ask::Recall;
 use gradus_engine::decision::Kind;
 use gradus_engine::frame::Frame;
@@ -90,13 +90,14 @@ fn repeat_decide(world: &World, times: usize) {
 /// A key woken for nothing: the World is the one it rests on.
 fn reconcile_settled(times: usize) {
     let mut shell = Shell::<Rollouts>::default();
-    for kind in [kinds::ROLLOUT, kinds::REPLICA_SET] {
+    for Watch { kind, .. } in Rollouts::watches("") {
         shell.observe(&kind, Seen::Init, now());
-        for frame in settled_frames(0).into_iter().filter(|(of, _)| *of == kind) {
-            shell.observe(&kind, Seen::InitApply(frame.1), now());
+        for (_, frame) in settled_frames(0).into_iter().filter(|(of, _)| *of == kind) {
+            shell.observe(&kind, Seen::InitApply(frame), now());
         }
         shell.observe(&kind, Seen::InitDone, now());
     }
+    assert!(shell.is_synced(), "before that nothing is decided");
     assert!(shell.next_work(now()).is_none(), "the rollout is settled");
     let key = Key { namespace: "shop".into(), name: "web-0".into() };
     for _ in 0..times {
