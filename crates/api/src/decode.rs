@@ -20,6 +20,15 @@ pub struct FieldError {
     pub message: String,
 }
 
+impl FieldError {
+    /// The same, as seen from the object whose field was read.
+    pub fn within(mut self, parent: &str) -> Self {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{parent}{dot}{}", self.path);
+        self
+    }
+}
+
 /// Reads `value` as `T`. A field of the wrong type counts as missing and is reported; null
 /// counts as missing and is not, as in Go.
 ///

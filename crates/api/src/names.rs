@@ -232,6 +232,24 @@ pub mod event {
     pub const TEMPLATE_PREFIX: &str = "Template";
 }
 
+/// Reasons for which the interlock holds a decision, one for each invariant: the contract has none.
+pub mod interlock {
+    /// Too few pods would be left.
+    pub const AVAILABILITY_FLOOR: &str = "InterlockI1";
+    /// Users would be sent where no pod is.
+    pub const NO_TRAFFIC_TO_NOTHING: &str = "InterlockI3";
+    /// More users would be sent than the pods can serve.
+    pub const ENOUGH_BEHIND_THE_WEIGHT: &str = "InterlockI4";
+    /// The weights would not add up.
+    pub const WEIGHTS_WELL_FORMED: &str = "InterlockI5";
+    /// Pods would go before their traffic.
+    pub const TRAFFIC_BEFORE_TEARDOWN: &str = "InterlockI6";
+    /// A step would be left that is not done.
+    pub const STEPS_GO_FORWARD: &str = "InterlockI7";
+    /// A verdict would be disobeyed.
+    pub const VERDICTS_ARE_OBEYED: &str = "InterlockI8";
+}
+
 /// Reasons of Events about one traffic router.
 pub mod router_event {
     /// An ALB Ingress gets new weights.

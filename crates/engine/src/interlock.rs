@@ -14,6 +14,7 @@ mod tests;
 mod traffic;
 mod verdicts;
 
+use gradus_api::names;
 use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 
@@ -71,13 +72,13 @@ impl Invariant {
     /// The reason in conditions and Events; those have no hyphen.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Invariant::AvailabilityFloor => "InterlockI1",
-            Invariant::NoTrafficToNothing => "InterlockI3",
-            Invariant::EnoughBehindTheWeight => "InterlockI4",
-            Invariant::WeightsWellFormed => "InterlockI5",
-            Invariant::TrafficBeforeTeardown => "InterlockI6",
-            Invariant::StepsGoForward => "InterlockI7",
-            Invariant::VerdictsAreObeyed => "InterlockI8",
+            Invariant::AvailabilityFloor => names::interlock::AVAILABILITY_FLOOR,
+            Invariant::NoTrafficToNothing => names::interlock::NO_TRAFFIC_TO_NOTHING,
+            Invariant::EnoughBehindTheWeight => names::interlock::ENOUGH_BEHIND_THE_WEIGHT,
+            Invariant::WeightsWellFormed => names::interlock::WEIGHTS_WELL_FORMED,
+            Invariant::TrafficBeforeTeardown => names::interlock::TRAFFIC_BEFORE_TEARDOWN,
+            Invariant::StepsGoForward => names::interlock::STEPS_GO_FORWARD,
+            Invariant::VerdictsAreObeyed => names::interlock::VERDICTS_ARE_OBEYED,
         }
     }
 }

@@ -46,8 +46,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::{After, Decision, Event, EventKind, Frees, Guard, Kind, Urgency, Why};
 use crate::interlock::{self, Harm};
-use crate::world::{Known, RolloutView, Route, World};
-use crate::{Engine, Head, StatusPlace, kinds, traffic};
+use crate::world::{Known, RolloutView, Route, Unusable, World};
+use crate::{Engine, Head, StatusPlace, kinds};
 use draft::{Draft, Scratch};
 pub use progress::Peak;
 pub use status::phase_of;
@@ -152,22 +152,20 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     };
     let draft = Scratch::new(world, sets, now);
     match workload::check(world) {
-        Some(services::Unusable::Invalid(error)) => return unresolved(draft, &error),
-        Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
+        Some(Unusable::Invalid(error)) => return unresolved(draft, &error),
+        Some(Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
     let unsupported = || supported::first_unsupported(&rollout.spec.fields);
     if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
         return invalid(draft, &error);
     }
-    match services::check(world).or_else(|| analyses::check(world)) {
-        Some(services::Unusable::Invalid(error)) => return invalid(draft, &error),
-        Some(services::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
-        None => {}
+    if let Some((error, again)) = refused::template_error(world, now) {
+        return Decision { wake_at: Some(again), ..invalid(draft, &error) };
     }
-    match traffic::check(world) {
-        Some(traffic::Unusable::Invalid(error)) => return invalid(draft, &error),
-        Some(traffic::Unusable::Unreadable(message)) => return unreadable(world, &message, now),
+    match references::check(world) {
+        Some(Unusable::Invalid(error)) => return invalid(draft, &error),
+        Some(Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
     if let Some(decision) = claim::decide(&draft) {

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
-use crate::world::{Known, RolloutView, Route, World};
+use crate::world::{Known, RolloutView, Route, Unusable, World};
 pub use alb::release::{managed_in, managers, released};
 pub use view::RouteView;
 
@@ -132,22 +132,25 @@ pub enum RouteError {
     Unusable(String),
 }
 
-/// What keeps a Rollout from being routed at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unusable {
-    /// The spec or an object it names is at fault: the field error.
-    Invalid(String),
-    /// The object cannot be read now, in the server's words.
-    Unreadable(String),
-}
-
 /// One way to split traffic. Each is a file of its own.
 pub trait Router {
     /// Every object it looks at or writes.
     fn reads(&self) -> Vec<ObjectRef>;
 
-    /// What is wrong with the objects the user names, as a field error.
-    fn check(&self, seen: &Seen) -> Option<String>;
+    /// What is wrong with its configuration, as a field error.
+    fn misconfigured(&self) -> Option<String>;
+
+    /// The first object the user names that is not there, as a field error.
+    fn missing(&self, seen: &Seen) -> Option<String>;
+
+    /// What is wrong with those that are there, as a field error.
+    fn unfit(&self, seen: &Seen) -> Option<String>;
+
+    /// The first of all these.
+    fn fault(&self, seen: &Seen) -> Option<String> {
+        let missing = || self.missing(seen);
+        self.misconfigured().or_else(missing).or_else(|| self.unfit(seen))
+    }
 
     /// The new revision's part as the objects stand, whoever wrote it.
     fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32;
@@ -186,8 +189,14 @@ pub fn seen(world: &World) -> Seen {
     world.routes.iter().filter_map(present).collect()
 }
 
-/// The first thing that keeps a Rollout from being routed.
-pub fn check(world: &World) -> Option<Unusable> {
+/// The first router whose configuration is wrong.
+pub(crate) fn misconfigured(world: &World) -> Option<Unusable> {
+    let routers = routers(&world.rollout);
+    routers.iter().find_map(|router| router.misconfigured()).map(Unusable::Invalid)
+}
+
+/// The first routing object that cannot be read, or is not there.
+pub(crate) fn missing(world: &World) -> Option<Unusable> {
     let unreadable = world.routes.iter().find_map(|route| match &route.known {
         Known::Unknown(message) => Some(Unusable::Unreadable(message.clone())),
         Known::Present(_) | Known::Absent => None,
@@ -195,6 +204,12 @@ pub fn check(world: &World) -> Option<Unusable> {
     let seen = seen(world);
     unreadable.or_else(|| {
         let routers = routers(&world.rollout);
-        routers.iter().find_map(|router| router.check(&seen)).map(Unusable::Invalid)
+        routers.iter().find_map(|router| router.missing(&seen)).map(Unusable::Invalid)
     })
+}
+
+/// The first routing object that cannot be used.
+pub(crate) fn unfit(world: &World) -> Option<Unusable> {
+    let (routers, seen) = (routers(&world.rollout), seen(world));
+    routers.iter().find_map(|router| router.unfit(&seen)).map(Unusable::Invalid)
 }

@@ -128,6 +128,15 @@ impl<T> Known<T> {
     }
 }
 
+/// What keeps a Rollout from using an object it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The spec or the object is at fault: the field error.
+    Invalid(String),
+    /// It cannot be read now, in the server's words.
+    Unreadable(String),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

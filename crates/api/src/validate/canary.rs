@@ -121,5 +121,10 @@ fn routing(strategy: &CanaryStrategy) -> Vec<FieldError> {
             "Canary maxTrafficWeight in traffic routing only supported in Nginx and Plugins";
         field::invalid(format_args!("{PATH}.trafficRouting.maxTrafficWeight"), &weight, detail)
     }));
+    // Nothing can be split into parts of nothing.
+    errors.extend(routing.max_traffic_weight.filter(|weight| *weight <= 0).map(|weight| {
+        let detail = "Canary maxTrafficWeight must be greater than 0";
+        field::invalid(format_args!("{PATH}.trafficRouting.maxTrafficWeight"), &weight, detail)
+    }));
     errors
 }

@@ -10,10 +10,9 @@ use gradus_api::rollout::{
 };
 use serde_json::Value;
 
-use super::services::Unusable;
 use crate::analysis::arguments::check_metadata_path;
 use crate::analysis::merge::{self, FindError, Found, MergeError, kind_name};
-use crate::world::{Known, RolloutView, TemplateView, World};
+use crate::world::{Known, RolloutView, TemplateView, Unusable, World};
 
 /// What a run is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,12 +139,12 @@ impl<'s> Analysis<'s> {
     }
 }
 
-/// The first analysis whose templates are missing or do not make a run. Where an update may wait for
-/// verdicts, those who speak them must be readable.
-pub(super) fn check(world: &World) -> Option<Unusable> {
-    let rollout = &world.rollout;
-    let analyses = of(&rollout.spec.fields);
-    let mut steps = rollout.spec.fields.strategy.canary.iter().flat_map(|canary| &canary.steps);
+/// The first template that is not there. Where an update may wait for verdicts, those who speak them
+/// must be readable.
+pub(super) fn missing(world: &World) -> Option<Unusable> {
+    let fields = &world.rollout.spec.fields;
+    let analyses = of(fields);
+    let mut steps = fields.strategy.canary.iter().flat_map(|canary| &canary.steps);
     let needed = [
         (&world.runs, !analyses.is_empty()),
         (&world.experiments, steps.any(|step| step.experiment.is_some())),
@@ -156,15 +155,22 @@ pub(super) fn check(world: &World) -> Option<Unusable> {
         }
     }
     analyses.iter().find_map(|analysis| {
-        let found = match merge::find(&world.templates, analysis.named()) {
-            Ok(found) => found,
-            Err(FindError::Unreadable(message)) => return Some(Unusable::Unreadable(message)),
-            Err(FindError::Absent { is_cluster, name }) => {
+        match merge::find(&world.templates, analysis.named()).err()? {
+            FindError::Unreadable(message) => Some(Unusable::Unreadable(message)),
+            FindError::Absent { is_cluster, name } => {
                 let detail = format!("{} '{name}' not found", kind_name(is_cluster));
-                return Some(Unusable::Invalid(analysis.invalid(&name, &detail)));
+                Some(Unusable::Invalid(analysis.invalid(&name, &detail)))
             }
-        };
-        fault(rollout, analysis, &analyses, &found).map(Unusable::Invalid)
+        }
+    })
+}
+
+/// The first analysis whose templates do not make a run.
+pub(super) fn unfit(world: &World) -> Option<Unusable> {
+    let analyses = of(&world.rollout.spec.fields);
+    analyses.iter().find_map(|analysis| {
+        let found = merge::find(&world.templates, analysis.named()).ok()?;
+        fault(&world.rollout, analysis, &analyses, &found).map(Unusable::Invalid)
     })
 }
 
@@ -261,7 +267,7 @@ fn endless(template: &TemplateView, metric: &Metric) -> Option<String> {
     let is_filled_in = count.is_some_and(|count| count.to_string().contains("{{"));
     let is_finite = metric.interval.is_empty()
         || is_filled_in
-        || count.is_some_and(|count| count.int_value() > 0);
+        || count.is_some_and(|count| count.int_value() != 0);
     if is_finite {
         return None;
     }

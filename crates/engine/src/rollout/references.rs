@@ -1,4 +1,4 @@
-//! Which objects does a Rollout name?
+//! Which objects does a Rollout name, and can it use them?
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{analyses, services, workload};
 use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::traffic;
-use crate::world::RolloutView;
+use crate::world::{RolloutView, Unusable, World};
 
 /// Every object whose change or appearance wakes the Rollout, besides those it controls.
 pub fn of(rollout: &RolloutView) -> Vec<ObjectRef> {
@@ -39,4 +39,19 @@ pub fn routes(rollout: &RolloutView) -> Vec<ObjectRef> {
     found.sort();
     found.dedup();
     found
+}
+
+/// The first thing that keeps a Rollout from using what it names: whether everything is there is asked
+/// before what it says.
+pub(super) fn check(world: &World) -> Option<Unusable> {
+    let looks: [fn(&World) -> Option<Unusable>; 7] = [
+        services::missing,
+        analyses::missing,
+        traffic::misconfigured,
+        traffic::missing,
+        services::unfit,
+        analyses::unfit,
+        traffic::unfit,
+    ];
+    looks.into_iter().find_map(|look| look(world))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gradus_api::names::{annotation, condition, condition_status, event, phase, reason};
 use gradus_api::rollout::RolloutStatus;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::conditions::{self, Statement};
@@ -11,10 +12,11 @@ use super::draft::{Draft, Scratch};
 use super::{Memo, replica_sets, urgency, weights, why};
 use crate::ask::{Ask, Class, Failure, Reply};
 use crate::decision::{
-    After, Change, Decision, Event, EventKind, Frees, Guard, OnRefusal, Op, Urgency, Why,
+    After, Change, ChangeId, Decision, Event, EventKind, Frees, Guard, OnRefusal, Op, Urgency, Why,
 };
 use crate::template::{Side, normalized_digest};
 use crate::uid::Uid;
+use crate::world::World;
 
 /// The decision of a draft without changes that are put off, cut before the first change that is
 /// refused and not due again.
@@ -139,6 +141,20 @@ fn denied(draft: &Draft<'_>, change: &Change, failure: &Failure) -> Option<Rollo
     Some(next)
 }
 
+/// What the server finds wrong with the pod template, as a field error, and when it is asked again. It
+/// knows every rule of pods; we check the common ones.
+pub(super) fn template_error(world: &World, now: Timestamp) -> Option<(String, Timestamp)> {
+    let target = replica_sets::create_target(&world.rollout);
+    let failure = world.recall.failed.get(&ChangeId::of("create", &target))?;
+    let said = &failure.message;
+    let said = said.strip_prefix(&format!("ReplicaSet.apps {:?} is invalid: ", target.name))?;
+    // Several errors stand in brackets, and each begins with its field.
+    let listed = said.strip_prefix('[').and_then(|said| said.strip_suffix(']')).unwrap_or(said);
+    let first = listed.split(", spec.template").next()?;
+    let is_so = first.starts_with("spec.template") && now < failure.retry_at;
+    is_so.then(|| (first.to_owned(), failure.retry_at))
+}
+
 /// The new ReplicaSet cannot be made: condition and Event, in the server's words.
 fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>, Option<Event>) {
     let rollout = draft.rollout();
@@ -146,16 +162,17 @@ fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>,
     let message = format!("Failed to create new replica set \"{name}\": {}", failure.message);
     let mut next = (*rollout.status).clone();
     let known = next.condition(condition::PROGRESSING);
-    if known.is_some_and(|known| known.message == message) {
-        return (None, None);
+    let is_told = known.is_some_and(|known| known.message == message);
+    if !is_told {
+        let statement = Statement {
+            r#type: condition::PROGRESSING,
+            status: condition_status::FALSE,
+            reason: reason::REPLICA_SET_CREATE_ERROR,
+            message: format_args!("{message}"),
+        };
+        conditions::refresh(&mut next.conditions, draft.now, statement);
     }
-    let statement = Statement {
-        r#type: condition::PROGRESSING,
-        status: condition_status::FALSE,
-        reason: reason::REPLICA_SET_CREATE_ERROR,
-        message: format_args!("{message}"),
-    };
-    conditions::refresh(&mut next.conditions, draft.now, statement);
+    conditions::remove(&mut next.conditions, condition::INVALID_SPEC);
     next.observed_generation = draft.generation_text();
     // The old version may serve perfectly, but what was asked for is not there.
     (next.phase, next.message) = (phase::PROGRESSING.into(), message.clone().into());
@@ -166,7 +183,7 @@ fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>,
         message,
         after: After::Status,
     };
-    (Some(next), Some(told))
+    ((next != *rollout.status).then_some(next), (!is_told).then_some(told))
 }
 
 /// Something of the wanted name is there: ours and equal is used, anything else is stepped around.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::draft::Scratch;
 use crate::decision::{After, EventKind};
-use crate::world::{Known, RolloutView, ServiceView, World};
+use crate::world::{Known, RolloutView, ServiceView, Unusable, World};
 
 /// A Service that a Rollout names, and the field that names it.
 pub struct Reference<'s> {
@@ -53,27 +53,27 @@ pub fn names_in(spec: &Value) -> Vec<&str> {
     named.filter(|name| !name.is_empty()).collect()
 }
 
-/// What keeps a Rollout from using the Services it names.
-pub(super) enum Unusable {
-    /// The spec or a Service is at fault: the field error.
-    Invalid(String),
-    /// Services cannot be read now.
-    Unreadable(String),
-}
-
-/// The first Service that is missing, foreign, or selects other pods.
-pub(super) fn check(world: &World) -> Option<Unusable> {
+/// The first Service that cannot be read, or is not there.
+pub(super) fn missing(world: &World) -> Option<Unusable> {
     let rollout = &world.rollout;
     references(&rollout.spec.fields).into_iter().find_map(|Reference { field, name }| {
         match world.services.get(name) {
-            Some(Known::Present(service)) => mismatch(rollout, service).map(|detail| {
-                Unusable::Invalid(format!("{field}: Invalid value: {name:?}: {detail}"))
-            }),
+            Some(Known::Present(_)) => None,
             Some(Known::Unknown(message)) => Some(Unusable::Unreadable(message.clone())),
             Some(Known::Absent) | None => Some(Unusable::Invalid(format!(
                 "{field}: Invalid value: {name:?}: service {name:?} not found"
             ))),
         }
+    })
+}
+
+/// The first Service that is somebody else's, or selects other pods.
+pub(super) fn unfit(world: &World) -> Option<Unusable> {
+    let rollout = &world.rollout;
+    references(&rollout.spec.fields).into_iter().find_map(|Reference { field, name }| {
+        let service = world.services.get(name).and_then(Known::present)?;
+        let detail = mismatch(rollout, service)?;
+        Some(Unusable::Invalid(format!("{field}: Invalid value: {name:?}: {detail}")))
     })
 }
 

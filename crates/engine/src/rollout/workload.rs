@@ -9,10 +9,9 @@ use serde_json::json;
 
 use super::draft::Draft;
 use super::replica_sets::Roles;
-use super::services::Unusable;
 use crate::decision::{Change, Expect, Kind, ObjectRef};
 use crate::kinds;
-use crate::world::{Known, Origin, RolloutView, WorkloadView, World};
+use crate::world::{Known, Origin, RolloutView, Unusable, WorkloadView, World};
 
 /// How long until a workload that cannot be used is looked at again, even if nothing is heard of it.
 pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(20);

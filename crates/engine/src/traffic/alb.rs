@@ -69,8 +69,16 @@ impl Router for Alb<'_> {
         self.named().names().into_iter().map(|name| reference(self.rollout, name)).collect()
     }
 
-    fn check(&self, seen: &Seen) -> Option<String> {
-        self.named().check(self.rollout, self.action_service(), seen)
+    fn misconfigured(&self) -> Option<String> {
+        self.named().misconfigured()
+    }
+
+    fn missing(&self, seen: &Seen) -> Option<String> {
+        self.named().missing(self.rollout, seen)
+    }
+
+    fn unfit(&self, seen: &Seen) -> Option<String> {
+        self.named().unfit(self.rollout, self.action_service(), seen)
     }
 
     fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32 {

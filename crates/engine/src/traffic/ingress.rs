@@ -1,5 +1,6 @@
 //! Which Ingresses does a router work on, and do they lead to the right Service?
 
+use std::fmt::Arguments;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -36,31 +37,42 @@ impl<'a> Named<'a> {
         self.names().into_iter().filter_map(|name| one(name).transpose()).collect()
     }
 
-    /// The first thing wrong with them, as a field error: exactly one field is set, every Ingress is
-    /// there and leads to the Service.
-    pub fn check(&self, rollout: &RolloutView, service: &str, seen: &Seen) -> Option<String> {
+    /// Not exactly one field is set, as a field error.
+    pub fn misconfigured(&self) -> Option<String> {
         let (has_one, has_several) = (!self.one.1.is_empty(), !self.several.1.is_empty());
-        if has_one == has_several {
-            let (one, several) = self.spelled;
-            let found = if has_one { "Both" } else { "Neither" };
-            return Some(format!(
-                "{}: Internal error: Either {one} or {several} must be configured. {found} are \
-                 configured.",
-                self.path
-            ));
+        if has_one != has_several {
+            return None;
         }
-        let field = if has_one { self.one.0 } else { self.several.0 };
-        let invalid = |name: &str, detail: String| {
-            Some(format!("{}.{field}: Invalid value: {name:?}: {detail}", self.path))
+        let (one, several) = self.spelled;
+        let found = if has_one { "Both" } else { "Neither" };
+        Some(format!(
+            "{}: Internal error: Either {one} or {several} must be configured. {found} are \
+             configured.",
+            self.path
+        ))
+    }
+
+    /// The first that is not there, as a field error.
+    pub fn missing(&self, rollout: &RolloutView, seen: &Seen) -> Option<String> {
+        let mut names = self.names().into_iter();
+        let name = names.find(|name| !seen.contains_key(&reference(rollout, name)))?;
+        Some(self.invalid(name, format_args!("ingress.networking.k8s.io {name:?} not found")))
+    }
+
+    /// The first that does not lead to the Service, as a field error.
+    pub fn unfit(&self, rollout: &RolloutView, service: &str, seen: &Seen) -> Option<String> {
+        let leads_astray = |name: &&str| {
+            let found = seen.get(&reference(rollout, name));
+            found.is_some_and(|found| !leads_to(found.spec(), service))
         };
-        self.names().into_iter().find_map(|name| match seen.get(&reference(rollout, name)) {
-            None => invalid(name, format!("ingress.networking.k8s.io {name:?} not found")),
-            Some(found) if !leads_to(found.spec(), service) => invalid(
-                name,
-                format!("ingress `{name}` has no rules using service {service} backend"),
-            ),
-            Some(_) => None,
-        })
+        let name = self.names().into_iter().find(leads_astray)?;
+        let detail = format_args!("ingress `{name}` has no rules using service {service} backend");
+        Some(self.invalid(name, detail))
+    }
+
+    fn invalid(&self, name: &str, detail: Arguments<'_>) -> String {
+        let field = if self.one.1.is_empty() { self.several.0 } else { self.one.0 };
+        format!("{}.{field}: Invalid value: {name:?}: {detail}", self.path)
     }
 }
 

@@ -36,15 +36,17 @@ impl Router for Nginx<'_> {
         self.named().names().into_iter().flat_map(both).collect()
     }
 
-    fn check(&self, seen: &Seen) -> Option<String> {
+    fn misconfigured(&self) -> Option<String> {
+        self.named().misconfigured()
+    }
+
+    fn missing(&self, seen: &Seen) -> Option<String> {
+        self.looked_up()?.missing(self.rollout, seen)
+    }
+
+    fn unfit(&self, seen: &Seen) -> Option<String> {
         let strategy = self.rollout.spec.fields.strategy.canary.as_ref()?;
-        // With both routers the contract looks up the Ingresses of the other one alone.
-        let has_alb = strategy.traffic_routing.as_ref().is_some_and(|it| it.alb.is_some());
-        if has_alb {
-            None
-        } else {
-            self.named().check(self.rollout, &strategy.stable_service, seen)
-        }
+        self.looked_up()?.unfit(self.rollout, &strategy.stable_service, seen)
     }
 
     fn carried(&self, _sides: &Sides<'_>, seen: &Seen) -> i32 {
@@ -69,6 +71,14 @@ impl Nginx<'_> {
             several: ("stableIngresses", &self.config.stable_ingresses),
             spelled: ("StableIngress", "StableIngresses"),
         }
+    }
+
+    /// Those that must be there and lead to the stable Service: beside an AWS load balancer the
+    /// contract looks up the Ingresses of that one alone.
+    fn looked_up(&self) -> Option<Named<'_>> {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref()?;
+        let has_alb = canary.traffic_routing.as_ref().is_some_and(|it| it.alb.is_some());
+        (!has_alb).then(|| self.named())
     }
 
     fn prefix(&self) -> &str {

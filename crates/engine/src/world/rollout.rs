@@ -195,7 +195,7 @@ impl Spec {
         let steps = &raw["strategy"]["canary"]["steps"];
         let is_canary = fields.strategy.canary.is_some();
         let malformed = field_errors.len();
-        let field_errors = field_errors.into_iter().map(|error| format!("spec.{error}"));
+        let field_errors = field_errors.into_iter().map(|error| error.within("spec").to_string());
         let errors = field_errors.chain(invalid.iter().map(ToString::to_string)).collect();
         let origin = match &fields.workload_ref {
             None => Origin::Written,

@@ -29,8 +29,8 @@ pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
     let object = document.json();
     let (spec, unreadable) = decode::<RolloutSpec>(&object["spec"]);
     let mut findings: Vec<Finding> = Vec::new();
-    for error in unreadable {
-        findings.push(Finding::error(document, &format!("spec.{}", error.path), error.message));
+    for error in unreadable.into_iter().map(|error| error.within("spec")) {
+        findings.push(Finding::error(document, &error.path, error.message));
     }
     for error in validate(&spec, Source::Written) {
         findings.push(Finding::refused(document, &error));
@@ -100,7 +100,7 @@ fn of_services(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
 fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     let seen = beside.routes(&view.namespace);
     let routers = traffic::routers(view);
-    let wrong = routers.iter().filter_map(|router| router.check(&seen));
+    let wrong = routers.iter().filter_map(|router| router.fault(&seen));
     let told = wrong.filter_map(|text| {
         let finding = Finding::field_warning(beside.document, &text);
         if !finding.message.starts_with("Invalid value") {

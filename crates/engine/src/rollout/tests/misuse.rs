@@ -16,6 +16,10 @@ const MISTAKES: &str = r#"
 17: a pause of no known length | canary | {"strategy":{"canary":{"steps":[{"pause":{"duration":"1z"}}]}}} | {"strategy":{"canary":{"steps":STEPS}}} | spec.strategy.steps[0].pause.duration: Invalid value: -1: Duration needs to be greater than 0
 17: a stable side that gives way without a router | canary | {"strategy":{"canary":{"dynamicStableScale":true}}} | {"strategy":{"canary":{"dynamicStableScale":null}}} | spec.strategy.dynamicStableScale: Invalid value: true: Canary dynamicStableScale can only be used with traffic routing
 17: a stable side that gives way after a delay | nginx | {"strategy":{"canary":{"dynamicStableScale":true,"scaleDownDelaySeconds":5}}} | {"strategy":{"canary":{"dynamicStableScale":null,"scaleDownDelaySeconds":null}}} | spec.strategy.dynamicStableScale: Invalid value: true: Canary dynamicStableScale cannot be used with scaleDownDelaySeconds
+nothing to split | nginx | {"strategy":{"canary":{"trafficRouting":{"maxTrafficWeight":0},"steps":[{"pause":{}}]}}} | {"strategy":{"canary":{"trafficRouting":{"maxTrafficWeight":null},"steps":STEPS}}} | spec.strategy.trafficRouting.maxTrafficWeight: Invalid value: 0: Canary maxTrafficWeight must be greater than 0
+less than nothing to split | nginx | {"strategy":{"canary":{"trafficRouting":{"maxTrafficWeight":-5},"steps":[{"pause":{}}]}}} | {"strategy":{"canary":{"trafficRouting":{"maxTrafficWeight":null},"steps":STEPS}}} | spec.strategy.trafficRouting.maxTrafficWeight: Invalid value: -5: Canary maxTrafficWeight must be greater than 0
+nginx without an Ingress beside ALB | nginx | {"strategy":{"canary":{"trafficRouting":{"nginx":{"stableIngress":null},"alb":{"ingress":"web","servicePort":80}}}}} | {"strategy":{"canary":{"trafficRouting":{"nginx":{"stableIngress":"web"},"alb":null}}}} | spec.strategy.canary.trafficRouting.nginx: Internal error: Either StableIngress or StableIngresses must be configured. Neither are configured.
+what is missing before what is wrong | nginx | {"strategy":{"canary":{"stableService":"foreign","canaryService":"gone"}}} | {"strategy":{"canary":{"stableService":"stable","canaryService":"canary"}}} | spec.strategy.canary.canaryService: Invalid value: "gone": service "gone" not found
 17: both strategies | canary | {"strategy":{"blueGreen":{"activeService":"active"}}} | {"strategy":{"blueGreen":null}} | spec.strategy.strategy: Invalid value: "blueGreen: true canary: true": Multiple Strategies can not be listed
 no strategy | blueGreen | {"strategy":{"blueGreen":null}} | {"strategy":{"blueGreen":{"activeService":"active","previewService":"preview","autoPromotionEnabled":false}}} | spec.strategy.strategy: Required value: Rollout has missing field '.spec.strategy.canary or .spec.strategy.blueGreen'
 14: one Service in both parts | blueGreen | {"strategy":{"blueGreen":{"previewService":"active"}}} | {"strategy":{"blueGreen":{"previewService":"preview"}}} | spec.strategy.activeService: Invalid value: "active": This rollout uses the same service for the active and preview services, but two different services are required.
@@ -28,9 +32,12 @@ fn updating(whose: &str) -> Story {
     let steps = json!({ "steps": serde_json::from_str::<Value>(STEPS).unwrap() });
     let mut story = match whose {
         "canary" => Story::canary(5, steps["steps"].clone()),
-        "nginx" => Story::nginx(5, steps),
+        "nginx" => Story::nginx(5, steps).with_services(&["foreign"]),
         _ => Story::blue_green(5, json!({ "autoPromotionEnabled": false })),
     };
+    if whose == "nginx" {
+        story.patch_service("foreign", json!({ "spec": { "selector": { "app": "shop" } } }));
+    }
     story.settle(at(0));
     story.set_image("v2");
     story.settle(at(10));
