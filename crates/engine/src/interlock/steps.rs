@@ -17,10 +17,18 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
     let (from, to) = (index(stored), index(next));
     let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
     let is_first = stored.stable_rs.is_empty();
-    let is_same_epoch = stored.current_pod_hash == next.current_pod_hash
-        && stored.current_step_hash == next.current_step_hash;
+    // The same steps have had other hashes in earlier versions.
+    let are_same_steps = stored.current_step_hash == next.current_step_hash
+        || world
+            .rollout
+            .spec
+            .older_step_hashes
+            .iter()
+            .any(|hash| stored.current_step_hash == **hash);
+    let is_same_epoch = stored.current_pod_hash == next.current_pod_hash && are_same_steps;
+    let is_way_back = spec.rollback_window.is_some() && is_older(world, next);
     if !is_same_epoch {
-        let may_skip = is_promoted || is_first || spec.rollback_window.is_some();
+        let may_skip = is_promoted || is_first || is_way_back;
         // Nothing stored is about the new update yet, so no gate of it can be open.
         let gate = steps[..to.min(steps.len())].iter().find_map(gate);
         let gate = gate.filter(|_| !may_skip)?;
@@ -30,7 +38,7 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
         let is_aborted = stored.abort || next.abort;
         return (!is_aborted).then(|| format!("step {from} would fall back to {to}"));
     }
-    let may_skip = stored.promote_full || is_promoted && is_first || spec.rollback_window.is_some();
+    let may_skip = stored.promote_full || is_promoted && is_first || is_way_back;
     if may_skip {
         return None;
     }
@@ -39,6 +47,14 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
         let gate = gate(step).filter(|_| !is_open(world, next, (at, step), now))?;
         Some(format!("step {from} would go to {to} past {gate} of step {at}"))
     })
+}
+
+/// Was the revision of the next status made before the stable one?
+fn is_older(world: &World, next: &RolloutStatus) -> bool {
+    let sets = world.replica_sets.present().map_or(&[][..], Vec::as_slice);
+    let made = |hash: &str| sets.iter().find(|set| *set.hash == *hash).map(|set| set.created);
+    let both = made(&next.current_pod_hash).zip(made(&world.rollout.status.stable_rs));
+    both.is_some_and(|(new, stable)| new < stable)
 }
 
 /// What must have happened before a step may be left, if anything.

@@ -57,7 +57,8 @@ fn stable_within(draft: &Draft<'_>, stable: usize) -> i32 {
         return draft.replicas();
     }
     let goal = goal(draft);
-    let room = goal.replicas + goal.surge - draft.sets.iter().map(|set| set.size).sum::<i32>();
+    let sizes = draft.sets.iter().map(|set| set.size);
+    let room = goal.replicas.saturating_add(goal.surge) - sizes.fold(0, i32::saturating_add);
     goal.replicas.min(draft.sets[stable].size + room.max(0))
 }
 
@@ -263,7 +264,7 @@ pub(super) fn next_sizes(draft: &Draft<'_>, roles: Roles) -> scale::Sizes {
     }
     let side =
         |at: usize| Side { size: draft.sets[at].size, available: draft.sets[at].available() };
-    let others = roles.others(draft).map(|at| draft.sets[at].size).sum();
+    let others = roles.others(draft).map(|at| draft.sets[at].size).fold(0, i32::saturating_add);
     scale::next(&goal(draft), Some(side(roles.new)), roles.separate_stable().map(side), others)
 }
 

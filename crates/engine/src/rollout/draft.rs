@@ -203,12 +203,16 @@ impl<'w> Scratch<'w> {
         self
     }
 
-    /// A ReplicaSet is resized before a new one is created: the new one's pods count on the room.
+    /// A ReplicaSet is resized before a new one is created: the new one's pods count on the room. So
+    /// is, after an abort, whatever takes users off the version that was given up: a create may be
+    /// refused.
     fn place_of(&self, change: &Change) -> usize {
         let is_set = |change: &Change| change.target.kind == crate::kinds::REPLICA_SET;
         let is_create = |planned: &Change| is_set(planned) && matches!(planned.op, Op::Create(_));
         let create = self.changes.iter().position(is_create);
-        create.filter(|_| is_set(change)).unwrap_or(self.changes.len())
+        let is_itself = change.target.kind == crate::kinds::ROLLOUT;
+        let leads_away = self.rollout().status.abort && !is_itself;
+        create.filter(|_| is_set(change) || leads_away).unwrap_or(self.changes.len())
     }
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.

@@ -16,8 +16,11 @@ use crate::world::Deadline;
 /// The best counts of the current attempt, so that flapping pods are not taken for progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peak {
-    /// Which attempt: a digest of revision, steps and direction.
+    /// Which attempt: a digest of revision and steps.
     attempt: u64,
+    /// Is it the way back?
+    #[serde(default)]
+    aborted: bool,
     updated: i32,
     ready: i32,
     available: i32,
@@ -29,6 +32,7 @@ impl Peak {
     fn of(status: &RolloutStatus) -> Self {
         Peak {
             attempt: attempt(status),
+            aborted: status.abort,
             updated: status.updated_replicas,
             ready: status.ready_replicas,
             available: status.available_replicas,
@@ -36,18 +40,19 @@ impl Peak {
         }
     }
 
-    /// Is a count better than it ever was, or is this another attempt?
+    /// Is a count better than it ever was, or is this another attempt? To turn round is no progress,
+    /// but what counts begins anew.
     fn is_better_than(&self, peak: &Peak) -> bool {
-        self.attempt != peak.attempt
-            || self.updated > peak.updated
+        let is_better = self.updated > peak.updated
             || self.ready > peak.ready
             || self.available > peak.available
-            || self.old < peak.old
+            || self.old < peak.old;
+        self.attempt != peak.attempt || self.aborted == peak.aborted && is_better
     }
 
-    /// The better of both in every count; the newer one where the attempt is another.
+    /// The better of both in every count; the newer one where the attempt or its direction is another.
     fn raised(&self, now: Peak) -> Self {
-        if now.attempt != self.attempt {
+        if (now.attempt, now.aborted) != (self.attempt, self.aborted) {
             return now;
         }
         Peak {
@@ -55,7 +60,7 @@ impl Peak {
             ready: now.ready.max(self.ready),
             available: now.available.max(self.available),
             old: now.old.min(self.old),
-            attempt: now.attempt,
+            ..now
         }
     }
 }
@@ -63,7 +68,7 @@ impl Peak {
 fn attempt(status: &RolloutStatus) -> u64 {
     let hashes =
         status.current_pod_hash.bytes().chain([0xff]).chain(status.current_step_hash.bytes());
-    hashes.chain([u8::from(status.abort)]).fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+    hashes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
@@ -94,6 +99,7 @@ pub(super) fn set_progressing<'w>(
     let name = &draft.sets[roles.new].name;
     let now = draft.now;
     if standing.is_healthy {
+        draft.memo.peak = None; // The attempt is over: the next loss of pods begins another.
         let message = format_args!("ReplicaSet \"{name}\" has successfully progressed.");
         let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, message);
         conditions::set(&mut next.conditions, now, statement);

@@ -138,25 +138,30 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     note_revision(draft, revision)
 }
 
-/// An injected term that names another revision than the stable one is renewed, and one that is no
-/// longer wanted goes with the next change. Returns what the pods keep away from afterwards.
+/// An injected term that names another revision than the stable one is renewed. With the next change,
+/// one that is no longer wanted goes, and one that is missing comes. Returns what the pods keep away
+/// from afterwards.
 fn renewed_affinity(
     draft: &Draft<'_>,
     set: &ReplicaSetView,
     is_touched: bool,
     spec: &mut Map<String, Value>,
 ) -> Option<String> {
-    let known = set.keeps_away_from()?;
+    let known = set.keeps_away_from();
     let stable = &draft.status.stable_rs;
-    let is_outdated = **stable != *set.hash && !stable.is_empty() && *stable != known;
+    let is_updated = **stable != *set.hash && !stable.is_empty();
+    let is_outdated = known.is_some_and(|known| is_updated && *stable != known);
     if !is_outdated && !is_touched {
-        return Some(known.to_owned());
+        return known.map(str::to_owned);
     }
     let template = parsed(draft.rollout());
     let wanted = affinity::wanted(draft, &set.hash, &template);
     let is_injected = wanted.as_ref().is_some_and(|wanted| {
         crate::template::injected_stable_hash(&json!({ "spec": { "affinity": wanted } })).is_some()
     });
+    if known.is_none() && !is_injected {
+        return None; // Nothing of ours is there, and nothing is wanted.
+    }
     let replacement = affinity::replacement(wanted);
     spec.insert("template".into(), json!({ "spec": { "affinity": replacement } }));
     is_injected.then(|| stable.to_string())
@@ -188,7 +193,7 @@ fn note_revision(draft: Draft<'_>, revision: i32) -> Draft<'_> {
 /// One more than the highest revision of all but `except`.
 fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i32 {
     let others = sets.iter().enumerate().filter(|(at, _)| Some(*at) != except);
-    others.filter_map(|(_, set)| set.revision).max().unwrap_or(0) + 1
+    others.filter_map(|(_, set)| set.revision).max().unwrap_or(0).saturating_add(1)
 }
 
 fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {

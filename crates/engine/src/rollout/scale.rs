@@ -127,13 +127,14 @@ pub fn next(goal: &Goal, new: Option<Side>, stable: Option<Side>, others: i32) -
         Some(_) => targets(goal),
         None => Sizes { new: goal.replicas, stable: 0 },
     };
-    let max_total = goal.replicas + goal.surge;
+    let max_total = goal.replicas.saturating_add(goal.surge);
     let min_available = goal.replicas - goal.unavailable;
     let increasing = new.is_none_or(|side| target.new >= side.size);
     let (new_side, stable_side) = (new.unwrap_or_default(), stable.unwrap_or_default());
     let mut sizes = Sizes { new: new_side.size, stable: stable_side.size };
 
-    let mut room = max_total - (others + sizes.new + sizes.stable);
+    let total = others.saturating_add(sizes.new).saturating_add(sizes.stable);
+    let mut room = max_total - total;
     if sizes.stable < target.stable && room > 0 {
         let grown = (sizes.stable + room).min(target.stable);
         room -= grown - sizes.stable;

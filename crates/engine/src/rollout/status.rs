@@ -62,8 +62,9 @@ pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: Verdict) -> D
     let mut next = counted(&draft, roles);
     next.current_step_index = verdict.index;
     next.stable_rs = verdict.stable;
-    next.promote_full = verdict.promote_full;
     let times_out = verdict.abort_because.is_none() && progress::gives_up(&draft, roles, &next);
+    // A promotion that stands still too long is given up with the rest.
+    next.promote_full = verdict.promote_full && !times_out;
     let is_aborted = verdict.is_aborted || times_out;
     (next.pause_conditions, next.controller_pause) = pauses(&draft, verdict.pauses, is_aborted);
     next.abort = is_aborted;
@@ -117,7 +118,7 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
         |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
     let is_kept = |one: &&Condition| match one.r#type.as_str() {
         condition::INVALID_SPEC => false,
-        condition::HELD => is_routing(&one.reason),
+        condition::HELD => is_routing(&one.reason) && routed::is_routed(draft.spec()),
         _ => true,
     };
     let mut known = Vec::with_capacity(stored.conditions.len() + 1);

@@ -35,9 +35,12 @@ pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
     }
     match step.kind() {
         StepKind::Pause(_) => {
-            let has_begun = status.pause_condition(pause::CANARY_PAUSE_STEP).is_some();
-            let is_resumed = status.controller_pause && !has_begun;
-            is_resumed || pause_end(draft).is_some_and(|end| end <= draft.now)
+            let begun = status.pause_condition(pause::CANARY_PAUSE_STEP);
+            let is_resumed = status.controller_pause && begun.is_none();
+            // However short, it ends only once it is stored: nothing passes a gate unseen.
+            let stored = draft.rollout().status.pause_condition(pause::CANARY_PAUSE_STEP);
+            let is_over = || pause_end(draft).is_some_and(|end| end <= draft.now);
+            is_resumed || stored == begun && is_over()
         }
         StepKind::SetCanaryScale(_) => missing_counts(draft, roles).is_none(),
         StepKind::SetWeight(_) => {

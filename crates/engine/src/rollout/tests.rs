@@ -8,6 +8,7 @@ mod blue_green_sizes;
 mod claim;
 mod deploy;
 mod duration;
+mod edges;
 mod events;
 mod experiments;
 mod history;

@@ -216,8 +216,11 @@ pub(super) fn missing(draft: &Draft<'_>, roles: Roles) -> Option<Missing> {
 
 /// Are all routers where the steps want them, the steps' own routes included?
 pub(super) fn is_reached(draft: &Draft<'_>, roles: Roles) -> bool {
-    // Without a stable side there is no choice, and without replicas nobody to make one for.
-    let Some(stable) = roles.stable.filter(|_| draft.replicas() > 0) else { return true };
+    // Without a stable side there is no choice, and without pods to come nobody to be led to: a route
+    // of the steps comes with the canary's first pod.
+    let Some(stable) = roles.stable.filter(|_| routed::sizes(draft, roles).new > 0) else {
+        return true;
+    };
     let aim = aim(draft, roles);
     if !aim.has_routes || short_of(draft, roles, &aim).is_some() {
         return false;

@@ -45,6 +45,23 @@ fn has_route(story: &Story) -> bool {
 }
 
 #[test]
+fn a_header_route_before_the_first_pod_comes_with_it() {
+    let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
+    let route = json!({ "setHeaderRoute": { "name": "by-header", "match": header } });
+    let mut story =
+        with_fixed_services(json!([route, { "pause": {} }, { "setWeight": 25 }, { "pause": {} }]));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle(at(1));
+    assert_eq!(story.status()["currentStepIndex"], 1, "there is nobody to be led to yet");
+    assert!(!has_route(&story));
+    story.promote();
+    story.settle(at(2));
+    assert_eq!(story.status()["currentStepIndex"], 3);
+    assert!(has_route(&story));
+}
+
+#[test]
 fn a_header_route_is_there_from_its_step_to_the_end() {
     let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
     let steps = json!([

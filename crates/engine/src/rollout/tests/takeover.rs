@@ -66,13 +66,18 @@ fn a_canary_is_gone_on_with_at_its_step_whatever_the_hash_of_its_steps() {
     let now = story.status()["currentStepHash"].clone();
     let older = story.world().rollout.spec.older_step_hashes.clone();
     assert!(!older.is_empty(), "releases differ in the hash of these steps");
+    let mut past_the_pause = story.clone();
+    past_the_pause.promote();
+    past_the_pause.settle(at(2));
     for hash in older {
-        let mut story = story.clone();
-        story.patch_status(json!({ "currentStepHash": hash }));
-        story.forget();
-        story.settle(at(2));
-        assert_eq!(story.status()["currentStepIndex"], 1, "{hash}");
-        assert_eq!(story.status()["currentStepHash"], now, "{hash}");
+        for (left, index) in [(&story, 1), (&past_the_pause, 2)] {
+            let mut story = left.clone();
+            story.patch_status(json!({ "currentStepHash": hash }));
+            story.forget();
+            story.settle(at(3));
+            assert_eq!(story.status()["currentStepIndex"], index, "{hash}");
+            assert_eq!(story.status()["currentStepHash"], now, "{hash}");
+        }
     }
     story.patch_status(json!({ "currentStepHash": "other" }));
     story.settle(at(3));
