@@ -15,6 +15,7 @@ pub mod frame;
 pub mod interlock;
 pub mod kinds;
 pub mod patch;
+pub mod projection;
 pub mod release;
 pub mod rollout;
 pub mod template;

@@ -1,6 +1,7 @@
 //! How does a person reach the embedded cluster, and what does a person see there?
 
 use gradus_api::names::annotation;
+use gradus_engine::projection::{self, project};
 use gradus_simkube::object::Object;
 use gradus_simkube::request::Verb;
 use gradus_simkube::{ApiError, Place, Request, SimCluster, Subresource};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::ends::{revisions, sets};
 use crate::person::{Action, Deed, PersonalWrite};
-use crate::sight::{self, Sight, project};
+use crate::sight::Sight;
 
 /// The namespace stories happen in.
 pub const NAMESPACE: &str = "default";
@@ -79,7 +80,7 @@ pub(crate) fn is_projection(expected: &Value, cluster: &SimCluster, rollout: &Pl
     let revisions = revisions(&sets(cluster));
     let found = cluster.at(rollout);
     found.map_or(expected.is_null(), |found| {
-        sight::is_projection(expected, &found.status, &revisions)
+        projection::is_projection(expected, &found.status, &revisions)
     })
 }
 

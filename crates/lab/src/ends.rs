@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_api::names::{self, phase};
+use gradus_engine::projection::{Revisions, project};
 use gradus_simkube::SimCluster;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
@@ -15,7 +16,6 @@ use serde_json::Value;
 use crate::checks::{Counts, Violation};
 use crate::deeds::{NAMESPACE, sight};
 use crate::scenario::End;
-use crate::sight::{Revisions, project};
 
 /// How a run ended: what two runs of one story must agree on.
 #[derive(Clone, Debug, Default, PartialEq)]

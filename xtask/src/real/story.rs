@@ -7,12 +7,8 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use gradus_api::names;
-use gradus_lab::{
-    Scenario,
-    person::Action,
-    scenario::Step,
-    sight::{Sight, project},
-};
+use gradus_engine::projection::project;
+use gradus_lab::{Scenario, person::Action, scenario::Step, sight::Sight};
 use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject, runtime::watcher};
 use serde_json::{Value, json};

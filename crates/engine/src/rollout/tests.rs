@@ -30,21 +30,26 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use story::Story;
+use story::told::Told;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-/// Second, what happens, what is written, step index, phase, message (`more` for "more replicas need
+/// The story that is told in every way there is.
+const FIRST: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/canary_pause_promote.yaml"));
+
+/// Second, what happens (`step 1`: the scenario's first step is taken), what is written, step index, phase, message (`more` for "more replicas need
 /// to be updated"), and what the row shows.
 const CANARY: &str = "
 0      |         | create 1 size 5, revision 1, status | 4 | Progressing | more | full size at once, no steps
 1      | pods    | status         | 4 | Healthy     |                 | the pods are there
 2      |         |                | 4 | Healthy     |                 | settled
-3      | image   | create 2 size 1, revision 2, status | 0 | Progressing | more | one canary pod within the surge
+3      | step 1  | create 2 size 1, revision 2, status | 0 | Progressing | more | one canary pod within the surge
 4      | pods    | resize 1 to 4  | 0 | Progressing | more            | it is available: one stable pod less
 5      | pods    | status         | 1 | Paused      | CanaryPauseStep | step done; the pause begins in the same write
-1000   |         |                | 1 | Paused      | CanaryPauseStep | nothing moves in a pause
+1000   | step 2  |                | 1 | Paused      | CanaryPauseStep | nothing moves in a pause
 1804   |         |                | 1 | Paused      | CanaryPauseStep | one second before its end
 1805   |         | status         | 2 | Progressing | more            | the pause ends at its instant
 1806   |         | resize 2 to 2  | 2 | Progressing | more            | 60 %: one more, within the surge
@@ -53,13 +58,13 @@ const CANARY: &str = "
 1809   | pods    | resize 1 to 2  | 2 | Progressing | more            | and again, down
 1810   | pods    | status         | 3 | Paused      | CanaryPauseStep | step done, paused for a person
 600000 |         |                | 3 | Paused      | CanaryPauseStep | a week later
-600001 | promote | status         | 4 | Progressing | more            | promoted: the step is done
+600001 | step 3  | status         | 4 | Progressing | more            | promoted: the step is done
 600002 |         | resize 2 to 4  | 4 | Progressing | more            | to the end, one by one
 600003 | pods    | resize 1 to 1  | 4 | Progressing | more            | down
 600004 | pods    | resize 2 to 5  | 4 | Progressing | more            | up
 600005 | pods    | resize 1 to 0  | 4 | Progressing | more            | the last old pod goes
 600006 | pods    | status         | 4 | Healthy     |                 | promoted and healthy in one write
-600007 |         |                | 4 | Healthy     |                 | settled";
+600007 | step 4  |                | 4 | Healthy     |                 | settled";
 
 const CANARY_EVENTS: &str = "RolloutAddedToInformer RolloutUpdated NewReplicaSetCreated
 RolloutNotCompleted ScalingReplicaSet RolloutCompleted
@@ -74,23 +79,22 @@ RolloutCompleted";
 
 #[test]
 fn a_canary_waits_for_time_then_for_a_person() {
-    let mut story = Story::canary(
-        5,
-        json!([
-            { "setWeight": 20 }, { "pause": { "duration": "30m" } },
-            { "setWeight": 60 }, { "pause": {} },
-        ]),
-    );
+    let told = Told::read(FIRST);
+    let mut story = told.story();
+    let mut steps = (1..).zip(&told.steps);
     for row in CANARY.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [second, happens, writes, index, phase, message, what] = cells[..] else {
             panic!("seven cells: {row}");
         };
         match happens {
+            "" => {}
             "pods" => story.pods_follow(),
-            "image" => story.set_image("v2"),
-            "promote" => story.promote(),
-            _ => {}
+            named => {
+                let (number, step) = steps.next().expect("the scenario has more steps");
+                assert_eq!(named, format!("step {number}"), "{what}");
+                story.take(step, what);
+            }
         }
         let written = story.reconcile(at(second.parse().unwrap())).join(", ");
         assert_eq!(written, writes, "{what}");
@@ -100,6 +104,9 @@ fn a_canary_waits_for_time_then_for_a_person() {
         let says = (status["phase"].as_str().unwrap(), status["message"].as_str().unwrap_or(""));
         assert_eq!(says, (phase, message), "{what}: phase");
     }
+    assert_eq!(steps.count(), 0, "every step is taken");
+    assert_eq!(story.projected(), told.end.expect, "the end");
+    assert_eq!(story.sizes_by_revision(), told.end.sizes, "the end");
     let expected: Vec<&str> = CANARY_EVENTS.split_whitespace().collect();
     assert_eq!(story.events(), expected);
 }

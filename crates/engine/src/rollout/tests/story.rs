@@ -2,6 +2,7 @@
 
 mod left;
 mod pods;
+pub mod told;
 mod trials;
 
 use std::collections::BTreeMap;
