@@ -50,7 +50,8 @@ pub(crate) struct Bench {
     pub(crate) interrupted_update: Option<bool>,
     /// The version up to which writes were judged: also those that made the story's objects.
     judged: u64,
-    attempts: usize,
+    /// Writes of ours that were tried so far, done or not.
+    pub(crate) attempts: usize,
     planned: Vec<Planned>,
     interruption: Option<Interruption>,
     write_percent: u64,

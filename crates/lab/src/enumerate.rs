@@ -99,14 +99,14 @@ pub fn undisturbed(prepared: &Prepared) -> Tally {
 /// undisturbed one.
 pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
     let plain = simulate(prepared, &Faults::default());
-    let runs = points(plain.writes).map(|(write, fault)| Faults::at(write, fault));
+    let runs = points(plain.attempts).map(|(write, fault)| Faults::at(write, fault));
     tally(told(prepared, runs.step_by(stride), &plain.ending))
 }
 
 /// Every fault at one write, and another at the write after it.
 pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
     let plain = simulate(prepared, &Faults::default());
-    let runs = points(plain.writes).map(|(write, fault)| {
+    let runs = points(plain.attempts).map(|(write, fault)| {
         let mut faults = Faults::at(write, fault);
         faults.planned.extend(Faults::at(write + 1, second).planned);
         faults
@@ -130,8 +130,9 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
     }))
 }
 
-fn points(writes: usize) -> impl Iterator<Item = (usize, Fault)> {
-    (1..=writes).flat_map(|write| Fault::ALL.map(|fault| (write, fault)))
+/// Every fault at every write that is tried: those that are refused count, as faults count them.
+fn points(attempts: usize) -> impl Iterator<Item = (usize, Fault)> {
+    (1..=attempts).flat_map(|write| Fault::ALL.map(|fault| (write, fault)))
 }
 
 /// What is wrong with the end of a run in which somebody interrupted an update.

@@ -68,6 +68,8 @@ pub struct Outcome {
     pub requests: usize,
     /// Writes of ours that were done.
     pub writes: usize,
+    /// Writes of ours that were tried, refused ones included: faults are planned by their number.
+    pub attempts: usize,
     /// How long the story took in virtual time, up to the last write.
     pub lasted: SignedDuration,
     /// Where the run was interrupted: was an update under way?
@@ -196,6 +198,7 @@ impl<'p, S: Subject> Run<'p, S> {
             trace: bench.trace.clone(),
             requests: bench.requests,
             writes: bench.checker.writes(),
+            attempts: bench.attempts,
             lasted: bench.last_write.duration_since(self.prepared.start),
             interrupted_update: bench.interrupted_update,
         }

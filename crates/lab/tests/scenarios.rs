@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use gradus_lab::enumerate;
-use gradus_lab::faults::Fault;
+use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::person::Action;
-use gradus_lab::simulate::{Ground, Prepared};
+use gradus_lab::simulate::{Ground, Outcome, Prepared, simulate};
 use gradus_simkube::behave::Behaviours;
 
 fn stories() -> Vec<Prepared> {
@@ -36,6 +36,29 @@ fn every_story_happens_as_it_is_told() {
 fn a_fault_at_any_write_changes_the_path_but_not_the_end() {
     for prepared in stories() {
         enumerate::every_fault(&prepared, stride(&prepared)).assert_all_good(&prepared);
+    }
+}
+
+/// Stories in which the server refuses writes, by themselves or because the story says so.
+#[test]
+fn writes_that_are_refused_are_visited_too() {
+    let refused = ["argo_issue_3316", "argo_issue_3774", "restart"];
+    let named = |prepared: &Prepared| refused.contains(&prepared.scenario().name.as_str());
+    let stories: Vec<Prepared> = stories().into_iter().filter(named).collect();
+    assert_eq!(stories.len(), refused.len());
+    for prepared in stories {
+        let name = &prepared.scenario().name;
+        let plain = simulate(&prepared, &Faults::default());
+        assert!(plain.writes < plain.attempts, "{name}: some of its writes are refused");
+        // One fault at each write.
+        let tally = enumerate::every_fault(&prepared, Fault::ALL.len());
+        assert_eq!(tally.runs, plain.attempts, "{name}");
+        tally.assert_all_good(&prepared);
+        for fault in Fault::ALL {
+            let last = simulate(&prepared, &Faults::at(plain.attempts, fault));
+            let met = |outcome: &Outcome| outcome.trace.met().times(fault.name());
+            assert_eq!(met(&last), met(&plain) + 1, "{name}: {fault:?} at the last write");
+        }
     }
 }
 
