@@ -1,5 +1,5 @@
 //! What does the controller do when a write fails, is lost, or is its last? A loopback proxy
-//! between it and the API server counts its writes and disturbs the one it is told to.
+//! between it and the API server counts its writes and disturbs those it is told to.
 //!
 //! The controller speaks plain HTTP to the proxy, which passes its token on over TLS.
 
@@ -35,6 +35,24 @@ pub enum Fault {
     Answer(u16),
     /// The server does it, and the connection breaks instead of an answer.
     LoseAnswer,
+    /// The connection breaks, and the server never hears of it.
+    Unreachable,
+}
+
+/// Which write, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nth {
+    /// Of all that reach the proxy.
+    OfAll(usize),
+    /// Of those that are no Events, as scenarios count.
+    ButEvents(usize),
+}
+
+/// A fault at one write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    pub write: Nth,
+    pub fault: Fault,
 }
 
 /// A write the controller sent, in the order of arrival.
@@ -65,8 +83,8 @@ pub struct Proxy {
 struct Shared {
     server: Client,
     writes: Mutex<Vec<Write>>,
-    /// The number of the write to disturb, from 1.
-    plan: Option<(usize, Fault)>,
+    /// The writes to disturb; of two faults at one write the first counts.
+    plan: Vec<Planned>,
     kill: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -88,7 +106,7 @@ impl Proxy {
     /// gone.
     pub async fn start(
         mut upstream: Config,
-        plan: Option<(usize, Fault)>,
+        plan: Vec<Planned>,
         kill: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, ProxyError> {
         // The controller's own token is passed on.
@@ -115,10 +133,41 @@ impl Proxy {
         self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// True once the planned write has come; a run that never got there proves nothing.
-    pub fn has_struck(&self) -> bool {
-        self.shared.plan.is_some_and(|(number, _)| number <= self.writes().len())
+    /// Those of the plan whose write has not come; a run that never got there proves nothing.
+    pub fn missed(&self) -> Vec<Planned> {
+        let writes = self.writes();
+        let is_missed = |planned: &&Planned| !planned.write.has_come(&writes);
+        self.shared.plan.iter().filter(is_missed).copied().collect()
     }
+}
+
+impl Write {
+    fn is_event(&self) -> bool {
+        self.path.split('/').any(|part| part == "events")
+    }
+}
+
+impl Nth {
+    fn has_come(self, writes: &[Write]) -> bool {
+        match self {
+            Self::OfAll(number) => number <= writes.len(),
+            Self::ButEvents(number) => number <= but_events(writes),
+        }
+    }
+
+    /// Is it the last of these?
+    fn is_last(self, writes: &[Write]) -> bool {
+        match self {
+            Self::OfAll(number) => number == writes.len(),
+            Self::ButEvents(number) => {
+                number == but_events(writes) && writes.last().is_some_and(|last| !last.is_event())
+            }
+        }
+    }
+}
+
+fn but_events(writes: &[Write]) -> usize {
+    writes.iter().filter(|write| !write.is_event()).count()
 }
 
 impl Drop for Proxy {
@@ -137,13 +186,14 @@ impl Shared {
             Write { method: request.method().clone(), path: request.uri().path().to_owned() };
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         writes.push(write);
-        self.plan.filter(|(number, _)| *number == writes.len()).map(|(_, fault)| fault)
+        self.plan.iter().find(|planned| planned.write.is_last(&writes)).map(|one| one.fault)
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Broken> {
         match self.note(&request) {
             None => self.forward(request).await,
             Some(Fault::Answer(code)) => Ok(refusal(code)),
+            Some(Fault::Unreachable) => Err(Broken::Planned),
             Some(Fault::LoseAnswer) => {
                 self.finish(request).await?;
                 Err(Broken::Planned)

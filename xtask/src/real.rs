@@ -38,10 +38,11 @@ const CRASHED: [&str; 4] =
     ["canary_pause_promote", "blue_green", "rolling_update", "database_create"];
 
 /// Everything that can happen to a write.
-const ALL_FAULTS: [Fault; 6] = [
+const ALL_FAULTS: [Fault; 7] = [
     Fault::KillBefore,
     Fault::KillAfter,
     Fault::LoseAnswer,
+    Fault::Unreachable,
     Fault::Answer(409),
     Fault::Answer(429),
     Fault::Answer(500),
@@ -144,7 +145,8 @@ fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError
     Ok(stories.into_iter().filter(is_chosen).collect())
 }
 
-/// The ground the scenarios stand on, then all of them at once, then silence.
+/// The ground the scenarios stand on, then all of them at once, then silence, then those that name
+/// faults.
 async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
     let audit = Audit::from_now(stage.plane.audit_log())?;
@@ -164,6 +166,8 @@ async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failur
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
     drop(controllers);
     summary += reported("restart", quiet::a_restart_writes_nothing(stage)).await;
+    // Last: no controller of the whole cluster may run beside theirs.
+    summary += faults::as_told(stage, stories).await;
     Ok(summary)
 }
 

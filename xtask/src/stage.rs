@@ -13,7 +13,7 @@ use crate::{
     controller::{Controller, Settings},
     kubelet::Kubelet,
     plane::{Plane, User},
-    proxy::{Fault, Proxy},
+    proxy::{Planned, Proxy},
     repository,
     servers::Servers,
 };
@@ -104,12 +104,12 @@ impl Stage {
         }
     }
 
-    /// A controller for one namespace whose write number `plan.0` meets a fault.
+    /// A controller for one namespace whose writes meet the faults of this plan.
     pub async fn disturbed(
         &self,
         part: Part,
         namespace: &str,
-        plan: Option<(usize, Fault)>,
+        plan: Vec<Planned>,
     ) -> Result<(Kept, Proxy), Failure> {
         let slot = Arc::new(Slot::default());
         let victim = Arc::clone(&slot);

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gradus_controller::clock::Clock;
@@ -27,7 +27,7 @@ use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use crate::checks::Violation;
 use crate::deeds::{self, NAMESPACE, differences, sight};
 use crate::ends::Ending;
-use crate::faults::Fault;
+use crate::faults::{Fault, Planned};
 use crate::person::Action;
 use crate::scenario::{End, Step};
 use crate::sight::Sight;
@@ -64,8 +64,9 @@ struct Requests {
     reads: AtomicUsize,
     writes: AtomicUsize,
     events: AtomicUsize,
-    /// A fault at a write.
-    planned: OnceLock<(usize, Fault)>,
+    struck: AtomicUsize,
+    /// Faults at certain writes.
+    planned: Mutex<Vec<Planned>>,
     /// The controller is to die.
     dies: Notify,
 }
@@ -79,6 +80,8 @@ pub struct Asked {
     pub writes: usize,
     /// Events posted.
     pub events: usize,
+    /// Writes that have met a fault.
+    pub struck: usize,
 }
 
 /// Lets `story` happen in a lab with this cluster, on a single-threaded runtime. Where its time is
@@ -95,7 +98,8 @@ impl Lab {
     fn start(prepared: &Prepared) -> Self {
         let clock = Clock::starting_at(prepared.start());
         let server = Server::new(prepared.cluster().clone(), Arc::new(move || clock.now()));
-        let requests = Arc::new(Requests::default());
+        let planned = Mutex::new(prepared.scenario().faults.clone());
+        let requests = Arc::new(Requests { planned, ..Requests::default() });
         let counted = Arc::clone(&requests);
         server.set_hook(move |seen| counted.judge(seen));
         let workers = server.clone();
@@ -170,9 +174,11 @@ impl Lab {
         Ok(())
     }
 
-    /// Lets something happen to one of the controller's writes, once: they are counted from 1.
+    /// Lets something happen to one of the controller's writes, once, beside what the story plans:
+    /// they are counted from 1.
     pub fn disturb(&self, write: usize, fault: Fault) {
-        self.requests.planned.get_or_init(|| (write, fault));
+        // Before those of the story: of two at one write this one counts, as in `simulate()`.
+        self.requests.planned().insert(0, Planned { write, fault });
     }
 
     /// Does what a person does.
@@ -198,8 +204,13 @@ impl Lab {
     /// What the controller has asked of the server so far.
     pub fn asked(&self) -> Asked {
         let number = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        let Requests { reads, writes, events, .. } = &*self.requests;
-        Asked { reads: number(reads), writes: number(writes), events: number(events) }
+        let Requests { reads, writes, events, struck, .. } = &*self.requests;
+        Asked {
+            reads: number(reads),
+            writes: number(writes),
+            events: number(events),
+            struck: number(struck),
+        }
     }
 
     /// The reasons of all Events, in the order in which they were first posted.
@@ -358,16 +369,20 @@ impl Requests {
             (false, false) => &self.writes,
         };
         let number = count.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.planned.get() {
-            Some((write, fault)) if !is_read && !is_event && *write == number => {
-                self.strike(*fault)
-            }
+        let planned = self.planned().iter().find(|one| one.write == number).copied();
+        match planned {
+            Some(Planned { fault, .. }) if !is_read && !is_event => self.strike(fault),
             _ => Verdict::Pass,
         }
     }
 
+    fn planned(&self) -> MutexGuard<'_, Vec<Planned>> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A crash is a broken connection, and the end of the controller before time goes on.
     fn strike(&self, fault: Fault) -> Verdict {
+        self.struck.fetch_add(1, Ordering::Relaxed);
         if fault.class().is_none() {
             self.dies.notify_one();
         }

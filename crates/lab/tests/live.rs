@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gradus_lab::faults::Faults;
+use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::live::live;
 use gradus_lab::person::Action;
 use gradus_lab::sight::Sight;
@@ -62,6 +62,35 @@ async fn assert_ends_alike(first: usize) {
         let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
         let simulated = simulate(&prepared, &Faults::default());
         ending.same_as(&simulated.ending).unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_faults_of_a_story_are_met_live_too() {
+    for name in ["argo_issue_3316", "argo_issue_3774"] {
+        let prepared = story(name);
+        let planned = prepared.scenario().faults.len();
+        assert!(planned > 0, "{name} tells of faults");
+        live(&prepared, async |lab| {
+            lab.tell(&prepared).await.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+            assert_eq!(lab.asked().struck, planned, "{name}");
+        })
+        .await;
+    }
+}
+
+/// Of two faults at one write, and of any other, one that is asked for counts before the story's.
+#[tokio::test(start_paused = true)]
+async fn a_fault_that_is_asked_for_comes_beside_those_of_the_story() {
+    let prepared = story("argo_issue_3774");
+    let own = prepared.scenario().faults[0];
+    for (write, expected) in [(own.write, 1), (1, 2)] {
+        live(&prepared, async |lab| {
+            lab.disturb(write, Fault::ServerError);
+            lab.tell(&prepared).await.unwrap();
+            assert_eq!(lab.asked().struck, expected, "at write {write}");
+        })
+        .await;
     }
 }
 

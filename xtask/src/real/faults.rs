@@ -1,4 +1,5 @@
-//! Does a scenario end as it should when any one of the controller's writes goes wrong?
+//! Does a scenario end as it should when writes of the controller go wrong: those it names itself, and
+//! then any one of them?
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +11,13 @@ use super::{
     deeds, reported,
     story::{Story, Telling},
 };
-use crate::{Failure, plane::User, proxy::Fault, stage::Stage, summary::Summary};
+use crate::{
+    Failure,
+    plane::User,
+    proxy::{Fault, Nth, Planned},
+    stage::Stage,
+    summary::Summary,
+};
 
 /// Runs at once. Each is mostly waiting for pauses and pods, so more than there are processors.
 const AT_ONCE: usize = 8;
@@ -25,6 +32,8 @@ const MISSED_AT_MOST_ONE_IN: usize = 10;
 enum Differs {
     #[error("{missed} of {points} writes never came: expected about as many as undisturbed")]
     NeverCame { missed: usize, points: usize },
+    #[error("its fault {0:?} never came: expected more than the {1} writes there were")]
+    OwnNeverCame(Planned, usize),
     #[error("{0} writes in the undisturbed run: expected fewer than {MOST_WRITES}")]
     TooManyWrites(usize),
     #[error("ended otherwise than the undisturbed run:\n  {found}\nexpected\n  {expected}")]
@@ -39,6 +48,15 @@ struct Sweep<'s> {
     missed: AtomicUsize,
 }
 
+/// Stories that name faults themselves, all at once: each has a controller of its own, behind a proxy.
+pub async fn as_told(stage: &Stage, stories: &[Story]) -> Summary {
+    let told = stories.iter().filter(|story| !story.faults().is_empty());
+    let runs =
+        told.map(|story| reported(story.name(), async { alone(stage, story, "").await.map(drop) }));
+    let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+    summaries.into_iter().sum()
+}
+
 /// For each story one run to count the writes, then one for each write and fault: those of all
 /// stories in one row, so that nobody waits for the last run of each story.
 pub async fn everywhere(
@@ -48,7 +66,7 @@ pub async fn everywhere(
 ) -> Result<Summary, Failure> {
     let mut sweeps = Vec::new();
     for story in stories {
-        let (end, writes) = undisturbed(stage, story).await?;
+        let (end, writes) = alone(stage, story, "undisturbed").await?;
         println!("  {}: {writes} writes, {} faults each", story.name(), faults.len());
         sweeps.push(Sweep { story, end, writes, missed: AtomicUsize::new(0) });
     }
@@ -90,12 +108,15 @@ fn few_missed(missed: usize, points: usize) -> Result<(), Differs> {
     Ok(())
 }
 
-/// The end, and how many writes led to it.
-async fn undisturbed(stage: &Stage, story: &Story) -> Result<(Value, usize), Failure> {
-    let namespace = story.namespace("undisturbed");
-    let (controller, proxy) = stage.disturbed(story.part(), &namespace, None).await?;
+/// A run with the story's own faults and no other: the end, and how many writes led to it.
+async fn alone(stage: &Stage, story: &Story, run: &str) -> Result<(Value, usize), Failure> {
+    let namespace = story.namespace(run);
+    let (controller, proxy) = stage.disturbed(story.part(), &namespace, story.faults()).await?;
     let end = story.play(stage, &controller, &namespace, Telling::Strict).await?;
     let writes = proxy.writes().len();
+    if let Some(missed) = proxy.missed().into_iter().next() {
+        return Err(Differs::OwnNeverCame(missed, writes).into());
+    }
     if writes >= MOST_WRITES {
         return Err(Differs::TooManyWrites(writes).into());
     }
@@ -111,8 +132,10 @@ async fn disturbed(
     expected: &Value,
 ) -> Result<bool, Failure> {
     let namespace = story.namespace(&label(number, fault));
-    let (controller, proxy) =
-        stage.disturbed(story.part(), &namespace, Some((number, fault))).await?;
+    // First: of two faults at one write this one counts.
+    let mut plan = vec![Planned { write: Nth::OfAll(number), fault }];
+    plan.extend(story.faults());
+    let (controller, proxy) = stage.disturbed(story.part(), &namespace, plan.clone()).await?;
     let found = story.play(stage, &controller, &namespace, Telling::Free).await?;
     if found != *expected {
         return Err(Differs::End { found, expected: expected.clone() }.into());
@@ -120,7 +143,7 @@ async fn disturbed(
     // A run that held is of no more use, and its pods cost the others time.
     drop(controller);
     deeds::remove_namespace(&stage.plane.client(User::Person).await?, &namespace).await?;
-    Ok(proxy.has_struck())
+    Ok(!proxy.missed().contains(&plan[0]))
 }
 
 /// `kill-before-3`; part of a namespace's name.
@@ -129,6 +152,7 @@ fn label(number: usize, fault: Fault) -> String {
         Fault::KillBefore => format!("kill-before-{number}"),
         Fault::KillAfter => format!("kill-after-{number}"),
         Fault::LoseAnswer => format!("lose-answer-{number}"),
+        Fault::Unreachable => format!("unreachable-{number}"),
         Fault::Answer(code) => format!("answer-{code}-{number}"),
     }
 }

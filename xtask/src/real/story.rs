@@ -8,7 +8,13 @@ use std::{
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use gradus_api::names;
 use gradus_engine::projection::project;
-use gradus_lab::{Scenario, person::Action, scenario::Step, sight::Sight};
+use gradus_lab::{
+    Scenario,
+    faults::{Fault, Planned},
+    person::Action,
+    scenario::Step,
+    sight::Sight,
+};
 use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject, runtime::watcher};
 use serde_json::{Value, json};
@@ -19,7 +25,7 @@ use crate::{
     Failure,
     audit::{Audit, Request, tally},
     plane::User,
-    repository,
+    proxy, repository,
     stage::{Kept, Part, Stage},
 };
 
@@ -83,6 +89,15 @@ impl Story {
 
     pub fn name(&self) -> &str {
         &self.scenario.name
+    }
+
+    /// The faults that it names, as the proxy does them.
+    pub fn faults(&self) -> Vec<proxy::Planned> {
+        let planned = |Planned { write, fault }: &Planned| proxy::Planned {
+            write: proxy::Nth::ButEvents(*write),
+            fault: struck(*fault),
+        };
+        self.scenario.faults.iter().map(planned).collect()
     }
 
     /// Whose story it is.
@@ -337,9 +352,39 @@ impl Sightings {
     }
 }
 
+/// What the proxy does where a scenario names this fault. It must know each of them.
+fn struck(fault: Fault) -> proxy::Fault {
+    match fault {
+        Fault::CrashBefore => proxy::Fault::KillBefore,
+        Fault::CrashAfter => proxy::Fault::KillAfter,
+        Fault::Conflict => proxy::Fault::Answer(409),
+        Fault::ServerError => proxy::Fault::Answer(500),
+        Fault::Throttled => proxy::Fault::Answer(429),
+        Fault::LostAnswer => proxy::Fault::LoseAnswer,
+        Fault::Unreachable => proxy::Fault::Unreachable,
+    }
+}
+
 async fn sleep_until(began: Instant, step: &Step) {
     let due = step.at.and_then(|at| Duration::try_from(at).ok());
     if let Some(wait) = due.and_then(|due| due.checked_sub(began.elapsed())) {
         tokio::time::sleep(wait).await;
     }
+}
+
+#[test]
+fn the_faults_of_a_scenario_are_planned_at_its_writes() {
+    let stories = all().unwrap();
+    let story = stories.iter().find(|story| story.name() == "argo_issue_3316").unwrap();
+    let planned = |number, fault| proxy::Planned { write: proxy::Nth::ButEvents(number), fault };
+    let conflict = proxy::Fault::Answer(409);
+    let expected = [
+        planned(5, conflict),
+        planned(6, conflict),
+        planned(8, conflict),
+        planned(11, proxy::Fault::LoseAnswer),
+    ];
+    assert_eq!(story.faults(), expected);
+    let all_differ = Fault::ALL.map(struck);
+    assert!(!all_differ.iter().enumerate().any(|(at, one)| all_differ[..at].contains(one)));
 }
