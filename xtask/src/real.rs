@@ -81,10 +81,13 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
         } else {
             faults::everywhere(&stage, &stories, wish.faults).await
         };
+        let result = explained(&stage, result);
         if wish.keep {
+            // It waits without end: whoever looks at the cluster must know by then how it went.
+            println!("{}", words_of(&result));
             keep(&stage).await;
         }
-        explained(&stage, result)
+        result
     })
 }
 
@@ -183,6 +186,14 @@ async fn reported(name: &str, check: impl Future<Output = Result<(), Failure>>) 
     Summary::of(result.is_ok())
 }
 
+/// How a run ended.
+fn words_of(result: &Result<Summary, Failure>) -> String {
+    match result {
+        Ok(summary) => summary.to_string(),
+        Err(error) => format!("the run failed: {error}"),
+    }
+}
+
 /// Until Ctrl-C.
 async fn keep(stage: &Stage) {
     let kubeconfig = stage.plane.kubeconfig(User::Person);
@@ -191,6 +202,12 @@ async fn keep(stage: &Stage) {
     println!("a controller for it: cargo run -- controller --kubeconfig {}", controller.display());
     println!("export KUBECONFIG={}", kubeconfig.display());
     std::future::pending::<()>().await;
+}
+
+#[test]
+fn a_plane_that_is_kept_tells_first_how_the_run_ended() {
+    assert_eq!(words_of(&Ok(Summary::of(false))), "0 passed, 1 failed, 0 skipped");
+    assert_eq!(words_of(&Err("no port".into())), "the run failed: no port");
 }
 
 #[test]
