@@ -70,23 +70,23 @@ impl Judge {
 
     /// What a seed does to this story.
     pub fn faults_of(&self, seed: u64) -> Faults {
-        self.bearable(Faults::of_seed(seed))
-    }
-
-    /// Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end:
-    /// nobody meddles with such stories.
-    fn bearable(&self, mut faults: Faults) -> Faults {
-        let scenario = self.prepared.scenario();
-        let is_bound = scenario.objects.iter().any(|one| one["kind"] == "PodDisruptionBudget");
-        faults.is_meddled_with &= scenario.images == Behaviours::default() && !is_bound;
-        faults
+        bearable(&self.prepared, Faults::of_seed(seed))
     }
 
     /// Tells it disturbed, once for each of these faults: it must end like the undisturbed run, or
     /// well if somebody else acts.
     pub fn judge(&self, faults: impl Iterator<Item = Faults>) -> impl Iterator<Item = Failed> {
-        told(&self.prepared, faults.map(|faults| self.bearable(faults)), &self.plain)
+        told(&self.prepared, faults.map(|faults| bearable(&self.prepared, faults)), &self.plain)
     }
+}
+
+/// Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end: nobody
+/// meddles with such stories.
+pub fn bearable(prepared: &Prepared, mut faults: Faults) -> Faults {
+    let scenario = prepared.scenario();
+    let is_bound = scenario.objects.iter().any(|one| one["kind"] == "PodDisruptionBudget");
+    faults.is_meddled_with &= scenario.images == Behaviours::default() && !is_bound;
+    faults
 }
 
 /// The story as it is told.
