@@ -1,14 +1,26 @@
 //! `cargo xtask test`: is everything as it should be? CI runs this and nothing else.
 
 use std::{
+    collections::BTreeSet,
+    env,
     process::{Command, Output},
     time::Instant,
 };
 
 use crate::{
-    Failure, argo, conformance, interrupt::Ended, real, repository, servers::ServersError,
-    summary::Summary, tidy,
+    Failure, argo, conformance,
+    interrupt::Ended,
+    real, repository,
+    servers::{Servers, ServersError},
+    summary::Summary,
+    tidy,
 };
+
+/// The kubectl that tests are to try.
+const KUBECTL: &str = "GRADUS_KUBECTL";
+
+/// How a test begins its line about what it is about and has not tried.
+const NOT_TRIED: &str = "not tried: ";
 
 /// One line of the report.
 struct Stage {
@@ -55,13 +67,30 @@ fn clippy() -> Result<Summary, Failure> {
     cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
 }
 
+/// The servers come first, though stages after this one need them too: tests try the kubectl that is
+/// built with them.
 fn tests() -> Result<Summary, Failure> {
-    Ok(summary_of(&output(&["test", "--workspace", "--no-fail-fast"])?))
+    let mut command = command(&["test", "--workspace", "--no-fail-fast"]);
+    if env::var_os(KUBECTL).is_none() {
+        match Servers::ready(&repository()) {
+            Ok(servers) => drop(command.env(KUBECTL, servers.kubectl())),
+            // There may be one in PATH; those stages fail or are skipped by themselves.
+            Err(error) => println!("  no kubectl is built for the tests: {error}"),
+        }
+    }
+    Ok(summary_of(&command.output()?))
 }
 
 /// What `cargo test` counted; its output is shown if something failed.
 pub fn summary_of(output: &Output) -> Summary {
-    let counted = counts(&String::from_utf8_lossy(&output.stdout));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let mut counted = counts(&text(&output.stdout));
+    for line in not_tried(&text(&output.stderr)) {
+        println!("  {line}");
+        // Its test has ended well without doing anything.
+        counted.passed = counted.passed.saturating_sub(1);
+        counted.skipped += 1;
+    }
     if output.status.success() {
         return counted;
     }
@@ -81,7 +110,13 @@ fn cargo(arguments: &[&str]) -> Result<Summary, Failure> {
 }
 
 fn output(arguments: &[&str]) -> Result<Output, Failure> {
-    Ok(Command::new(env!("CARGO")).current_dir(repository()).args(arguments).output()?)
+    Ok(command(arguments).output()?)
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(repository()).args(arguments);
+    command
 }
 
 /// What a failed command had to say.
@@ -104,8 +139,15 @@ fn counts(text: &str) -> Summary {
     total
 }
 
+/// The lines of tests that have not tried what they are about; each once.
+fn not_tried(text: &str) -> BTreeSet<String> {
+    text.lines().filter(|line| line.starts_with(NOT_TRIED)).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+
     use super::*;
 
     #[test]
@@ -116,6 +158,23 @@ test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 test result: FAILED. 20 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s
 ";
         assert_eq!(counts(text), Summary { passed: 23, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn a_test_that_tried_nothing_is_skipped_not_passed() {
+        let stdout = "test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let stderr = "\
+     Running tests/kubectl/main.rs
+not tried: kubectl_works: there is no kubectl
+not tried: demo: there is no kubectl
+not tried: demo: there is no kubectl
+";
+        let output = Output {
+            status: ExitStatus::from_raw(0),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
+        assert_eq!(summary_of(&output), Summary { passed: 3, failed: 0, skipped: 2 });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! so where there is no kubectl to try.
 
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::cluster::{Cluster, sample};
 use crate::controller::start;
 use crate::docs::{Block, blocks, root};
+use crate::found;
 use crate::plugin::Plugin;
 use crate::program::folder;
 
@@ -19,27 +20,10 @@ const AT_ONCE: usize = 4;
 /// The first minor version of kubectl 1 that is asked for.
 const OLDEST: u32 = 29;
 
-/// kubectl of the PATH, or the one that was built for the real control plane.
-fn kubectl() -> Option<PathBuf> {
-    let answers = |path: &Path| {
-        let output = Command::new(path).args(["version", "--client", "-o", "json"]).output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home)?.join("gradus");
-    let built = std::fs::read_dir(cache).into_iter().flatten().flatten();
-    let built = built.map(|entry| entry.path().join("kubectl"));
-    let found = std::iter::once(PathBuf::from("kubectl")).chain(built).find(|path| answers(path));
-    if found.is_none() {
-        eprintln!("kubectl was not tried: there is none in PATH, nor a built one");
-    }
-    found
-}
-
 /// A shell in which `kubectl` and the plugin are found.
 fn shell(text: &str, plugin: &Plugin, kubectl: &Path, kubeconfig: &Path) -> (bool, String) {
     let path = plugin.folder().join("kubectl");
-    if kubectl.is_absolute() && !path.exists() {
+    if !path.exists() {
         symlink(kubectl, &path).unwrap();
     }
     let path = format!("{}:{}", plugin.folder().display(), std::env::var("PATH").unwrap());
@@ -52,7 +36,7 @@ fn shell(text: &str, plugin: &Plugin, kubectl: &Path, kubeconfig: &Path) -> (boo
 
 #[test]
 fn kubectl_finds_and_runs_the_plugin() {
-    let Some(kubectl) = kubectl() else { return };
+    let Some(kubectl) = found::kubectl() else { return };
     let folder = folder("found");
     let cluster = Cluster::start(0, &folder);
     cluster.create(sample("canary-with-pauses.yaml"));
@@ -72,7 +56,7 @@ fn kubectl_finds_and_runs_the_plugin() {
 
 #[test]
 fn every_example_of_the_command_pages_works() {
-    let Some(kubectl) = kubectl() else { return };
+    let Some(kubectl) = found::kubectl() else { return };
     let blocks = blocks();
     let examples: Vec<&Block> = blocks.iter().filter(|block| block.info == "sh plugin").collect();
     assert!(examples.len() > 14, "nearly every command has an example");

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::cluster::{Cluster, sample};
 use crate::docs::root;
+use crate::found;
 use crate::plugin::Plugin;
 use crate::program::{finish, folder};
 
@@ -110,23 +111,27 @@ fn run(plugin: &Plugin, cluster: &Cluster, mut command: Command, input: &str) ->
 #[test]
 fn every_shell_completes_what_a_person_types() {
     let (cluster, plugin) = typed_at("completion-shells");
+    let mut missing = Vec::new();
     for (name, start, load) in SHELLS {
         let mut probe = Command::new(name);
         probe.arg("--version");
         if run(&plugin, &cluster, probe, "").is_none() {
             eprintln!("{name} was not tried: it is not on this machine");
+            missing.push(name);
             continue;
         }
         let lines = TYPED.map(|(keys, _)| format!("kubectl-argo-rollouts {keys}\n")).concat();
         let mut terminal = Command::new("script");
         terminal.args(["-qec", start, "/dev/null"]);
         let Some(seen) = run(&plugin, &cluster, terminal, &format!("{load}\n{lines}exit\n")) else {
-            eprintln!("{name} was not tried: there is no `script` to make a terminal");
-            continue;
+            return found::not_tried("there is no `script` to make a terminal");
         };
         for (keys, expected) in TYPED {
             assert!(seen.contains(expected), "{name}: {keys:?} in:\n{seen}");
         }
+    }
+    if missing.len() == SHELLS.len() {
+        found::not_tried("there is no shell with completion on this machine");
     }
 }
 
@@ -142,7 +147,7 @@ fn powershell_completes_live_names_where_it_is_installed() {
         (TabExpansion2 'kubectl-argo-rollouts get rollout ' 34).CompletionMatches.CompletionText",
     );
     match run(&plugin, &cluster, shell, "") {
-        None => eprintln!("powershell was not tried: it is not on this machine"),
+        None => found::not_tried("PowerShell is not on this machine"),
         Some(said) => assert_eq!(said.trim(), "checkout"),
     }
 }
@@ -150,16 +155,15 @@ fn powershell_completes_live_names_where_it_is_installed() {
 /// kubectl asks an executable beside the plugin, made as the documents say.
 #[test]
 fn kubectl_completes_live_names_as_the_documents_say() {
+    let Some(kubectl) = found::kubectl() else { return };
     let (cluster, plugin) = typed_at("completion-kubectl");
     let page = std::fs::read_to_string(root().join("docs/commands/completion.md")).unwrap();
     let lines = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let mut setup = Command::new("sh");
     setup.args(["-e", "-c", &lines.replace("~/.local/bin", &plugin.folder().to_string_lossy())]);
     run(&plugin, &cluster, setup, "").unwrap();
-    let mut kubectl = Command::new("kubectl");
+    let mut kubectl = Command::new(kubectl);
     kubectl.args(["__complete", "argo", "rollouts", "get", "rollout", ""]);
-    match run(&plugin, &cluster, kubectl, "") {
-        None => eprintln!("kubectl was not tried: it is not on this machine"),
-        Some(said) => assert!(said.starts_with("checkout\n:4\n"), "{said}"),
-    }
+    let said = run(&plugin, &cluster, kubectl, "").unwrap();
+    assert!(said.starts_with("checkout\n:4\n"), "{said}");
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
 use crate::docs::{blocks, root};
+use crate::found;
 use crate::program::{Running, command, folder};
 
 #[test]
@@ -52,13 +53,12 @@ fn a_cluster_is_set_up_as_the_documents_say() {
     }
 }
 
-/// A folder in which paths of the repository lead somewhere; none where kubectl cannot be had.
+/// A folder in which paths of the repository, and kubectl, lead somewhere; none where kubectl cannot
+/// be had.
 fn workplace(name: &str) -> Option<std::path::PathBuf> {
-    if let Err(error) = Command::new("kubectl").args(["version", "--client"]).output() {
-        eprintln!("kubectl was not tried: {error}");
-        return None;
-    }
+    let kubectl = found::kubectl()?;
     let folder = folder(name);
+    symlink(kubectl, folder.join("kubectl")).unwrap();
     for part in ["examples", "manifests"] {
         symlink(root().join(part), folder.join(part)).unwrap();
     }
@@ -68,7 +68,8 @@ fn workplace(name: &str) -> Option<std::path::PathBuf> {
 /// Runs lines of a shell; returns what they said.
 fn shell(text: &str, folder: &Path, kubeconfig: &Path) -> String {
     let mut shell = Command::new("sh");
-    shell.args(["-e", "-c", text]).current_dir(folder);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    shell.args(["-e", "-c", text]).current_dir(folder).env("PATH", path);
     let output = shell.env("KUBECONFIG", kubeconfig).env("HOME", folder).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&output.stderr);

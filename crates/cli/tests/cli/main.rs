@@ -14,6 +14,9 @@ mod docs;
 mod effects;
 mod explain;
 mod flags;
+// One way to find kubectl, for the tests of every crate.
+#[path = "../../../simkube/tests/kubectl/found.rs"]
+mod found;
 mod interlock;
 mod kubectl;
 mod person;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::found;
 use crate::plugin::Plugin;
 use crate::program::finish;
 
@@ -73,7 +74,9 @@ fn a_narrow_terminal_gets_lines_that_fit() {
     let mut terminal = Command::new("script");
     terminal.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
     match terminal.output() {
-        Err(error) => eprintln!("a terminal was not tried: {error}"),
+        Err(error) => {
+            found::not_tried(&format!("there is no `script` to make a terminal: {error}"))
+        }
         Ok(output) => {
             let shown = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(shown.contains("⟳ finder") && shown.contains('…'), "{shown}");

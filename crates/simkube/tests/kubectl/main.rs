@@ -1,4 +1,6 @@
-//! A real kubectl works with the embedded cluster. Where there is none, this says so and passes.
+//! Does a real kubectl work with the embedded cluster? Where there is none, this says so.
+
+mod found;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -9,20 +11,6 @@ use gradus_simkube::SimCluster;
 use gradus_simkube::behave::Behaviours;
 use gradus_simkube::server::{Listening, Server};
 use jiff::{SignedDuration, Timestamp};
-
-/// The kubectl that `cargo xtask real` builds, or the one `GRADUS_KUBECTL` names.
-fn kubectl() -> Option<PathBuf> {
-    if let Some(named) = env::var_os("GRADUS_KUBECTL") {
-        return Some(named.into());
-    }
-    let home = || env::home_dir().map(|home| home.join(".cache"));
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
-    let built = fs::read_dir(cache.join("gradus")).ok()?;
-    let mut found: Vec<PathBuf> =
-        built.flatten().map(|entry| entry.path().join("kubectl")).filter(|p| p.exists()).collect();
-    found.sort();
-    found.pop()
-}
 
 struct Cluster {
     kubectl: PathBuf,
@@ -114,10 +102,7 @@ spec: {name: abc, replicas: 1}
 
 #[test]
 fn kubectl_works() {
-    let Some(kubectl) = kubectl() else {
-        println!("skipped: no kubectl; `cargo xtask real` builds one, or set GRADUS_KUBECTL");
-        return;
-    };
+    let Some(kubectl) = found::kubectl() else { return };
     let cluster = Cluster::start(kubectl);
     definitions(&cluster);
     apply_and_get(&cluster);
@@ -128,7 +113,7 @@ fn kubectl_works() {
 }
 
 fn definitions(cluster: &Cluster) {
-    let kinds = include_str!("conformance/kinds.yaml");
+    let kinds = include_str!("../conformance/kinds.yaml");
     let kinds: serde_json::Value = serde_saphyr::from_str(kinds).expect("the kinds are YAML");
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": kinds});
     cluster.prints("apply -f -", &list.to_string());
