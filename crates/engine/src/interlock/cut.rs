@@ -10,6 +10,7 @@ use super::{Decided, Invariant};
 use crate::decision::{
     After, Change, Decision, Event, EventKind, Frees, Guard, ObjectRef, Urgency, Why,
 };
+use crate::kinds;
 use crate::world::World;
 
 /// With these changes alone, and of the status only what is no gate; the harm is told about this
@@ -37,8 +38,8 @@ pub(super) fn without(
     });
     let why = Why {
         guard: Guard::Interlock { invariant: invariant.id().into(), message: message.to_owned() },
+        field: field(&object).into(),
         object,
-        field: "".into(),
         since: status.condition(condition::HELD).map(|held| held.last_transition_time.timestamp()),
         frees: match invariant {
             // Only a person may go against a verdict; or with it.
@@ -56,6 +57,16 @@ pub(super) fn without(
         memo: world.recall.memo.clone(),
         wake_at: decision.wake_at,
         why: std::iter::once(why).chain(decision.why.iter().cloned()).collect(),
+    }
+}
+
+/// The field whose change would do harm.
+fn field(object: &ObjectRef) -> &'static str {
+    match &object.kind {
+        kind if *kind == kinds::ROLLOUT => "status.currentStepIndex",
+        kind if *kind == kinds::REPLICA_SET => "spec.replicas",
+        kind if *kind == kinds::SERVICE => "spec.selector",
+        _ => "metadata.annotations", // Of an Ingress: that is where weights stand.
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is decided while a change of ours is refused? Nothing beyond it, and the user is told why.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use gradus_api::names::{annotation, condition, condition_status, event, phase, reason};
@@ -50,9 +51,24 @@ fn refusal(change: &Change, failure: &Failure) -> Why {
     Why {
         guard: Guard::Refused { message: failure.message.clone(), times: failure.times },
         object: change.target.clone(),
-        field: "".into(),
+        field: field(&change.op),
         since: None,
         frees: Frees::At(failure.retry_at),
+    }
+}
+
+/// The field that a write is about: of a patch the first it changes, rather of the spec.
+fn field(op: &Op) -> Cow<'static, str> {
+    let body = match op {
+        Op::Merge(body) => body,
+        Op::Create(_) => return "spec".into(),
+        Op::Delete | Op::Evict => return "metadata.deletionTimestamp".into(),
+    };
+    let part = if body["spec"].is_object() { "spec" } else { "metadata" };
+    let keys = body[part].as_object().into_iter().flat_map(|fields| fields.keys());
+    match keys.into_iter().next() {
+        Some(key) => format!("{part}.{key}").into(),
+        None => part.into(),
     }
 }
 
