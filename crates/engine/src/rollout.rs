@@ -33,6 +33,7 @@ pub mod supported;
 #[cfg(test)]
 mod tests;
 mod trials;
+mod unread;
 mod urgency;
 mod verify;
 mod weights;
@@ -178,11 +179,14 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     }
 }
 
+/// What is said of a kind while the server has said nothing.
+const NOT_LISTED: &str = "not listed yet";
+
 /// Nothing is planned on what cannot be read; the stored status stays, and says so where the server
 /// has said why.
 fn unreadable(world: &World, message: &str, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     let mut next = (*world.rollout.status).clone();
-    if !message.is_empty() {
+    if !is_told(&world.rollout.status, message) {
         let statement = conditions::Statement {
             r#type: condition::HELD,
             status: condition_status::TRUE,
@@ -191,11 +195,15 @@ fn unreadable(world: &World, message: &str, now: Timestamp) -> Decision<RolloutS
         };
         conditions::refresh(&mut next.conditions, now, statement);
     }
+    let (object, field) = unread::first(world);
+    let said = next.condition(condition::HELD).filter(|known| known.message == message);
     let why = Why {
-        guard: Guard::Unreadable { message: message.to_owned() },
-        object: world.rollout.reference(),
-        field: "metadata.ownerReferences".into(),
-        since: None,
+        guard: Guard::Unreadable {
+            message: if message.is_empty() { NOT_LISTED } else { message }.to_owned(),
+        },
+        object,
+        field: field.into(),
+        since: said.map(|known| known.last_update_time.timestamp()),
         frees: Frees::Cluster,
     };
     Decision {

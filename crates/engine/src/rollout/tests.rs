@@ -23,6 +23,7 @@ mod runs;
 mod story;
 mod takeover;
 mod traffic;
+mod unread;
 mod verify;
 mod workload;
 
