@@ -335,6 +335,13 @@ pub enum Guard {
         /// How many.
         available: i32,
     },
+    /// A ReplicaSet has lost its traffic and keeps its pods until its time has come.
+    Delay,
+    /// The spec keeps the pods of an aborted revision until somebody decides.
+    Kept {
+        /// The ReplicaSet whose pods they are.
+        set: Arc<str>,
+    },
     /// A run or an Experiment has not spoken its verdict.
     Verdict {
         /// How it stands, empty while nobody has looked at it.
@@ -350,6 +357,20 @@ pub enum Guard {
         count: usize,
         /// What was last heard of it.
         message: String,
+    },
+    /// An analysis step names no templates: nobody will ever speak a verdict.
+    NoTemplates {
+        /// The step, from 0.
+        index: usize,
+        /// Of how many.
+        count: usize,
+    },
+    /// The route that a step asks for is not there.
+    RouteStep {
+        /// The step, from 0.
+        index: usize,
+        /// Of how many.
+        count: usize,
     },
     /// A restart is not done.
     Restart {
@@ -390,6 +411,14 @@ pub enum Guard {
         /// What was asked.
         question: String,
     },
+}
+
+impl Guard {
+    /// Does it hold the rollout up? Pods that stay for a while, or for good, because the spec says so
+    /// do not: nobody needs to be told of them.
+    pub fn holds_up(&self) -> bool {
+        !matches!(self, Guard::Delay | Guard::Kept { .. })
+    }
 }
 
 /// What would free a held rollout.

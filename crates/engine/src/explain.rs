@@ -4,8 +4,12 @@ use crate::decision::{Frees, Guard, Why};
 
 /// One sentence: what holds it, where, and what would free it.
 pub fn sentence(why: &Why) -> String {
+    format!("{}; {}", held(why), freed(&why.frees))
+}
+
+fn held(why: &Why) -> String {
     let Why { object, field, .. } = why;
-    let held = match &why.guard {
+    match &why.guard {
         Guard::PauseStep { index, count } => {
             format!("step {}/{count} is a pause of {object}", index + 1)
         }
@@ -24,6 +28,12 @@ pub fn sentence(why: &Why) -> String {
         Guard::OldReplicas { available } => {
             format!("older ReplicaSets still have {available} pods, first {object}")
         }
+        Guard::Delay => {
+            format!("{object} has lost its traffic and keeps its pods for a while ({field})")
+        }
+        Guard::Kept { set } => {
+            format!("{object} keeps the pods of the aborted ReplicaSet {set} ({field})")
+        }
         Guard::Verdict { phase } => {
             let phase = if phase.is_empty() { "not started" } else { phase };
             format!("the verdict of {object} is awaited ({field}: {phase})")
@@ -35,6 +45,13 @@ pub fn sentence(why: &Why) -> String {
                 "step {}/{count} of {object} waits for its plugin: {heard} ({field})",
                 index + 1
             )
+        }
+        Guard::NoTemplates { index, count } => format!(
+            "step {}/{count} of {object} is an analysis without templates and never ends ({field})",
+            index + 1
+        ),
+        Guard::RouteStep { index, count } => {
+            format!("the route of step {}/{count} waits for {object} ({field})", index + 1)
         }
         Guard::Restart { older: None } => format!("{object} is to be restarted later ({field})"),
         Guard::Restart { older: Some(older) } => {
@@ -52,12 +69,66 @@ pub fn sentence(why: &Why) -> String {
             format!("invariant {invariant} holds {object}: {message}")
         }
         Guard::Unanswered { question } => format!("no answer yet to: {question}"),
-    };
-    let freed = match &why.frees {
+    }
+}
+
+fn freed(frees: &Frees) -> String {
+    match frees {
         Frees::At(moment) => format!("it goes on at {moment}"),
         Frees::Command(command) => format!("a person can free it with `{command}`"),
         Frees::Edit => "an edit of that field frees it".to_owned(),
         Frees::Cluster => "it goes on when the cluster gets there".to_owned(),
-    };
-    format!("{held}; {freed}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::decision::{Kind, ObjectRef};
+
+    /// What holds it, where, what frees it, and the words.
+    #[test]
+    fn a_guard_is_told_with_its_object_its_field_and_its_end() {
+        let at = Frees::At(Timestamp::UNIX_EPOCH);
+        let promote = || Frees::Command("promote".into());
+        let cases = [
+            (
+                Guard::Delay,
+                "deadline",
+                at,
+                "Thing shop/web has lost its traffic and keeps its pods for a while (deadline); \
+                 it goes on at 1970-01-01T00:00:00Z",
+            ),
+            (
+                Guard::Kept { set: "web-1".into() },
+                "delay",
+                Frees::Edit,
+                "Thing shop/web keeps the pods of the aborted ReplicaSet web-1 (delay); \
+                 an edit of that field frees it",
+            ),
+            (
+                Guard::NoTemplates { index: 1, count: 4 },
+                "templates",
+                promote(),
+                "step 2/4 of Thing shop/web is an analysis without templates and never ends \
+                 (templates); a person can free it with `promote`",
+            ),
+            (
+                Guard::RouteStep { index: 1, count: 4 },
+                "size",
+                promote(),
+                "the route of step 2/4 waits for Thing shop/web (size); \
+                 a person can free it with `promote`",
+            ),
+        ];
+        let kind = Kind::new("", "v1", "Thing", "things");
+        let object = ObjectRef::new(kind, &"shop".into(), &"web".into());
+        for (guard, field, frees, words) in cases {
+            let why =
+                Why { guard, object: object.clone(), field: field.into(), since: None, frees };
+            assert_eq!(sentence(&why), words);
+        }
+    }
 }

@@ -133,7 +133,7 @@ fn is_aborted(draft: &Draft<'_>) -> bool {
 }
 
 /// How many pods the new ReplicaSet should have now.
-fn new_target(draft: &Draft<'_>, roles: Roles) -> i32 {
+pub(super) fn new_target(draft: &Draft<'_>, roles: Roles) -> i32 {
     let (status, replicas) = (&draft.status, draft.replicas());
     let Some(preview) = preview_size(draft) else { return replicas };
     let new = &*draft.sets[roles.new].hash;
@@ -321,6 +321,11 @@ fn run_analyses<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let is_fast_rollback = is_fast_rollback(&draft, roles);
     let switch = Switch { active: &active, is_fast_rollback, is_ready, is_complete };
     runs::of_blue_green(draft, roles, switch)
+}
+
+/// Has stable the traffic?
+pub(super) fn is_back(draft: &Draft<'_>, stable: usize) -> bool {
+    *active_hash(draft) == *draft.sets[stable].hash
 }
 
 /// Can stable take the traffic back?

@@ -25,6 +25,7 @@ mod takeover;
 mod traffic;
 mod unread;
 mod verify;
+mod why;
 mod workload;
 
 use jiff::Timestamp;

@@ -1,255 +1,143 @@
 //! For every thing that is not done now: which guard holds it, since when, and what would free it?
 
-use std::sync::Arc;
+mod sets;
+mod steps;
+mod trials;
 
-use gradus_api::names::{condition, event, pause};
-use gradus_api::rollout::StepKind;
-use gradus_api::rollout::status::RunStatus;
+use gradus_api::names::{condition, event, pause, phase};
 use jiff::Timestamp;
 
 use super::blue_green;
-use super::canary::pause_end;
 use super::draft::Draft;
 use super::metadata;
-use super::plugin;
 use super::replica_sets::{self, Roles};
 use super::restart;
-use super::step::{self, Missing};
+use super::step::Missing;
 use super::verify;
 use super::weights;
 use crate::decision::{Frees, Guard, ObjectRef, Why};
 use crate::kinds;
-use crate::world::{TrialPhase, TrialView};
 
 /// What holds the rollout as the draft leaves it; empty when nothing does.
 pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
-    let mut found = update(draft);
-    if let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) {
-        let stable = replica_sets::find_stable(&draft.status.stable_rs, &draft.sets);
-        let roles = Roles { new, stable };
-        found.extend(restart::explain(draft, roles));
-        found.extend(metadata::explain(draft, roles));
+    let mut found = halted(draft);
+    let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else { return found };
+    let stable = replica_sets::find_stable(&draft.status.stable_rs, &draft.sets);
+    let roles = Roles { new, stable };
+    found.extend(router(draft));
+    found.extend(update(draft, roles));
+    found.extend(restart::explain(draft, roles));
+    found.extend(metadata::explain(draft, roles));
+    if found.is_empty() && draft.status.phase != phase::HEALTHY {
+        found.extend(sets::left(draft, roles));
     }
+    found.extend(sets::leaving(draft, roles));
     found
 }
 
-/// What holds the update itself.
-fn update(draft: &Draft<'_>) -> Vec<Why> {
-    let rollout = draft.rollout().reference();
+/// A person has halted it.
+fn halted(draft: &Draft<'_>) -> Vec<Why> {
     let status = &draft.status;
-    let mut found = Vec::new();
-    if draft.spec().paused {
-        found.push(Why {
-            guard: Guard::SpecPaused,
-            object: rollout.clone(),
-            field: "spec.paused".into(),
-            since: transition(draft, condition::PAUSED),
-            frees: Frees::Command("promote".into()),
-        });
-    }
-    let Some(new) = replica_sets::find_new(draft.rollout(), &draft.sets) else { return found };
-    let roles = Roles { new, stable: replica_sets::find_stable(&status.stable_rs, &draft.sets) };
-    let held = status.condition(condition::HELD);
+    let why = draft.spec().paused.then(|| Why {
+        guard: Guard::SpecPaused,
+        object: draft.rollout().reference(),
+        field: "spec.paused".into(),
+        // A pause that stands beside it began the condition, and nobody noted what came later.
+        since: transition(draft, condition::PAUSED).filter(|_| status.pause_conditions.is_empty()),
+        frees: Frees::Command("promote".into()),
+    });
+    why.into_iter().collect()
+}
+
+/// A router cannot be told what to do, or does not do it.
+fn router(draft: &Draft<'_>) -> Option<Why> {
     let is_routing =
         |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
-    if let Some(known) = held.filter(|known| is_routing(&known.reason)) {
-        found.push(Why {
-            guard: Guard::Router { message: known.message.to_string() },
-            object: rollout.clone(),
-            field: "spec.strategy.canary.trafficRouting".into(),
-            since: Some(known.last_transition_time.timestamp()),
-            frees: Frees::Cluster,
-        });
-    }
+    let held = draft.status.condition(condition::HELD);
+    held.filter(|known| is_routing(&known.reason)).map(|known| Why {
+        guard: Guard::Router { message: known.message.to_string() },
+        object: draft.rollout().reference(),
+        field: "spec.strategy.canary.trafficRouting".into(),
+        since: Some(known.last_transition_time.timestamp()),
+        frees: Frees::Cluster,
+    })
+}
+
+/// What holds the update itself.
+fn update(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
+    let status = &draft.status;
     if status.abort {
-        let message = status.message.to_string();
-        found.push(Why {
-            guard: Guard::Aborted { message },
-            object: rollout,
+        let aborted = Why {
+            guard: Guard::Aborted { message: status.message.to_string() },
+            object: draft.rollout().reference(),
             field: "status.abort".into(),
-            since: status.aborted_at.map(|time| time.timestamp()),
+            since: aborted_at(draft),
             frees: Frees::Command("retry rollout".into()),
-        });
-        if !draft.is_blue_green() {
-            found.extend(missing(draft, step::missing_counts(draft, roles)));
-        }
-        return found;
+        };
+        return std::iter::once(aborted).chain(sets::way_back(draft, roles)).collect();
     }
     if let Some(unread) = &draft.found.unread {
-        found.push(unanswered(unread));
-    } else if let Some(undecided) = undecided(draft) {
-        found.push(undecided);
-    } else if draft.is_blue_green() {
-        found.extend(switch(draft, roles));
-    } else {
-        found.extend(missing(draft, weights::missing(draft, roles)));
-        found.extend(verify::explain(draft));
-        found.extend(step_or_promotion(draft, roles));
+        return vec![unanswered(unread)];
     }
+    if let Some(undecided) = trials::undecided(draft) {
+        return vec![undecided];
+    }
+    if draft.is_blue_green() {
+        return switch(draft, roles);
+    }
+    let mut found = sets::missing(draft, weights::missing(draft, roles));
+    found.extend(verify::explain(draft));
+    found.extend(steps::or_promotion(draft, roles));
     found
 }
 
 fn unanswered(target: &ObjectRef) -> Why {
+    let is_set = target.kind == kinds::REPLICA_SET;
     Why {
         guard: Guard::Unanswered { question: format!("read {target}") },
         object: target.clone(),
-        field: "".into(),
+        // Of a ReplicaSet the template is wanted; of a trial, who has its name.
+        field: if is_set { "spec.template" } else { "metadata.name" }.into(),
         since: None,
         frees: Frees::Cluster,
     }
 }
 
-/// A trial ended without a verdict: a person must decide.
-fn undecided(draft: &Draft<'_>) -> Option<Why> {
-    let status = &draft.status;
-    let pause = |reason: &str| status.pause_condition(reason);
-    let of_run = pause(pause::INCONCLUSIVE_ANALYSIS_RUN);
-    let began = of_run.or_else(|| pause(pause::INCONCLUSIVE_EXPERIMENT))?;
-    let run = status_of_run(draft, |phase| phase == TrialPhase::Inconclusive);
-    let object = run.map_or_else(|| draft.rollout().reference(), |(object, _)| object);
-    Some(Why {
-        guard: Guard::Undecided,
-        object,
-        field: "status.phase".into(),
-        since: Some(began.start_time.timestamp()),
-        frees: Frees::Command("promote".into()),
-    })
-}
-
-/// The trial whose verdict is awaited.
-fn verdict(draft: &Draft<'_>) -> Option<Why> {
-    let (object, phase) = status_of_run(draft, |phase| !phase.is_completed())?;
-    Some(Why {
-        guard: Guard::Verdict { phase: phase.text().to_owned() },
-        object,
-        field: "status.phase".into(),
-        since: transition(draft, condition::PROGRESSING),
-        frees: Frees::Cluster,
-    })
-}
-
-/// The first run or Experiment of the status that stands like this; a background run holds nothing
-/// up while it goes on.
-fn status_of_run(
-    draft: &Draft<'_>,
-    stands: impl Fn(TrialPhase) -> bool,
-) -> Option<(ObjectRef, TrialPhase)> {
-    let (canary, blue_green) = (&draft.status.canary, &draft.status.blue_green);
-    let slots = [
-        &canary.current_step_analysis_run_status,
-        &blue_green.pre_promotion_analysis_run_status,
-        &blue_green.post_promotion_analysis_run_status,
-    ];
-    let background = canary.current_background_analysis_run_status.as_ref();
-    let ended = |run: &&RunStatus| TrialPhase::of(&run.status).is_completed();
-    let runs = slots.into_iter().flatten().chain(background.filter(ended));
-    let phase = |run: &RunStatus| TrialPhase::of(&run.status);
-    let of = |kind, name: &str| ObjectRef::new(kind, &draft.rollout().namespace, &name.into());
-    let run = runs.into_iter().find(|run| stands(phase(run)));
-    let run = run.map(|run| (of(kinds::ANALYSIS_RUN, &run.name), phase(run)));
-    run.or_else(|| {
-        let named = |trial: &&Arc<TrialView>| *trial.name == *canary.current_experiment;
-        let trial = draft.experiments.iter().find(named).filter(|trial| stands(trial.phase))?;
-        Some((of(kinds::EXPERIMENT, &trial.name), trial.phase))
-    })
-}
-
-/// What keeps a blue-green rollout from switching.
+/// What keeps a blue-green rollout from switching, and from being done with it.
 fn switch(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
-    if let Some(began) = draft.status.pause_condition(pause::BLUE_GREEN_PAUSE) {
-        let end = blue_green::pause_end(draft);
-        return vec![Why {
+    let mut found = Vec::new();
+    let end = blue_green::pause_end(draft);
+    let began = draft.status.pause_condition(pause::BLUE_GREEN_PAUSE);
+    // One that is over stands until the pods are there: then they are what is waited for.
+    if let Some(began) = began.filter(|_| end.is_none_or(|end| draft.now < end)) {
+        let field = if end.is_some() { "autoPromotionSeconds" } else { "autoPromotionEnabled" };
+        found.push(Why {
             guard: Guard::SwitchPause,
             object: draft.rollout().reference(),
-            field: "spec.strategy.blueGreen.autoPromotionEnabled".into(),
+            field: format!("spec.strategy.blueGreen.{field}").into(),
             since: Some(began.start_time.timestamp()),
             frees: end.map_or(Frees::Command("promote".into()), Frees::At),
-        }];
+        });
+    } else if let Some(verdict) = trials::verdict(draft).filter(|_| !draft.is_promoted()) {
+        found.push(verdict);
     }
-    let (at, wanted) = (roles.new, draft.replicas());
-    if let Some(verdict) = verdict(draft) {
-        return vec![verdict];
-    }
-    let waits = if !draft.sets[at].is_observed() {
+    let (at, wanted) = (roles.new, blue_green::new_target(draft, roles));
+    let set = &draft.sets[at];
+    let waits = if !set.is_observed() {
         Some(Missing::Observation(at))
-    } else if draft.sets[at].size != wanted {
+    } else if set.size != wanted {
         Some(Missing::Size { at, wanted })
-    } else if draft.sets[at].available() < wanted {
-        Some(Missing::Available { at, wanted })
     } else {
-        None
+        (set.available() < wanted).then_some(Missing::Available { at, wanted })
     };
-    missing(draft, waits)
-}
-
-fn step_or_promotion(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
-    let status = &draft.status;
-    let is_promoted = status.stable_rs == status.current_pod_hash;
-    let current = draft.current_step().filter(|_| !is_promoted && !status.promote_full);
-    let Some((index, current)) = current else {
-        let waits =
-            step::missing_promotion(draft, roles).or_else(|| step::missing_counts(draft, roles));
-        return missing(draft, waits);
-    };
-    match current.kind() {
-        StepKind::Pause(_) => {
-            let began = status.pause_condition(pause::CANARY_PAUSE_STEP);
-            vec![Why {
-                guard: Guard::PauseStep { index, count: draft.steps().len() },
-                object: draft.rollout().reference(),
-                field: format!("spec.strategy.canary.steps[{index}].pause").into(),
-                since: began.map(|pause| pause.start_time.timestamp()),
-                frees: pause_end(draft).map_or(Frees::Command("promote".into()), Frees::At),
-            }]
-        }
-        StepKind::Analysis(_) | StepKind::Experiment(_) => verdict(draft).into_iter().collect(),
-        StepKind::Plugin(_) => plugin::explain(draft),
-        _ => missing(draft, step::missing_counts(draft, roles)),
-    }
-}
-
-fn missing(draft: &Draft<'_>, missing: Option<Missing>) -> Vec<Why> {
-    let since = transition(draft, condition::PROGRESSING);
-    let about = |at: usize, guard: Guard, field: &'static str| Why {
-        guard,
-        object: draft.rollout().replica_set(&draft.sets[at].name),
-        field: field.into(),
-        since,
-        frees: Frees::Cluster,
-    };
-    let why = match missing {
-        None => return Vec::new(),
-        Some(Missing::Observation(at)) => {
-            about(at, Guard::NotObserved, "status.observedGeneration")
-        }
-        Some(Missing::Size { at, wanted }) => {
-            let replicas = draft.sets[at].size;
-            about(at, Guard::NotScaled { replicas, wanted }, "spec.replicas")
-        }
-        Some(Missing::Available { at, wanted }) => {
-            let available = draft.sets[at].available();
-            about(at, Guard::NotAvailable { available, wanted }, "status.availableReplicas")
-        }
-        Some(Missing::Pods { at, wanted }) => {
-            let replicas = draft.sets[at].replicas;
-            about(at, Guard::NotScaled { replicas, wanted }, "status.replicas")
-        }
-        Some(Missing::Others { available }) => {
-            let at = old_with_pods(draft);
-            about(at, Guard::OldReplicas { available }, "status.availableReplicas")
-        }
-    };
-    vec![why]
-}
-
-/// The first older ReplicaSet that still has pods.
-fn old_with_pods(draft: &Draft<'_>) -> usize {
-    let status = &draft.status;
-    let is_other = |hash: &str| hash != status.current_pod_hash && hash != status.stable_rs;
-    let found = draft.sets.iter().position(|set| is_other(&set.hash) && set.reported_available > 0);
-    found.unwrap_or(0)
+    found.extend(sets::missing(draft, waits));
+    found
 }
 
 fn transition(draft: &Draft<'_>, r#type: &str) -> Option<Timestamp> {
     draft.status.condition(r#type).map(|known| known.last_transition_time.timestamp())
+}
+
+fn aborted_at(draft: &Draft<'_>) -> Option<Timestamp> {
+    draft.status.aborted_at.map(|time| time.timestamp())
 }

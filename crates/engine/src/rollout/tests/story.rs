@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::pods::marks;
 use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply, WeightsSaid};
-use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op};
+use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op, Why};
 use crate::frame::Frame;
 use crate::interlock;
 use crate::rollout::{Memo, decide, references, workload};
@@ -325,6 +325,7 @@ impl Story {
             let decision = decide(&world, self.now);
             let harm = interlock::check(&world, &decision, self.now);
             assert!(harm.is_none(), "the interlock holds it: {:?}", harm.map(|harm| harm.message));
+            super::why::check(&world, &decision, self.now);
             if !self.answer_live(&decision.asks) {
                 return decision;
             }
@@ -507,11 +508,14 @@ impl Story {
         self.recall.failed.insert(ChangeId::of("create", &target), failure);
     }
 
-    /// What holds the rollout, in words.
+    /// What holds the rollout.
+    pub fn whys(&self) -> Vec<Why> {
+        decide(&self.world(), self.now).why
+    }
+
+    /// The same in words.
     pub fn why(&self) -> String {
-        let decision = decide(&self.world(), Timestamp::UNIX_EPOCH);
-        let sentences: Vec<String> = decision.why.iter().map(crate::explain::sentence).collect();
-        sentences.join("; ")
+        self.whys().iter().map(crate::explain::sentence).collect::<Vec<_>>().join("; ")
     }
 
     /// The status as stored.
