@@ -359,7 +359,7 @@ impl<W: Watched> Shell<W> {
         let head = W::head(world);
         self.start_asks(key, &decision.asks, now);
         let state = self.keys.entry(key.clone()).or_default();
-        state.watch_guard(decision.why.first(), now);
+        state.watch_guard(&decision.why, now);
         state.forget_failed(&decision, now);
         let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
         let limit = match decision.urgency {

@@ -85,9 +85,9 @@ impl<W: Watched> Default for KeyState<W> {
 }
 
 impl<W: Watched> KeyState<W> {
-    /// Notes which guard holds the key, and since when.
-    pub fn watch_guard(&mut self, why: Option<&Why>, now: Timestamp) {
-        let Some(why) = why else {
+    /// Notes which guard holds the key up, and since when: the first that does.
+    pub fn watch_guard(&mut self, why: &[Why], now: Timestamp) {
+        let Some(why) = why.iter().find(|why| why.guard.holds_up()) else {
             self.held = None;
             return;
         };
@@ -97,10 +97,11 @@ impl<W: Watched> KeyState<W> {
         }
     }
 
-    /// How the key is held, if it is; news once, after five minutes.
+    /// How the key is held, if it is; news once, after five minutes. Whoever decided knows better
+    /// since when: it may have moved meanwhile, and waits for the same again.
     pub fn held_for(&mut self, now: Timestamp) -> Option<Held> {
         let held = self.held.as_mut()?;
-        let since = held.why.since.map_or(held.since, |known| known.min(held.since));
+        let since = held.why.since.unwrap_or(held.since);
         let elapsed = now.duration_since(since);
         let is_news = elapsed >= WORTH_A_WORD && !held.is_told;
         held.is_told |= is_news;
@@ -155,8 +156,10 @@ impl<W: Watched> KeyState<W> {
     }
 }
 
+/// Is it the same guard, and has nothing moved since?
 fn is_same_guard(one: &Why, other: &Why) -> bool {
     std::mem::discriminant(&one.guard) == std::mem::discriminant(&other.guard)
         && one.object == other.object
         && one.field == other.field
+        && one.since == other.since
 }

@@ -230,6 +230,45 @@ fn a_guard_that_holds_for_five_minutes_is_news_once() {
 }
 
 #[test]
+fn a_held_key_is_counted_from_when_it_last_moved() {
+    let held = |since: Value| json!({ "held": true, "since": since });
+    let cases = [
+        ("nobody knows since when: from when it is first seen", held(json!(null)), None, 1000),
+        ("it was held before we came", held(json!(-100)), None, 1100),
+        (
+            "it has moved meanwhile and waits for the same",
+            held(json!(0)),
+            Some(held(json!(700))),
+            300,
+        ),
+        ("it has moved, nobody knows when", held(json!(0)), Some(held(json!(null))), 200),
+    ];
+    for (what, spec, later, seconds) in cases {
+        let mut shell = shell(5, spec, json!({}));
+        shell.next_work(at(0));
+        let is_news = shell.held(at(700_000))[0].1.is_news;
+        assert!(is_news, "{what}: for more than five minutes");
+        if let Some(later) = &later {
+            shell.observe(
+                &LAMP,
+                Seen::Apply(frame("desk", 6, later.clone(), json!({}))),
+                at(800_000),
+            );
+            shell.next_work(at(800_000));
+        }
+        let held = shell.held(at(1_000_000))[0].1.clone();
+        assert_eq!((held.seconds, held.is_news), (seconds, seconds == 300), "{what}");
+    }
+}
+
+#[test]
+fn what_only_stays_for_a_while_is_not_held() {
+    let mut shell = shell(5, json!({ "held": "for a while" }), json!({}));
+    shell.next_work(at(0));
+    assert_eq!(shell.held(at(1_000_000)), []);
+}
+
+#[test]
 fn a_job_that_is_declined_is_not_offered_again_until_something_changes() {
     let mut shell = shell(5, json!({ "on": true }), json!({}));
     let job = job(&mut shell, at(0)).unwrap();

@@ -46,11 +46,12 @@ impl Engine for Lamps {
     fn decide(lamp: &Lamp, _now: Timestamp) -> Decision<Value, ()> {
         assert!(lamp.spec["broken"].is_null(), "a broken lamp");
         if !lamp.spec["held"].is_null() {
+            let is_delay = lamp.spec["held"] == "for a while";
             let why = Why {
-                guard: Guard::SpecPaused,
+                guard: if is_delay { Guard::Delay } else { Guard::SpecPaused },
                 object: Lamps::head(lamp).object,
                 field: "spec.held".into(),
-                since: None,
+                since: lamp.spec["since"].as_i64().map(|second| super::at(second * 1_000)),
                 frees: Frees::Edit,
             };
             return Decision { why: vec![why], ..Decision::default() };
