@@ -21,6 +21,7 @@ use serde::{Deserialize, Deserializer};
 use crate::shell::Seen;
 use crate::tolerant::Tolerant;
 pub use outage::Outage;
+use pace::Beginning;
 use problem::{Problem, Scope, Step};
 
 #[cfg(test)]
@@ -76,7 +77,7 @@ pub fn watch(
     outage: &Outage,
 ) -> impl Stream<Item = Result<Seen, Failed>> + Send + 'static {
     let watch = Watch {
-        source: Source { client, selection },
+        source: Source { client, selection, beginning: Beginning::default() },
         events: None,
         listing: true,
         wait: TRY_AGAIN.0,
@@ -91,6 +92,7 @@ pub fn watch(
 struct Source {
     client: Client,
     selection: Selection,
+    beginning: Beginning,
 }
 
 impl Source {
@@ -100,7 +102,7 @@ impl Source {
 
     fn ask<const METADATA_ALONE: bool>(&self) -> BoxStream<'static, watcher::Result<Seen>> {
         let Selection { kind, namespace, label_selector, .. } = &self.selection;
-        let client = pace::paced(self.client.clone());
+        let client = pace::paced(self.client.clone(), self.beginning.clone());
         let api: Api<Watched<METADATA_ALONE>> = match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, kind),
             None => Api::all_with(client, kind),
@@ -141,11 +143,15 @@ impl Watch {
             if let Some(pause) = self.pause.take() {
                 tokio::time::sleep(pause).await;
             }
+            let limit = self.listing.then_some(LIST_LIMIT);
             let events = self.events.get_or_insert_with(|| self.source.start());
-            let event = if self.listing {
-                tokio::time::timeout(LIST_LIMIT, events.next()).await.unwrap_or_default()
-            } else {
-                events.next().await
+            let event = tokio::select! {
+                biased;
+                event = next_within(limit, events) => event,
+                () = self.source.beginning.lasts(), if self.has_failed => {
+                    self.solved();
+                    return Ok(Seen::Resumed);
+                }
             };
             let problem = match event {
                 Some(Ok(seen)) => {
@@ -171,7 +177,7 @@ impl Watch {
         match seen {
             Seen::Init => self.listing = true,
             Seen::InitDone => self.listing = false,
-            Seen::InitApply(_) | Seen::Apply(_) | Seen::Delete(_) => {}
+            Seen::InitApply(_) | Seen::Apply(_) | Seen::Delete(_) | Seen::Resumed => {}
         }
     }
 
@@ -191,6 +197,7 @@ impl Watch {
             self.events = None;
             self.listing = true;
         }
+        self.source.beginning.forget();
         self.has_failed = true;
         self.pause = Some(self.wait);
         self.wait = (self.wait * 2).min(TRY_AGAIN.1);
@@ -209,6 +216,17 @@ impl Watch {
             }
         }
         failed
+    }
+}
+
+/// The next event; none where there is a limit and nothing happens within it.
+async fn next_within(
+    limit: Option<Duration>,
+    events: &mut BoxStream<'static, watcher::Result<Seen>>,
+) -> Option<watcher::Result<Seen>> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, events.next()).await.unwrap_or_default(),
+        None => events.next().await,
     }
 }
 

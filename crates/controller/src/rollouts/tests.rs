@@ -102,6 +102,46 @@ fn a_kind_we_may_not_read_is_unknown_at_once_and_one_that_is_away_after_a_minute
 }
 
 #[test]
+fn a_kind_whose_watch_goes_on_where_it_was_is_known_again() {
+    let away = Failed { cause: Cause::Away, message: "connection refused".into() };
+    let sets = |shell: &Shell<Rollouts>| shell.index().sets_of(Uid::default());
+    let mut shell = shell(&[rollout("web", "front")]);
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(0));
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(60));
+    assert_eq!(sets(&shell), Known::Unknown("connection refused".into()));
+    while let Some(Work::Act(job)) = shell.next_work(at(60)) {
+        shell.decline(&job.key, at(60));
+    }
+    shell.observe(&kinds::REPLICA_SET, Seen::Resumed, at(70));
+    assert_eq!(sets(&shell), Known::Present(Vec::new()), "without a list and without an event");
+    assert_eq!(shell.next_due(), Some(at(70)), "who needs it is decided again");
+
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(200));
+    assert_eq!(sets(&shell), Known::Present(Vec::new()), "a second absence has its own minute");
+}
+
+#[test]
+fn while_the_whole_server_is_away_no_kind_is_unknown() {
+    let away = Failed { cause: Cause::Away, message: "connection refused".into() };
+    let unknown = |shell: &Shell<Rollouts>| shell.index().unreadable.len();
+    let mut shell = shell(&[rollout("web", "front")]);
+    // A controller of one namespace does not watch what has none.
+    let watched = Rollouts::watches("").into_iter().map(|watch| watch.kind);
+    let watched: Vec<Kind> = watched.filter(|kind| !Rollouts::is_cluster_scoped(kind)).collect();
+    for second in [0, 5, 60, 120, 600] {
+        for kind in &watched {
+            shell.observe_failure(kind, &away, at(second));
+        }
+        assert_eq!(unknown(&shell), 0, "after {second} s");
+    }
+    shell.observe(&kinds::SERVICE, Seen::Resumed, at(601));
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(602));
+    assert_eq!(unknown(&shell), 0, "the server has just come back");
+    shell.observe_failure(&kinds::REPLICA_SET, &away, at(660));
+    assert_eq!(unknown(&shell), 1, "now it is this kind alone");
+}
+
+#[test]
 fn what_cannot_be_read_is_said_on_the_rollout_and_taken_back() {
     let spec = json!({
         "replicas": 1, "selector": { "matchLabels": { "app": "web" } },

@@ -30,6 +30,8 @@ pub enum Seen {
     Apply(Frame),
     /// An object's end.
     Delete(Frame),
+    /// A watch that had failed goes on where it was: nothing was missed.
+    Resumed,
 }
 
 /// How far each watch has come.
@@ -111,6 +113,7 @@ impl<W: Watched> Shell<W> {
                 self.say_farewell(&object, &frame, now);
                 self.forget(&object, now);
             }
+            Seen::Resumed => {}
         }
     }
 
@@ -143,7 +146,9 @@ impl<W: Watched> Shell<W> {
             }
             Cause::Forbidden | Cause::Away => {
                 let fresh = Trouble { since: now, is_told: false };
-                let trouble = self.watching.troubles.entry(kind.clone()).or_insert(fresh);
+                self.watching.troubles.entry(kind.clone()).or_insert(fresh);
+                self.excuse_absent_server(now);
+                let Some(trouble) = self.watching.troubles.get_mut(kind) else { return };
                 let is_lasting = trouble.since + PATIENCE <= now;
                 if failed.cause == Cause::Forbidden || is_lasting {
                     trouble.is_told = true;
@@ -153,6 +158,17 @@ impl<W: Watched> Shell<W> {
                     }
                 }
             }
+        }
+    }
+
+    /// While nothing at all can be read, nothing can be written either, and no kind is to blame. Once
+    /// the server is back, each kind has its minute from then on.
+    fn excuse_absent_server(&mut self, now: Timestamp) {
+        let Watching { troubles, .. } = &mut self.watching;
+        // Who looks after one namespace does not watch kinds that have none.
+        let mut watched = self.kinds.iter().filter(|kind| !W::is_cluster_scoped(kind));
+        if watched.all(|kind| troubles.contains_key(kind)) {
+            troubles.values_mut().for_each(|trouble| trouble.since = now);
         }
     }
 

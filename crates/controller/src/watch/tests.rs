@@ -94,6 +94,7 @@ async fn words(stream: impl Stream<Item = Result<Seen, Failed>>, count: usize) -
         Ok(Seen::InitDone) => "done".to_owned(),
         Ok(Seen::Apply(frame)) => format!("apply {}", frame.meta.name),
         Ok(Seen::Delete(frame)) => format!("delete {}", frame.meta.name),
+        Ok(Seen::Resumed) => "resumed".to_owned(),
         Err(failed) => failed.message,
     };
     stream.take(count).map(word).collect().await
@@ -222,6 +223,48 @@ async fn a_watch_that_ends_at_once_does_not_become_a_flood() {
     assert!(tokio::time::timeout(minute, watching).await.is_err(), "there is nothing to see");
     let requests = lines.lock().unwrap().len();
     assert!((30..40).contains(&requests), "{requests} requests in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_goes_on_says_so_though_nothing_happens() {
+    let log = Log::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    let (client, lines) = scripted(vec![
+        list(&[], None),
+        Reply::Refuse,
+        Reply::Refuse,
+        Reply::Open(Vec::new()),
+        Reply::Hang,
+    ]);
+    let seen = words(watch(client, selection(), &Outage::default()), 5).await;
+    drop(guard);
+    assert_eq!(seen.last().unwrap(), "resumed", "{seen:?}");
+    assert_eq!(lines.lock().unwrap().len(), 4, "and it costs no list");
+    assert_eq!(log.0.lock().unwrap().last().unwrap(), "the API server answers again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_after_it_began_has_not_gone_on() {
+    let broken = || {
+        let error = json!({ "type": "ERROR", "object": status(500, "InternalError", "no") });
+        Reply::Answer(200, vec![error])
+    };
+    let (client, _) = scripted(vec![list(&[], None), broken(), broken(), broken()]);
+    let seen = words(watch(client, selection(), &Outage::default()), 5).await;
+    let message = "cannot watch rollouts.argoproj.io: the server answered 500: no";
+    assert_eq!(seen, ["init", "done", message, message, message]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_start_hangs_is_begun_anew() {
+    let (client, lines) =
+        scripted(vec![list(&[], None), Reply::Hang, Reply::Open(vec![change("ADDED", "a", 11)])]);
+    let start = tokio::time::Instant::now();
+    let seen = words(watch(client, selection(), &Outage::default()), 4).await;
+    let message = "cannot reach the API server: no answer within 15 s";
+    assert_eq!(seen, ["init", "done", message, "apply a"]);
+    assert!(start.elapsed().as_secs() < 17, "{:?}", start.elapsed());
+    assert!(lines.lock().unwrap()[2].contains("resourceVersion=10"));
 }
 
 /// Keeps log lines.
