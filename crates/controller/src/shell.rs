@@ -1,6 +1,7 @@
 //! Which key is decided next, and on what? Index, queue and memory of one engine; no I/O, no clock.
 
 mod asking;
+mod learning;
 mod memory;
 mod notes;
 mod shown;
@@ -13,18 +14,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gradus_api::patch::Difference;
-use gradus_engine::ask::{AskId, Class, FAILED_LIMIT, Failure};
-use gradus_engine::decision::{ChangeId, Decision, Event, Kind, ObjectRef, Urgency, Why};
+use gradus_engine::ask::{AskId, Class};
+use gradus_engine::decision::{Decision, Event, Kind, Urgency, Why};
 use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::act::{Acted, Job, StatusWrite};
-use crate::cluster::WriteError;
+use crate::act::{Job, StatusWrite};
 use crate::queue::Queue;
 use crate::watched::{Key, Watched};
 pub use asking::{Purpose, Read, Target};
+pub use learning::Refusal;
 pub use memory::Held;
 use memory::{KeyState, Settled};
 use notes::Notes;
@@ -400,153 +401,6 @@ impl<W: Watched> Shell<W> {
             decided_at: now,
         })))
     }
-
-    /// Takes in what carrying a decision out has shown.
-    pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
-        let Acted { job, changes, written, failures, events, pruned } = acted;
-        let Job { key, head, memo, wake_at, status, .. } = *job;
-        self.release(&key, now);
-        let has_failed = !failures.is_empty();
-        // A change that failed is part of the next World, which is told at once. Of a status that
-        // failed there is nothing to tell.
-        let status_failed = failures.iter().find(|failed| failed.id.is_none());
-        let fixed = status_failed.and_then(|failed| W::retry_after(failed.error.class));
-        let due = if let Some(delay) = fixed {
-            self.queue.add(key.clone(), now + delay);
-            now + delay
-        } else if has_failed {
-            self.queue.failed(key.clone(), now)
-        } else {
-            self.queue.succeeded(&key);
-            now
-        };
-        let state = self.keys.entry(key.clone()).or_default();
-        state.tried(changes);
-        for id in written.iter().filter_map(|write| write.id.as_ref()) {
-            state.recall.failed.remove(id);
-        }
-        // What the memo compares with is the stored status, so it is kept only with that.
-        let is_stored = status.is_none() || written.iter().any(|write| write.id.is_none());
-        if let Some(memo) = memo.filter(|_| is_stored && !has_failed) {
-            state.recall.memo = memo;
-        }
-        let fields: Vec<String> =
-            pruned.into_iter().filter(|field| state.pruned.insert(field.clone())).collect();
-        if !fields.is_empty() {
-            self.alarms.push(Alarm::Pruned { key: key.clone(), fields });
-        }
-        for failure in failures {
-            self.remember_failure(&key, failure, due, now);
-        }
-        for write in written {
-            if self.watching.knows(&write.object.kind) {
-                let seen = W::version(&self.index, &write.object);
-                self.notes.expect(&key, &write, seen, now);
-            }
-        }
-        let outgoing = events.into_iter().map(|event| Outgoing {
-            event,
-            uid: head.uid,
-            version: head.version,
-            at: now,
-        });
-        self.outbox.extend(outgoing);
-        self.queue.finish(&key);
-        if !has_failed {
-            self.queue.add(key.clone(), now);
-        }
-        if let Some(wake_at) = wake_at {
-            self.queue.add(key, wake_at);
-        }
-    }
-
-    /// A job was not carried out on purpose: the key rests until its World changes.
-    pub fn decline(&mut self, key: &Key, now: Timestamp) {
-        self.release(key, now);
-        let state = self.keys.entry(key.clone()).or_default();
-        let world = W::gather(&self.index, key, &state.answers, &state.recall);
-        state.settled =
-            world.map(|world| Settled { fingerprint: W::fingerprint(&world), wake_at: None });
-        self.queue.finish(key);
-    }
-
-    /// Carrying a job out panicked: what was done is not known, so the key is read and retried.
-    pub fn abandon(&mut self, key: &Key, now: Timestamp) {
-        self.release(key, now);
-        let object = ObjectRef::new(W::KIND, &key.namespace, &key.name);
-        self.notes.read_first(key, object, now);
-        self.queue.failed(key.clone(), now);
-        self.queue.finish(key);
-    }
-
-    /// A job of this key has ended: its place is free.
-    fn release(&mut self, key: &Key, now: Timestamp) {
-        if let Some(busy) = self.busy.get_mut(&key.namespace) {
-            *busy = busy.saturating_sub(1);
-        }
-        self.busy.retain(|_, busy| *busy > 0);
-        for parked in std::mem::take(&mut self.parked) {
-            self.queue.add(parked, now);
-        }
-    }
-
-    fn remember_failure(&mut self, key: &Key, failed: Refusal, due: Timestamp, now: Timestamp) {
-        let Refusal { id, object, error, again_after } = failed;
-        let state = self.keys.entry(key.clone()).or_default();
-        let times =
-            id.as_ref().and_then(|id| state.recall.failed.get(id)).map_or(0, |f| f.times) + 1;
-        self.alarms.push(Alarm::Refused {
-            key: key.clone(),
-            change: id.as_ref().map_or("status".to_owned(), |id| id.0.to_string()),
-            class: error.class,
-            message: error.message.clone(),
-            times,
-        });
-        let asked = error.retry_after_secs.map(|secs| now + SignedDuration::from_secs(secs.into()));
-        // Only who was asked to wait does: a disruption budget speaks so. All else is tried again.
-        let again_after = again_after.filter(|_| error.class == Class::Throttled);
-        let fixed = again_after.or_else(|| W::retry_after(error.class)).map(|delay| now + delay);
-        let retry_at = fixed.unwrap_or(due);
-        let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
-        match error.class {
-            // A newer object, or none, comes by the watch; nothing to hold back until then, and a
-            // watch that does not bring it is helped.
-            Class::Stale | Class::Gone => {
-                let shown = W::version(&self.index, &object);
-                let is_watched = self.watching.knows(&object.kind);
-                if is_watched && state.is_behind(&object, shown, now) {
-                    self.notes.read_first(key, object, now);
-                }
-            }
-            // What is not watched is read by whoever asks for it, not into the index.
-            Class::Unknown if self.watching.knows(&object.kind) => {
-                self.notes.read_first(key, object, now);
-            }
-            _ => {
-                let Some(id) = id else { return };
-                if state.recall.failed.len() < FAILED_LIMIT || state.recall.failed.contains_key(&id)
-                {
-                    let failure =
-                        Failure { class: error.class, message: error.message, times, retry_at };
-                    state.recall.failed.insert(id, failure);
-                }
-            }
-        }
-        self.queue.add(key.clone(), retry_at);
-    }
-}
-
-/// A write that failed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// The change, or `None` for the status.
-    pub id: Option<ChangeId>,
-    /// The object it was meant for.
-    pub object: ObjectRef,
-    /// Why.
-    pub error: WriteError,
-    /// Not again before so long; `None` for the back-off.
-    pub again_after: Option<SignedDuration>,
 }
 
 /// The patch from the stored to the wanted status, without fields the server drops.

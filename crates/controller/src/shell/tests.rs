@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::*;
-use crate::act::Acknowledged;
+use crate::act::{Acknowledged, Acted};
+use crate::cluster::WriteError;
 use lamp::{LAMP, Lamps, frame};
 
 fn at(millis: i64) -> Timestamp {

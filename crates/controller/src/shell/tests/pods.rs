@@ -1,5 +1,6 @@
 //! Pods are listed when they matter, and a refused eviction waits: shown with a Rollout's restart.
 
+use gradus_engine::ask::Class;
 use gradus_engine::decision::Op;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
@@ -10,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::at;
+use crate::act::Acted;
+use crate::cluster::WriteError;
 use crate::watched::Watched;
 
 fn object(value: Value) -> Frame {
