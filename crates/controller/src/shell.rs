@@ -369,11 +369,12 @@ impl<W: Watched> Shell<W> {
             Urgency::Within1s => DEFERRED_LIMIT,
         };
         let due = *state.deferred.get_or_insert(now) + limit;
+        let wake_at = decision.wake_at.into_iter().chain(state.next_retry(now)).min();
         let (patch, wake_at) = if differs && now < due {
-            (None, Some(decision.wake_at.map_or(due, |wake| wake.min(due))))
+            (None, Some(wake_at.map_or(due, |wake| wake.min(due))))
         } else {
             state.deferred = None;
-            (status_patch::<W>(world, &decision, &state.pruned), decision.wake_at)
+            (status_patch::<W>(world, &decision, &state.pruned), wake_at)
         };
         let is_deferred = state.deferred.is_some();
         if decision.changes.is_empty() && patch.is_none() {

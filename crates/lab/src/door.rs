@@ -55,6 +55,7 @@ pub(crate) struct Bench {
     planned: Vec<Planned>,
     interruption: Option<Interruption>,
     write_percent: u64,
+    read_percent: u64,
     slow_percent: u64,
     drawn: u32,
     chance: Chance,
@@ -85,6 +86,7 @@ impl Bench {
             planned: faults.planned.clone(),
             interruption: faults.interruption.clone(),
             write_percent: faults.write_percent,
+            read_percent: faults.read_percent,
             slow_percent: faults.slow_percent,
             drawn: 0,
             chance: Chance::new(faults.seed.unwrap_or(0) ^ 0x5eed),
@@ -211,18 +213,22 @@ impl Bench {
         }
     }
 
-    fn read(&mut self, target: &ObjectRef) -> Option<Frame> {
+    fn read(&mut self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
         self.interrupt();
         self.trace.note(self.now, Record::Read(Arc::clone(&target.name)));
+        self.lets_read(&target.name)?;
         let kind = self.kind(&target.kind);
-        let found = self.cluster.get(kind, &target.namespace, &target.name).cloned()?;
-        self.checker.shown(&found);
-        Some(frame(&found))
+        let found = self.cluster.get(kind, &target.namespace, &target.name).cloned();
+        if let Some(found) = &found {
+            self.checker.shown(found);
+        }
+        Ok(found.map(|found| frame(&found)))
     }
 
     fn list(&mut self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
         self.interrupt();
         self.trace.note(self.now, Record::Read(listing.labels.as_str().into()));
+        self.lets_read(&listing.labels)?;
         let kind = self.kind(&listing.kind);
         let mut request = Request::new(Verb::List, kind, &listing.namespace, "");
         request.options.label_selector = Some(listing.labels.as_str().into());
@@ -255,6 +261,21 @@ impl Bench {
             return self.chance.pick(&Fault::ALL);
         }
         None
+    }
+
+    /// Fails a read where chance says so.
+    fn lets_read(&mut self, what: &str) -> Result<(), WriteError> {
+        if self.drawn >= MOST_DRAWN || !self.chance.percent(self.read_percent) {
+            return Ok(());
+        }
+        self.drawn += 1;
+        let fault = self.chance.pick(&Fault::OF_READS);
+        let Some((fault, class)) = fault.and_then(|fault| Some((fault, fault.class()?))) else {
+            return Ok(());
+        };
+        self.trace.note(self.now, Record::Unread(fault));
+        let message = format!("read {what}: an injected {fault:?}");
+        Err(WriteError { class, message, retry_after_secs: None })
     }
 
     /// When a request that goes out now arrives.
@@ -314,7 +335,7 @@ impl Cluster for SimDoor {
         self.pass().await;
         let found = self.bench.borrow_mut().read(target);
         self.pass().await;
-        Ok(found)
+        found
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {

@@ -38,6 +38,9 @@ impl Fault {
         Fault::Unreachable,
     ];
 
+    /// Those that a read can meet.
+    pub const OF_READS: [Fault; 3] = [Fault::ServerError, Fault::Throttled, Fault::Unreachable];
+
     /// Its name among everything that can disturb a run.
     pub fn name(self) -> &'static str {
         match self {
@@ -98,6 +101,8 @@ pub struct Faults {
     pub seed: Option<u64>,
     /// Of a hundred writes, how many meet a fault of any kind.
     pub write_percent: u64,
+    /// Of a hundred reads, how many fail.
+    pub read_percent: u64,
     /// Of a hundred watch events, how many make their watch fall silent for a while.
     pub late_percent: u64,
     /// Of a hundred watch events, how many come twice.
@@ -137,6 +142,7 @@ impl Faults {
         Faults {
             seed: Some(seed),
             write_percent: 10,
+            read_percent: 10,
             late_percent: 10,
             twice_percent: 10,
             overtaken_percent: 10,

@@ -83,6 +83,8 @@ pub enum Record {
     Alarm(String),
     /// A fault has struck a write of ours.
     Struck(Fault),
+    /// A read of ours has failed.
+    Unread(Fault),
     /// The controller has started anew.
     Restarted,
     /// A person has done what this step of the story says.
@@ -96,6 +98,7 @@ impl Record {
     fn disturbance(&self) -> Option<&'static str> {
         match self {
             Record::Struck(fault) => Some(fault.name()),
+            Record::Unread(_) => Some("read failed"),
             Record::Lost(..) => Some("event lost"),
             Record::Late(..) => Some("events late"),
             Record::Twice(..) => Some("event doubled"),
@@ -189,6 +192,7 @@ impl fmt::Display for Record {
             Record::Told(reason, message) => write!(f, "event: {reason}: {message}"),
             Record::Alarm(text) => write!(f, "alarm: {text}"),
             Record::Struck(fault) => write!(f, "fault: {fault:?}"),
+            Record::Unread(fault) => write!(f, "fault of a read: {fault:?}"),
             Record::Restarted => write!(f, "controller: starts"),
             Record::Acted(action) => write!(f, "person: {action}"),
             Record::Meddled(kind) => write!(f, "not of the story: {kind}"),

@@ -64,6 +64,7 @@ fn the_mix_has_every_fault_that_is_promised() {
         "an injected ServerError",
         "an injected LostAnswer",
         "an injected Unreachable",
+        "fault of a read: ServerError",
         "fault: CrashBefore",
         "fault: CrashAfter",
         "person: Behave",

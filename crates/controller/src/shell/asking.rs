@@ -259,9 +259,6 @@ impl<W: Watched> Shell<W> {
             times,
             retry_at: now + SignedDuration::from_millis(1 << times.min(13)),
         });
-        if let Err(failed) = &reply {
-            self.queue.add(key.clone(), failed.retry_at);
-        }
         state.settled = None;
         state.answers.insert(id, Answer { asked_at, answered_at: now, reply });
         self.queue.add(key.clone(), now);

@@ -87,9 +87,9 @@ impl<W: Watched> Shell<W> {
         self.release(key, now);
         let state = self.keys.entry(key.clone()).or_default();
         let world = W::gather(&self.index, key, &state.answers, &state.recall);
-        state.settled =
-            world.map(|world| Settled { fingerprint: W::fingerprint(&world), wake_at: None });
-        self.queue.finish(key);
+        let wake_at = state.next_retry(now);
+        state.settled = world.map(|world| Settled { fingerprint: W::fingerprint(&world), wake_at });
+        self.rest(key);
     }
 
     /// Carrying a job out panicked: what was done is not known, so the key is read and retried.

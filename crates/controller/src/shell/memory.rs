@@ -145,6 +145,14 @@ impl<W: Watched> KeyState<W> {
         }
     }
 
+    /// The next moment at which something that failed may be tried again: a read, or a change. The
+    /// engine that waits for it need not say so.
+    pub fn next_retry(&self, now: Timestamp) -> Option<Timestamp> {
+        let reads = self.answers.values().filter_map(|answer| answer.reply.as_ref().err());
+        let failures = reads.chain(self.recall.failed.values());
+        failures.map(|failure| failure.retry_at).filter(|retry_at| now < *retry_at).min()
+    }
+
     /// Forgets failed changes that a decision made at or after their time no longer plans.
     pub fn forget_failed(&mut self, decision: &Decision<W::Status, W::Memo>, now: Timestamp) {
         let is_planned = |id: &ChangeId| decision.changes.iter().any(|change| change.id == *id);

@@ -52,9 +52,16 @@ fn done(job: Box<Job<Lamps>>, version: u64) -> Acted<Lamps> {
     Acted { job, changes, written, failures: Vec::new(), events: Vec::new(), pruned: Vec::new() }
 }
 
+fn error(class: Class) -> WriteError {
+    WriteError { class, message: "no".into(), retry_after_secs: None }
+}
+
 fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
+    refused_with(job, error(class))
+}
+
+fn refused_with(job: Box<Job<Lamps>>, error: WriteError) -> Acted<Lamps> {
     let object = job.head.object.clone();
-    let error = WriteError { class, message: "no".into(), retry_after_secs: None };
     let failures = vec![Refusal { id: None, object, error, again_after: None }];
     let (changes, written) = (job.changes.len(), Vec::new());
     Acted { job, changes, written, failures, events: Vec::new(), pruned: Vec::new() }
@@ -205,6 +212,25 @@ fn what_a_list_does_not_show_is_gone_and_an_old_event_does_not_bring_it_back() {
     let anew = frame("desk", 9, json!({ "on": true }), json!({}));
     shell.observe(&LAMP, Seen::Apply(anew), at(4));
     assert!(shell.next_work(at(4)).is_some(), "a new one of that name counts");
+}
+
+#[test]
+fn a_read_that_failed_is_tried_again_though_nothing_happens() {
+    let mut shell = shell(5, json!({ "bulb": "spare", "on": true }), json!({}));
+    let mut now = at(0);
+    let mut delays = Vec::new();
+    for _ in 0..4 {
+        let asked = read(&mut shell, now).expect("asked");
+        shell.learn_read(asked, Err(error(Class::Unknown)), now);
+        assert!(shell.next_work(now).is_none(), "not at once");
+        let due = shell.next_due().expect("it is asked again");
+        delays.push(due.duration_since(now).as_millis());
+        now = due;
+    }
+    assert_eq!(delays, [2, 4, 8, 16]);
+    let asked = read(&mut shell, now).expect("asked");
+    shell.learn_read(asked, Ok(Vec::new()), now);
+    assert!(job(&mut shell, now).is_some(), "it is known now");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gradus_engine::ask::{Answer, AskId, Recall};
+use gradus_engine::ask::{Answer, Ask, AskId, Recall};
 use gradus_engine::decision::{Decision, Event, Frees, Guard, Kind, ObjectRef, Urgency, Why};
 use gradus_engine::frame::Frame;
 use gradus_engine::{Engine, Head, StatusPlace};
@@ -23,6 +23,7 @@ pub struct Lamp {
     version: u64,
     spec: Value,
     status: Value,
+    answers: BTreeMap<AskId, Answer>,
 }
 
 pub fn frame(name: &str, version: u64, spec: Value, status: Value) -> Frame {
@@ -45,6 +46,12 @@ impl Engine for Lamps {
 
     fn decide(lamp: &Lamp, _now: Timestamp) -> Decision<Value, ()> {
         assert!(lamp.spec["broken"].is_null(), "a broken lamp");
+        let bulb = |name| Ask::read(ObjectRef::new(LAMP, &"home".into(), &Arc::from(name)));
+        let asks: Vec<Ask> = lamp.spec["bulb"].as_str().map(bulb).into_iter().collect();
+        let is_known = |ask: &Ask| lamp.answers.get(&ask.id).is_some_and(|it| it.reply.is_ok());
+        if !asks.iter().all(is_known) {
+            return Decision { asks, ..Decision::default() };
+        }
         if !lamp.spec["held"].is_null() {
             let is_delay = lamp.spec["held"] == "for a while";
             let why = Why {
@@ -62,7 +69,7 @@ impl Engine for Lamps {
         }
         let is_switched = lamp.status["on"] != status["on"];
         let urgency = if is_switched { Urgency::Now } else { Urgency::Within1s };
-        Decision { status: Some(status), urgency, ..Decision::default() }
+        Decision { status: Some(status), urgency, asks, ..Decision::default() }
     }
 
     fn stored_status(lamp: &Lamp) -> &Value {
@@ -88,6 +95,7 @@ impl Watched for Lamps {
             version: frame.meta.version,
             spec: (*frame.spec).clone(),
             status: (*frame.status).clone(),
+            answers: BTreeMap::new(),
         };
         index.insert(key.clone(), lamp);
         vec![key]
@@ -110,10 +118,10 @@ impl Watched for Lamps {
     fn gather(
         index: &Self::Index,
         key: &Key,
-        _: &BTreeMap<AskId, Answer>,
+        answers: &BTreeMap<AskId, Answer>,
         _: &Recall<()>,
     ) -> Option<Lamp> {
-        index.get(key).cloned()
+        Some(Lamp { answers: answers.clone(), ..index.get(key)?.clone() })
     }
 
     fn is_urgent(_: &Lamp) -> bool {
