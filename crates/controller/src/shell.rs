@@ -193,9 +193,10 @@ impl<W: Watched> Shell<W> {
         wanted.filter(|kind| self.demanded.insert(kind.clone())).collect()
     }
 
-    /// When there is something to do even if nothing happens.
+    /// When there is something to do even if nothing happens. While no key may be decided, only what
+    /// happens can change that.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.queue.next_due()
+        if self.is_synced() && self.has_place() { self.queue.next_due() } else { None }
     }
 
     /// Events to be posted, in order.
@@ -254,7 +255,7 @@ impl<W: Watched> Shell<W> {
         if !self.is_synced() {
             return None;
         }
-        while self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT {
+        while self.has_place() {
             let key = self.queue.pop_due(now)?;
             if let Some(work) = self.work_on(&key, now) {
                 return Some(work);
@@ -340,6 +341,11 @@ impl<W: Watched> Shell<W> {
         if let Some(due) = due {
             self.queue.add(key.clone(), due);
         }
+    }
+
+    /// May one more job be under way?
+    fn has_place(&self) -> bool {
+        self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT
     }
 
     fn has_room(&self, key: &Key, world: &W::World) -> bool {

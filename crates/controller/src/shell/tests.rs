@@ -82,6 +82,30 @@ fn nothing_is_decided_before_the_list_is_complete() {
 }
 
 #[test]
+fn nobody_is_woken_for_keys_that_may_not_be_decided() {
+    let lit = |name: &str| frame(name, 5, json!({ "on": true, "urgent": true }), json!({}));
+    let mut shell = Shell::<Lamps>::default();
+    shell.observe(&LAMP, Seen::Init, at(0));
+    for namespace in ["one", "two", "three"] {
+        for number in 0..30 {
+            let mut lamp = lit(&format!("lamp-{number}"));
+            lamp.meta.namespace = namespace.into();
+            shell.observe(&LAMP, Seen::InitApply(lamp), at(0));
+        }
+    }
+    assert_eq!(shell.next_due(), None, "the list is not complete");
+    shell.observe(&LAMP, Seen::InitDone, at(0));
+    let mut jobs = Vec::new();
+    while let Some(job) = job(&mut shell, at(0)) {
+        jobs.push(job);
+    }
+    assert_eq!(jobs.len(), IN_FLIGHT_LIMIT);
+    assert_eq!(shell.next_due(), None, "all others wait for one of these to end");
+    shell.learn(done(jobs.pop().unwrap(), 6), at(1));
+    assert_eq!(shell.next_due(), Some(at(0)), "the next in the queue");
+}
+
+#[test]
 fn a_settled_object_asks_for_nothing() {
     let mut shell = shell(5, json!({ "on": true }), json!({ "on": true }));
     assert!(shell.next_work(at(0)).is_none());

@@ -124,8 +124,8 @@ impl Watched for Lamps {
         Some(Lamp { answers: answers.clone(), ..index.get(key)?.clone() })
     }
 
-    fn is_urgent(_: &Lamp) -> bool {
-        false
+    fn is_urgent(lamp: &Lamp) -> bool {
+        !lamp.spec["urgent"].is_null()
     }
 
     fn farewell(_: &ObjectRef) -> Option<Event> {
