@@ -7,6 +7,7 @@ use gradus_engine::ask::Class;
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::Frame;
 use gradus_engine::uid::Uid;
+use jiff::{SignedDuration, Timestamp};
 
 /// The door to a cluster: a real one, or the embedded one. All writes go through here.
 pub trait Cluster {
@@ -75,6 +76,14 @@ pub struct WriteError {
     pub retry_after_secs: Option<u32>,
 }
 
+impl WriteError {
+    /// Until when the server asked us to wait.
+    pub fn asked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let seconds = self.retry_after_secs?;
+        now.checked_add(SignedDuration::from_secs(seconds.into())).ok()
+    }
+}
+
 /// A Kubernetes Event ready to be posted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PostedEvent {
@@ -93,9 +102,9 @@ pub struct PostedEvent {
     /// For people.
     pub message: String,
     /// First and last time, RFC 3339.
-    pub first: jiff::Timestamp,
+    pub first: Timestamp,
     /// Last time.
-    pub last: jiff::Timestamp,
+    pub last: Timestamp,
     /// How often; above 1 the Event exists already and is patched.
     pub count: u32,
 }

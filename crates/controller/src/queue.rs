@@ -25,6 +25,8 @@ pub struct Queue<K> {
     in_flight: BTreeSet<K>,
     /// How often in a row a key failed.
     failures: BTreeMap<K, u32>,
+    /// Keys that are not handed out before a time, whatever they are added with.
+    held: BTreeMap<K, Timestamp>,
 }
 
 impl<K> Default for Queue<K> {
@@ -34,6 +36,7 @@ impl<K> Default for Queue<K> {
             order: BTreeSet::new(),
             in_flight: BTreeSet::new(),
             failures: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
     }
 }
@@ -46,6 +49,7 @@ impl<K: Ord + Clone> Queue<K> {
 
     /// Makes the key due at that time, unless it is due earlier already.
     pub fn add(&mut self, key: K, due: Timestamp) {
+        let due = self.held.get(&key).map_or(due, |until| due.max(*until));
         let earlier = self.due.get(&key).copied();
         if earlier.is_some_and(|earlier| earlier <= due) {
             return;
@@ -66,6 +70,7 @@ impl<K: Ord + Clone> Queue<K> {
         }
         let (_, key) = self.order.pop_first()?;
         self.due.remove(&key);
+        self.held.remove(&key);
         self.in_flight.insert(key.clone());
         Some(key)
     }
@@ -94,6 +99,16 @@ impl<K: Ord + Clone> Queue<K> {
         due
     }
 
+    /// Makes the key due at that time and not before, whatever it is or will be added with.
+    pub fn hold(&mut self, key: K, until: Timestamp) {
+        if let Some(earlier) = self.due.remove(&key) {
+            self.order.remove(&(earlier, key.clone()));
+        }
+        let held = self.held.entry(key.clone()).or_insert(until);
+        *held = until.max(*held);
+        self.add(key, until);
+    }
+
     /// Forgets the failures of a key: its next back-off starts small again.
     pub fn succeeded(&mut self, key: &K) {
         self.failures.remove(key);
@@ -105,6 +120,7 @@ impl<K: Ord + Clone> Queue<K> {
             self.order.remove(&(due, key.clone()));
         }
         self.failures.remove(key);
+        self.held.remove(key);
     }
 
     /// How many keys wait, those in flight that were added again included.

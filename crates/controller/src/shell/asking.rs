@@ -198,18 +198,26 @@ impl<W: Watched> Shell<W> {
                     None => self.forget(target, now),
                 }
                 self.notes.settle(key, target);
+                if let Some(state) = self.keys.get_mut(key) {
+                    state.read_refused = 0;
+                }
                 self.queue.finish(key);
                 self.queue.add(key.clone(), now);
             }
             Err(error) => {
+                let state = self.keys.entry(key.clone()).or_default();
+                state.read_refused = state.read_refused.saturating_add(1);
+                let due = self.queue.failed(key.clone(), now);
+                if let Some(asked) = error.asked_until(now) {
+                    self.queue.hold(key.clone(), asked.max(due));
+                }
                 self.alarms.push(Alarm::Refused {
                     key: key.clone(),
                     change: format!("read {}", read.target),
                     class: error.class,
                     message: error.message,
-                    times: 1,
+                    times: state.read_refused,
                 });
-                self.queue.failed(key.clone(), now);
                 self.queue.finish(key);
             }
         }
@@ -253,11 +261,12 @@ impl<W: Watched> Shell<W> {
             Some(Err(failed)) => failed.times + 1,
             _ => 1,
         };
+        let back_off = now + SignedDuration::from_millis(1 << times.min(13));
         let reply = reply.map_err(|error| Failure {
+            retry_at: error.asked_until(now).map_or(back_off, |asked| asked.max(back_off)),
             class: error.class,
             message: error.message,
             times,
-            retry_at: now + SignedDuration::from_millis(1 << times.min(13)),
         });
         state.settled = None;
         state.answers.insert(id, Answer { asked_at, answered_at: now, reply });

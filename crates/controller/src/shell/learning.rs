@@ -57,6 +57,9 @@ impl<W: Watched> Shell<W> {
         if !fields.is_empty() {
             self.alarms.push(Alarm::Pruned { key: key.clone(), fields });
         }
+        if is_stored && status.is_some() {
+            state.status_refused = 0;
+        }
         for failure in failures {
             self.remember_failure(&key, failure, due, now);
         }
@@ -115,8 +118,15 @@ impl<W: Watched> Shell<W> {
     fn remember_failure(&mut self, key: &Key, failed: Refusal, due: Timestamp, now: Timestamp) {
         let Refusal { id, object, error, again_after } = failed;
         let state = self.keys.entry(key.clone()).or_default();
-        let times =
-            id.as_ref().and_then(|id| state.recall.failed.get(id)).map_or(0, |f| f.times) + 1;
+        let times = match &id {
+            Some(id) => state.recall.failed.get(id).map_or(0, |failed| failed.times) + 1,
+            // Somebody else wrote: that is ordinary, and nothing stays.
+            None if matches!(error.class, Class::Stale | Class::Gone) => 1,
+            None => {
+                state.status_refused = state.status_refused.saturating_add(1);
+                state.status_refused
+            }
+        };
         self.alarms.push(Alarm::Refused {
             key: key.clone(),
             change: id.as_ref().map_or("status".to_owned(), |id| id.0.to_string()),
@@ -124,7 +134,7 @@ impl<W: Watched> Shell<W> {
             message: error.message.clone(),
             times,
         });
-        let asked = error.retry_after_secs.map(|secs| now + SignedDuration::from_secs(secs.into()));
+        let (is_status, asked) = (id.is_none(), error.asked_until(now));
         // Only who was asked to wait does: a disruption budget speaks so. All else is tried again.
         let again_after = again_after.filter(|_| error.class == Class::Throttled);
         let fixed = again_after.or_else(|| W::retry_after(error.class)).map(|delay| now + delay);
@@ -145,15 +155,20 @@ impl<W: Watched> Shell<W> {
                 self.notes.read_first(key, object, now);
             }
             _ => {
-                let Some(id) = id else { return };
-                if state.recall.failed.len() < FAILED_LIMIT || state.recall.failed.contains_key(&id)
-                {
-                    let failure =
-                        Failure { class: error.class, message: error.message, times, retry_at };
-                    state.recall.failed.insert(id, failure);
+                let failed = &mut state.recall.failed;
+                let has_room =
+                    |id: &ChangeId| failed.len() < FAILED_LIMIT || failed.contains_key(id);
+                if let Some(id) = id.filter(has_room) {
+                    let WriteError { class, message, .. } = error;
+                    failed.insert(id, Failure { class, message, times, retry_at });
                 }
             }
         }
-        self.queue.add(key.clone(), retry_at);
+        if is_status && asked.is_some() {
+            // Nothing in the World says that a status was refused, so the key itself waits.
+            self.queue.hold(key.clone(), retry_at);
+        } else {
+            self.queue.add(key.clone(), retry_at);
+        }
     }
 }

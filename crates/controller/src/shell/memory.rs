@@ -27,6 +27,10 @@ pub(super) struct KeyState<W: Watched> {
     pub deferred: Option<Timestamp>,
     /// Status fields that did not survive a write: the CRD is older than ours.
     pub pruned: BTreeSet<String>,
+    /// How often in a row the status was refused for good reason.
+    pub status_refused: u32,
+    /// How often in a row a read that must come first has failed.
+    pub read_refused: u32,
     held: Option<Holding>,
     /// The object whose shown version the server has refused, and since when.
     refused: Option<(ObjectRef, Option<u64>, Timestamp)>,
@@ -78,6 +82,8 @@ impl<W: Watched> Default for KeyState<W> {
             settled: None,
             deferred: None,
             pruned: BTreeSet::new(),
+            status_refused: 0,
+            read_refused: 0,
             held: None,
             refused: None,
         }

@@ -186,6 +186,60 @@ fn a_conflict_is_tried_again_with_back_off_even_if_no_newer_object_comes() {
 }
 
 #[test]
+fn a_refusal_of_the_status_or_of_a_read_that_stays_is_counted() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let counted = |shell: &mut Shell<Lamps>| match &shell.take_alarms()[..] {
+        [Alarm::Refused { change, times, .. }] => (change.clone(), *times),
+        other => panic!("{other:?}"),
+    };
+    for times in 1..4 {
+        let now = at(i64::from(times) * 1_000);
+        let next = job(&mut shell, now).expect("tried again");
+        shell.learn(refused(next, Class::Denied), now);
+        assert_eq!(counted(&mut shell), ("status".to_owned(), times));
+    }
+    let next = job(&mut shell, at(5_000)).unwrap();
+    shell.learn(refused(next, Class::Stale), at(5_000));
+    assert_eq!(counted(&mut shell).1, 1, "somebody else wrote: nothing stays");
+
+    let next = job(&mut shell, at(6_000)).unwrap();
+    shell.learn(done(next, 9), at(6_000));
+    for times in 1..4 {
+        let now = at(6_000 + i64::from(times) * 1_000);
+        let settling = read(&mut shell, now).expect("its own write is not shown");
+        shell.learn_read(settling, Err(error(Class::Denied)), now);
+        assert_eq!(counted(&mut shell), ("read Lamp home/desk".to_owned(), times));
+    }
+}
+
+#[test]
+fn a_server_that_asks_for_time_is_given_it() {
+    let busy = |secs| WriteError { retry_after_secs: Some(secs), ..error(Class::Throttled) };
+    let changed = |version| {
+        Seen::Apply(frame("desk", version, json!({ "on": true, "watts": version }), json!({})))
+    };
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let next = job(&mut shell, at(0)).unwrap();
+    shell.learn(refused_with(next, busy(7)), at(0));
+    shell.observe(&LAMP, changed(6), at(1_000));
+    assert!(shell.next_work(at(6_999)).is_none(), "also when something happens meanwhile");
+    assert_eq!(shell.next_due(), Some(at(7_000)));
+    let next = job(&mut shell, at(7_000)).expect("its time has come");
+
+    shell.learn(done(next, 9), at(7_000));
+    let settling = read(&mut shell, at(8_000)).expect("its own write is not shown");
+    shell.learn_read(settling, Err(busy(5)), at(8_000));
+    assert!(shell.next_work(at(12_999)).is_none(), "so is a read");
+    assert!(read(&mut shell, at(13_000)).is_some());
+
+    let mut shell = self::shell(5, json!({ "bulb": "spare" }), json!({}));
+    let asked = read(&mut shell, at(0)).unwrap();
+    shell.learn_read(asked, Err(busy(3)), at(0));
+    assert!(shell.next_work(at(2_999)).is_none(), "and an ask");
+    assert!(read(&mut shell, at(3_000)).is_some());
+}
+
+#[test]
 fn an_object_that_stays_newer_than_the_watch_shows_is_read_after_a_second() {
     let mut shell = shell(5, json!({ "on": true }), json!({}));
     for millis in [0, 600, 999] {
