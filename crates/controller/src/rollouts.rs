@@ -396,8 +396,7 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
     RolloutFigures {
         strategy,
         traffic_router: router(spec),
-        phase: status.phase.to_string(),
-        metric_phase: metric_phase(status),
+        phase: metric_phase(status),
         desired: spec.replicas_or_default(),
         replicas: status.replicas,
         available: status.available_replicas,
@@ -419,7 +418,7 @@ fn router(spec: &gradus_api::rollout::RolloutSpec) -> &'static str {
     }
 }
 
-/// The older phase: from the reason of the Progressing condition, unless the spec is refused.
+/// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing condition, unless the spec is refused.
 fn metric_phase(status: &gradus_api::rollout::RolloutStatus) -> &'static str {
     use names::{condition, reason};
     if status.condition(condition::INVALID_SPEC).is_some() {

@@ -21,7 +21,8 @@ use series::Series;
 /// Names that existing dashboards and alerts read; they and their labels must not change.
 const RECONCILE_BUCKETS: [f64; 5] = [0.01, 0.15, 0.25, 0.5, 1.0];
 
-/// The phases of the older `rollout_phase`, each a series of its own.
+/// The phases of the older `rollout_phase`, each a series of its own. `rollout_info` has these and
+/// `InvalidSpec`.
 const METRIC_PHASES: [&str; 6] =
     ["Completed", "Progressing", "Paused", "Timeout", "Error", "Abort"];
 
@@ -60,10 +61,8 @@ pub struct RolloutFigures {
     pub strategy: &'static str,
     /// The traffic router, or nothing.
     pub traffic_router: &'static str,
-    /// `status.phase`.
-    pub phase: String,
-    /// The older phase, from the reason of the Progressing condition.
-    pub metric_phase: &'static str,
+    /// The phase as metrics name it, from the reason of the Progressing condition.
+    pub phase: &'static str,
     /// `spec.replicas`.
     pub desired: i32,
     /// `status.replicas`.
@@ -149,11 +148,11 @@ impl Metrics {
             inner.durations.observe(before.duration.as_ref(), figures.duration.as_ref());
             self.clear_phase(namespace, name, &before);
         }
-        let RolloutFigures { strategy, traffic_router, phase, metric_phase, .. } = figures;
-        inner.info.with_label_values(&[namespace, name, strategy, traffic_router, &phase]).set(1);
-        for phase in METRIC_PHASES {
-            let value = i64::from(phase == metric_phase);
-            inner.phase.with_label_values(&[namespace, name, strategy, phase]).set(value);
+        let RolloutFigures { strategy, traffic_router, phase, .. } = figures;
+        inner.info.with_label_values(&[namespace, name, strategy, traffic_router, phase]).set(1);
+        for other in METRIC_PHASES {
+            let value = i64::from(other == phase);
+            inner.phase.with_label_values(&[namespace, name, strategy, other]).set(value);
         }
     }
 
@@ -300,11 +299,10 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn figures(phase: &str) -> RolloutFigures {
+    fn figures(phase: &'static str) -> RolloutFigures {
         RolloutFigures {
             strategy: "canary",
-            phase: phase.to_owned(),
-            metric_phase: "Paused",
+            phase,
             desired: 5,
             replicas: 6,
             available: 4,
@@ -359,7 +357,7 @@ mod tests {
         let metrics = Metrics::new();
         metrics.reconcile_failed("shop", "web");
         metrics.deleted("shop", "web", at(100));
-        metrics.rollout("shop", "web", figures("Healthy"));
+        metrics.rollout("shop", "web", figures("Completed"));
         assert_eq!(lines(&metrics, at(900), "reconcile_error").len(), 1);
     }
 

@@ -93,7 +93,7 @@ fn it_carries_a_rollout_and_its_ports_tell_of_it() {
     let cluster = Cluster::start(0, &folder);
     cluster.create(sample("rolling-update.yaml"));
     let (mut controller, _, metrics) = start(&cluster.kubeconfig, &["--logformat=json"]);
-    let healthy = r#"rollout_info{name="cart",namespace="default",phase="Healthy""#;
+    let healthy = r#"rollout_info{name="cart",namespace="default",phase="Completed""#;
     let text = ask_until(metrics, "/metrics", |_, text| text.contains(healthy));
     assert!(text.contains(r#"rollout_info_replicas_available{name="cart",namespace="default"} 4"#));
     controller.signal("TERM");
