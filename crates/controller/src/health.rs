@@ -49,6 +49,11 @@ impl Health {
         self.ready.store(ready, Ordering::Relaxed);
     }
 
+    /// Are the caches synced?
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
+    }
+
     async fn world(&self, key: Key) -> Result<Option<Value>, Away> {
         let (reply, answer) = oneshot::channel();
         self.worlds.send(WorldRequest { key, reply }).await.map_err(|_| Away)?;
@@ -84,7 +89,7 @@ pub async fn serve_metrics(
 }
 
 async fn ready(State(health): State<Health>) -> Response {
-    if health.ready.load(Ordering::Relaxed) {
+    if health.is_ready() {
         return "ok".into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, "the caches are not synced yet").into_response()

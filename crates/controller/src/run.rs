@@ -1,12 +1,12 @@
 //! What runs when? The production loop: one select over a closed list of events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::future::{FutureExt, LocalBoxFuture, join3};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
-use gradus_engine::decision::{Frees, Kind};
+use gradus_engine::decision::{Event, Frees, Kind};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
 use gradus_engine::release::{ManagedIngress, Releases};
@@ -20,10 +20,13 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
 use crate::health::{Health, WorldRequest};
 use crate::random;
-use crate::shell::{Alarm, InterlockMode, Outgoing, Read, Seen, Shell, Work};
+use crate::shell::{Alarm, InterlockMode, Outgoing, Read, Seen, Shell, Target, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage, Selection, watch};
 use crate::watched::{Key, Watch, Watched};
+
+#[cfg(test)]
+mod tests;
 
 /// How often held objects are looked at, for the metric and the one log line.
 const HELD_INTERVAL: Duration = Duration::from_secs(15);
@@ -114,8 +117,7 @@ pub async fn run<W: Watched, C: Cluster>(
 ) {
     let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
     let mut watches = Watches::new(client, &settings);
-    let shell = Shell::with_interlock(settings.interlock);
-    let mut loop_state = Loop::<W> { shell, settings, clock, metrics, health };
+    let mut loop_state = Loop::<W>::new(settings, clock, metrics, health);
     for wanted in W::watches(&loop_state.settings.instance_id) {
         if loop_state.serves(&wanted.kind) {
             watches.start::<W>(wanted);
@@ -129,12 +131,7 @@ pub async fn run<W: Watched, C: Cluster>(
         for kind in loop_state.shell.take_demands() {
             watches.start::<W>(Watch { kind, labels: None });
         }
-        for outgoing in loop_state.shell.take_events() {
-            loop_state.count_event(&outgoing);
-            if events.send(outgoing).is_err() {
-                tracing::error!("the Event poster has ended; Events are lost");
-            }
-        }
+        loop_state.tell(&events);
         loop_state.say_alarms();
         let due = loop_state.shell.next_due().unwrap_or(Timestamp::MAX);
         let happening = tokio::select! {
@@ -154,11 +151,7 @@ pub async fn run<W: Watched, C: Cluster>(
     while let Some(done) = under_way.next().await {
         loop_state.take_in(done);
     }
-    for outgoing in loop_state.shell.take_events() {
-        if events.send(outgoing).is_err() {
-            tracing::error!("the Event poster has ended; Events are lost");
-        }
-    }
+    loop_state.tell(&events);
 }
 
 /// All watches that run; one more may start at any time.
@@ -193,9 +186,16 @@ struct Loop<W: Watched> {
     clock: Clock,
     metrics: Metrics,
     health: Health,
+    /// Keys that the metrics show as held.
+    shown_held: BTreeSet<Key>,
 }
 
 impl<W: Watched> Loop<W> {
+    fn new(settings: Settings, clock: Clock, metrics: Metrics, health: Health) -> Self {
+        let shell = Shell::with_interlock(settings.interlock);
+        Loop { shell, settings, clock, metrics, health, shown_held: BTreeSet::new() }
+    }
+
     /// Is a kind watched at all? One without namespaces is empty for a controller of one namespace.
     fn serves(&mut self, kind: &Kind) -> bool {
         let Some(namespace) = &self.settings.namespace else { return true };
@@ -252,6 +252,8 @@ impl<W: Watched> Loop<W> {
             // The watch has logged it, and goes on trying.
             Happening::Watched(kind, Err(failed)) => {
                 self.shell.observe_failure(&kind, &failed, now);
+                // It may have been the last that was waited for.
+                self.health.set_ready(self.shell.is_synced());
             }
             Happening::Acted(acted) => {
                 let (key, took) = (acted.job.key.clone(), now.duration_since(acted.job.decided_at));
@@ -263,7 +265,13 @@ impl<W: Watched> Loop<W> {
                 }
                 self.shell.learn(*acted, now);
             }
-            Happening::Read(read, reply) => self.shell.learn_read(read, reply, now),
+            Happening::Read(read, reply) => {
+                let is_own =
+                    matches!(&read.target, Target::Object(object) if object.kind == W::KIND);
+                let own = is_own.then(|| read.key.clone());
+                self.shell.learn_read(read, reply, now);
+                self.publish(own, now);
+            }
             Happening::Panicked(key) => {
                 tracing::error!(%key, "a pass panicked while writing; it is tried again");
                 self.shell.abandon(&key, now);
@@ -279,26 +287,46 @@ impl<W: Watched> Loop<W> {
     }
 
     fn observe(&mut self, kind: &Kind, seen: Seen, now: Timestamp) {
-        let key = match &seen {
-            Seen::Apply(frame) | Seen::InitApply(frame) | Seen::Delete(frame)
-                if *kind == W::KIND =>
-            {
-                Some(Key::new(&frame.meta.namespace, &frame.meta.name))
-            }
-            _ => None,
-        };
         let is_done = matches!(seen, Seen::InitDone);
-        self.shell.observe(kind, seen, now);
-        if let Some(key) = key {
-            W::publish(self.shell.index(), &key, &self.metrics, now);
-        }
+        let concerned = self.shell.observe(kind, seen, now);
+        self.publish(concerned, now);
         if is_done {
             self.health.set_ready(self.shell.is_synced());
         }
     }
 
+    /// Shows in the metrics what has become of these objects.
+    fn publish(&self, keys: impl IntoIterator<Item = Key>, now: Timestamp) {
+        for key in keys {
+            W::publish(self.shell.index(), &key, &self.metrics, now);
+        }
+    }
+
+    /// Hands Events to the poster; who may not write says them instead.
+    fn tell(&mut self, events: &mpsc::UnboundedSender<Outgoing>) {
+        for outgoing in self.shell.take_events() {
+            if self.settings.dry_run {
+                let Event { about, reason, message, .. } = &outgoing.event;
+                tracing::info!(%about, "dry run: would event {reason}: {message}");
+                continue;
+            }
+            self.count_event(&outgoing);
+            if events.send(outgoing).is_err() {
+                tracing::error!("the Event poster has ended; Events are lost");
+            }
+        }
+    }
+
     fn look_at_held(&mut self, now: Timestamp) {
-        for (key, held) in self.shell.held(now) {
+        let all_held = self.shell.held(now);
+        if W::IS_MEASURED {
+            let keys = all_held.iter().map(|(key, _)| key.clone()).collect();
+            let shown = std::mem::replace(&mut self.shown_held, keys);
+            for freed in shown.difference(&self.shown_held) {
+                self.metrics.held(&freed.namespace, &freed.name, None);
+            }
+        }
+        for (key, held) in all_held {
             let figures = Some((held.guard.as_str(), held.seconds as f64));
             if W::IS_MEASURED {
                 self.metrics.held(&key.namespace, &key.name, figures);

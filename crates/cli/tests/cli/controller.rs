@@ -115,10 +115,15 @@ fn a_dry_run_says_what_it_would_do_and_writes_nothing() {
     let before = cluster.server.with(|cluster, _| cluster.version());
     let (mut controller, ..) = start(&cluster.kubeconfig, &["--dry-run"]);
     controller.until("dry run: would write create ReplicaSet default/cart-");
+    assert_eq!(cluster.server.with(|cluster, _| cluster.version()), before);
+    cluster.delete_rollout("cart");
+    controller.until("dry run: would event RolloutDeleted: Rollout cart/default is deleted.");
     controller.signal("TERM");
     assert!(controller.end().success());
-    let after = cluster.server.with(|cluster, _| cluster.version());
-    assert_eq!(after, before);
+    let events = cluster
+        .server
+        .with(|cluster, _| cluster.list(gradus_simkube::kinds::KindId::EVENT, "default").count());
+    assert_eq!(events, 0);
 }
 
 #[test]

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use gradus_engine::Head;
+use gradus_engine::ask::Recall;
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Outgoing, Shell};
 use crate::watch::{Cause, Failed};
-use crate::watched::{Reach, Watched};
+use crate::watched::{Key, Reach, Watched};
 
 /// Ends of objects that are remembered, so that a late event does not bring one back.
 const ENDS_LIMIT: usize = 4096;
@@ -87,11 +89,13 @@ impl Watching {
 }
 
 impl<W: Watched> Shell<W> {
-    /// Takes in one message of the watch of a kind.
-    pub fn observe(&mut self, kind: &Kind, seen: Seen, now: Timestamp) {
+    /// Takes in one message of the watch of a kind; says which objects of the engine's own kind are
+    /// others now, or gone.
+    pub fn observe(&mut self, kind: &Kind, seen: Seen, now: Timestamp) -> Vec<Key> {
         if !matches!(seen, Seen::Init) {
             self.readable_again(kind, now);
         }
+        let concerned = if *kind == W::KIND { self.concerned(&seen) } else { Vec::new() };
         match seen {
             Seen::Init => {
                 self.watching.listing.insert(kind.clone(), BTreeSet::new());
@@ -106,24 +110,43 @@ impl<W: Watched> Shell<W> {
             Seen::Delete(frame) => {
                 let object = reference(kind, &frame);
                 let known = W::version(&self.index, &object);
-                if known.is_some_and(|known| frame.meta.version < known) {
-                    return; // An older life of that name; a newer one is there.
+                // An older life of that name; a newer one is there.
+                if known.is_none_or(|known| known <= frame.meta.version) {
+                    self.watching.end(&object, frame.meta.version);
+                    self.forget(&object, now);
                 }
-                self.watching.end(&object, frame.meta.version);
-                self.say_farewell(&object, &frame, now);
-                self.forget(&object, now);
             }
             Seen::Resumed => {}
         }
+        concerned
+    }
+
+    /// The objects of the engine's own kind that a message is about.
+    fn concerned(&self, seen: &Seen) -> Vec<Key> {
+        match seen {
+            Seen::Init | Seen::Resumed => Vec::new(),
+            Seen::InitApply(frame) | Seen::Apply(frame) | Seen::Delete(frame) => {
+                vec![Key::new(&frame.meta.namespace, &frame.meta.name)]
+            }
+            Seen::InitDone => {
+                let gone = self.unlisted(&W::KIND).into_iter();
+                gone.map(|object| Key::new(&object.namespace, &object.name)).collect()
+            }
+        }
+    }
+
+    /// What the index holds of a kind and its list has not shown.
+    fn unlisted(&self, kind: &Kind) -> Vec<ObjectRef> {
+        let listed = self.watching.listing.get(kind);
+        let is_listed = |object: &ObjectRef| listed.is_some_and(|listed| listed.contains(object));
+        W::objects(&self.index, kind).into_iter().filter(|object| !is_listed(object)).collect()
     }
 
     fn end_of_list(&mut self, kind: &Kind, now: Timestamp) {
-        let listed = self.watching.listing.remove(kind).unwrap_or_default();
-        for object in W::objects(&self.index, kind) {
-            if !listed.contains(&object) {
-                self.forget(&object, now);
-            }
+        for object in self.unlisted(kind) {
+            self.forget(&object, now);
         }
+        self.watching.listing.remove(kind);
         self.watching.sync(kind, &self.kinds);
         for key in W::reach(&mut self.index, kind, Reach::Listed) {
             self.queue.add(key, now);
@@ -204,6 +227,7 @@ impl<W: Watched> Shell<W> {
 
     /// An object is gone.
     pub(super) fn forget(&mut self, object: &ObjectRef, now: Timestamp) {
+        self.say_farewell(object, now);
         for key in W::remove(&mut self.index, object) {
             self.queue.add(key, now);
         }
@@ -212,12 +236,15 @@ impl<W: Watched> Shell<W> {
         }
     }
 
-    fn say_farewell(&mut self, object: &ObjectRef, frame: &Frame, now: Timestamp) {
+    /// Tells of the end of an object of the engine's own kind that is still known.
+    fn say_farewell(&mut self, object: &ObjectRef, now: Timestamp) {
         if object.kind != W::KIND {
             return;
         }
-        if let Some(event) = W::farewell(object) {
-            let (uid, version) = (frame.meta.uid, frame.meta.version);
+        let key = Key::new(&object.namespace, &object.name);
+        let Some(event) = W::farewell(object) else { return };
+        let last = W::gather(&self.index, &key, &BTreeMap::new(), &Recall::default());
+        if let Some(Head { uid, version, .. }) = last.as_ref().map(W::head) {
             self.outbox.push(Outgoing { event, uid, version, at: now });
         }
     }

@@ -71,6 +71,10 @@ impl Series {
         name: &str,
         guard: Option<&str>,
     ) -> Option<String> {
+        // Nothing is to be noted of one that is gone by now.
+        if guard.is_none() && !self.shown.contains_key(&key(namespace, name)) {
+            return None;
+        }
         let held = &mut self.entry(namespace, name).guard;
         if held.as_deref() == guard {
             return None;
