@@ -10,10 +10,7 @@ use http::Request;
 use kube::{Client, Config};
 use thiserror::Error;
 
-use crate::{
-    ports,
-    process::{Process, Recipe},
-};
+use crate::process::{Process, Recipe};
 
 /// Caches of a small cluster are there much sooner.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -43,7 +40,7 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// Only objects of this instance, or those of none.
     pub instance_id: Option<String>,
-    /// Any free port, if nobody minds.
+    /// Any port, if nobody minds.
     pub metrics_port: Option<u16>,
     /// Its working folder, if not ours.
     pub folder: Option<PathBuf>,
@@ -53,7 +50,6 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
-    health: String,
 }
 
 impl Controller {
@@ -63,12 +59,12 @@ impl Controller {
         settings: &Settings,
         folder: &Path,
     ) -> Result<Self, ControllerError> {
-        let [health_port, free_port] = ports::free()?;
-        let metrics_port = settings.metrics_port.unwrap_or(free_port);
+        // It takes ports of its own and says which: one that was free a moment ago may be taken.
+        let metrics_port = settings.metrics_port.unwrap_or(0);
         let mut recipe = Recipe::new(&settings.name, program)
             .argument("controller")
             .flag("kubeconfig", &settings.kubeconfig)
-            .flag("healthzPort", health_port.to_string())
+            .flag("healthzPort", "0")
             .flag("metricsPort", metrics_port.to_string());
         if let Some(namespace) = &settings.namespace {
             recipe = recipe.argument("--namespaced").flag("namespace", namespace);
@@ -79,22 +75,26 @@ impl Controller {
         if let Some(folder) = &settings.folder {
             recipe = recipe.within(folder);
         }
-        let process = Process::start(&recipe, folder)?;
-        Ok(Self { process, health: format!("http://127.0.0.1:{health_port}") })
+        Ok(Self { process: Process::start(&recipe, folder)? })
+    }
+
+    /// The end of its log if it has ended, though nobody has killed it.
+    pub fn death(&mut self) -> io::Result<Option<String>> {
+        let status = self.process.ended()?;
+        Ok(status.map(|status| format!("{status}; its log:\n{}", self.process.last_words())))
     }
 
     /// Returns when its caches are filled.
     pub async fn is_ready(&mut self) -> Result<(), ControllerError> {
-        let address = self.health.parse().expect("a loopback address is a valid one");
-        let mut config = Config::new(address);
-        config.default_retry = false;
-        let client =
-            Client::try_from(config).map_err(|error| ControllerError::Client(Box::new(error)))?;
         let began = Instant::now();
+        let mut client = None;
         loop {
-            let request = Request::get("/readyz").body(Vec::new());
-            let request = request.expect("a constant path is a valid request");
-            if client.request_text(request).await.is_ok() {
+            if client.is_none() {
+                client = health_port(&self.process.words()).map(client_of).transpose()?;
+            }
+            if let Some(client) = &client
+                && answers(client).await
+            {
                 return Ok(());
             }
             if self.process.ended()?.is_some() {
@@ -106,5 +106,37 @@ impl Controller {
             }
             tokio::time::sleep(ASK_EVERY).await;
         }
+    }
+}
+
+/// The port of its health, once it has said so.
+fn health_port(words: &str) -> Option<u16> {
+    let rest = words.split("health on port ").nth(1)?;
+    // Until the comma: a number may be half written.
+    rest.split_once(',')?.0.parse().ok()
+}
+
+fn client_of(port: u16) -> Result<Client, ControllerError> {
+    let address = format!("http://127.0.0.1:{port}");
+    let mut config = Config::new(address.parse().expect("a loopback address is a valid one"));
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| ControllerError::Client(Box::new(error)))
+}
+
+async fn answers(client: &Client) -> bool {
+    let request = Request::get("/readyz").body(Vec::new());
+    let request = request.expect("a constant path is a valid request");
+    client.request_text(request).await.is_ok()
+}
+
+#[test]
+fn the_port_is_read_once_it_is_said_whole() {
+    let cases = [
+        ("nothing yet", "", None),
+        ("half a line", "INFO health on port 80", None),
+        ("the line", "INFO health on port 8080, metrics on port 8090\n", Some(8080)),
+    ];
+    for (what, words, port) in cases {
+        assert_eq!(health_port(words), port, "{what}");
     }
 }

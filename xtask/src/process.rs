@@ -82,6 +82,8 @@ impl Recipe {
 pub struct Process {
     name: String,
     log: PathBuf,
+    /// How long the log was before.
+    log_began: usize,
     guard: Child,
     lifeline: Option<ChildStdin>,
 }
@@ -91,6 +93,7 @@ impl Process {
     pub fn start(recipe: &Recipe, folder: &Path) -> io::Result<Self> {
         let log = folder.join(format!("{}.log", recipe.name));
         let output = OpenOptions::new().create(true).append(true).open(&log)?;
+        let log_began = usize::try_from(output.metadata()?.len()).unwrap_or(usize::MAX);
         let mut guard = Command::new("sh")
             .args(["-c", GUARD, &recipe.name])
             .arg(&recipe.program)
@@ -104,7 +107,7 @@ impl Process {
             .process_group(0)
             .spawn()?;
         let lifeline = guard.stdin.take();
-        Ok(Self { name: recipe.name.clone(), log, guard, lifeline })
+        Ok(Self { name: recipe.name.clone(), log, log_began, guard, lifeline })
     }
 
     pub fn name(&self) -> &str {
@@ -122,9 +125,15 @@ impl Process {
         self.guard.wait().map(drop)
     }
 
+    /// What it has said so far, without those who wrote into the same log before.
+    pub fn words(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(text.get(self.log_began..).unwrap_or_default()).into_owned()
+    }
+
     /// The end of its log, for a message about a failure.
     pub fn last_words(&self) -> String {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.words();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(QUOTED_LINES)..].join("\n")
     }
@@ -187,6 +196,17 @@ mod tests {
         process.guard.wait().unwrap();
         assert_eq!(process.ended().unwrap().and_then(|status| status.code()), Some(3));
         assert_eq!(process.last_words(), "no such thing");
+    }
+
+    #[test]
+    fn what_another_said_into_the_same_log_is_not_its_own() {
+        let (folder, mut first) = started("echo first");
+        first.guard.wait().unwrap();
+        let recipe = Recipe::new("sh", Path::new("/bin/sh")).argument("-c").argument("echo second");
+        let mut second = Process::start(&recipe, folder.path()).unwrap();
+        second.guard.wait().unwrap();
+        assert_eq!(second.words(), "second\n");
+        assert_eq!(first.words(), "first\nsecond\n");
     }
 
     #[test]

@@ -114,6 +114,10 @@ async fn once_and_crashed(
 
 /// Where something failed, the logs of all the servers and controllers stay, and a line says where.
 fn explained(stage: &Stage, result: Result<Summary, Failure>) -> Result<Summary, Failure> {
+    let result = result.map(|mut summary| {
+        summary.failed += stage.deaths();
+        summary
+    });
     if !matches!(result, Ok(Summary { failed: 0, .. })) {
         println!("  the logs are in {}", stage.plane.keep_logs()?.display());
     }

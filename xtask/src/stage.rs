@@ -3,7 +3,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::{sync::Notify, task::JoinHandle};
@@ -18,6 +22,9 @@ use crate::{
     servers::Servers,
 };
 
+/// How often a controller is looked at, to see whether it still lives.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
 /// A control plane with a kubelet, and the program to try on it.
 #[derive(Debug)]
 pub struct Stage {
@@ -26,7 +33,12 @@ pub struct Stage {
     pub plane: Plane,
     program: PathBuf,
     operator: PathBuf,
+    deaths: Deaths,
 }
+
+/// Controllers that ended though nobody had killed them. Clones share it.
+#[derive(Clone, Debug, Default)]
+struct Deaths(Arc<AtomicUsize>);
 
 /// Which controller is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +67,11 @@ pub struct Kept {
 }
 
 /// The controller of the moment. Between a kill and the next start there is none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Slot {
     controller: Mutex<Option<Controller>>,
     killed: Notify,
+    deaths: Deaths,
 }
 
 impl Stage {
@@ -69,7 +82,12 @@ impl Stage {
         let operator = build::tested_program("database-operator")?;
         let plane = Plane::start(servers, &repository()).await?;
         let kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
-        Ok(Self { kubelet, plane, program, operator })
+        Ok(Self { kubelet, plane, program, operator, deaths: Deaths::default() })
+    }
+
+    /// How many controllers have ended by themselves so far. Each was told of when it happened.
+    pub fn deaths(&self) -> usize {
+        self.deaths.0.load(Ordering::Relaxed)
     }
 
     /// The program under the name by which kubectl finds it.
@@ -93,7 +111,7 @@ impl Stage {
 
     /// A controller with settings of its own; ready when this returns.
     pub async fn controller_with(&self, part: Part, settings: Settings) -> Result<Kept, Failure> {
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(Slot::new(&self.deaths));
         Kept::start(self.program_of(part), settings, self.plane.folder(), slot).await
     }
 
@@ -111,7 +129,7 @@ impl Stage {
         namespace: &str,
         plan: Vec<Planned>,
     ) -> Result<(Kept, Proxy), Failure> {
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(Slot::new(&self.deaths));
         let victim = Arc::clone(&slot);
         let upstream = self.plane.config(part.user()).await?;
         let proxy = Proxy::start(upstream, plan, move || victim.kill()).await?;
@@ -140,10 +158,13 @@ impl Kept {
         let filled = Arc::clone(&slot);
         let supervisor = tokio::spawn(async move {
             loop {
-                filled.killed.notified().await;
+                tokio::select! {
+                    () = filled.killed.notified() => {}
+                    words = filled.died() => filled.deplore(&settings.name, &words),
+                }
                 match Controller::start(&program, &settings, &folder) {
                     Ok(next) => filled.put(next),
-                    Err(error) => eprintln!("{}: not started again: {error}", settings.name),
+                    Err(error) => filled.deplore(&settings.name, &error.to_string()),
                 }
             }
         });
@@ -164,6 +185,30 @@ impl Drop for Kept {
 }
 
 impl Slot {
+    fn new(deaths: &Deaths) -> Self {
+        Self { controller: Mutex::default(), killed: Notify::new(), deaths: deaths.clone() }
+    }
+
+    /// Returns when the controller has ended though nobody killed it.
+    async fn died(&self) -> String {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
+            let death = controller.as_mut().map(Controller::death);
+            match death {
+                Some(Ok(Some(words))) => return words,
+                Some(Err(error)) => return error.to_string(),
+                None | Some(Ok(None)) => {}
+            }
+        }
+    }
+
+    /// A controller that ends by itself is a failure, although another takes its place.
+    fn deplore(&self, name: &str, words: &str) {
+        self.deaths.0.fetch_add(1, Ordering::Relaxed);
+        println!("  {name}: FAILED: the controller ended by itself: {words}");
+    }
+
     fn put(&self, controller: Controller) {
         *self.controller.lock().unwrap_or_else(PoisonError::into_inner) = Some(controller);
     }
