@@ -356,8 +356,8 @@ impl<W: Watched> Loop<W> {
     fn say_alarms(&mut self) {
         for alarm in self.shell.take_alarms() {
             match alarm {
-                Alarm::Panicked { key, message } => {
-                    tracing::error!(%key, "deciding panicked: {message}; it is tried again");
+                Alarm::Panicked { key, doing, message } => {
+                    tracing::error!(%key, "{doing} panicked: {message}; the others go on");
                 }
                 Alarm::Interlock { key, invariant, message, mode } => {
                     let done = match mode {

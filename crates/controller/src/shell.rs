@@ -89,10 +89,12 @@ pub enum InterlockMode {
 /// Something the operator should hear of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Alarm {
-    /// Deciding about this key panicked; all others go on.
+    /// Something panicked over one object; all others go on.
     Panicked {
-        /// Whose decision.
+        /// Which object.
         key: Key,
+        /// What was being done.
+        doing: String,
         /// What the panic said.
         message: String,
     },
@@ -222,11 +224,14 @@ impl<W: Watched> Shell<W> {
     pub fn inspect(&self, key: &Key, now: Timestamp) -> Option<Value> {
         let fresh = KeyState::<W>::default();
         let state = self.keys.get(key).unwrap_or(&fresh);
-        let world = W::gather(&self.index, key, &state.answers, &state.recall)?;
-        let decided = catch_unwind(AssertUnwindSafe(|| W::decide(&world, now)));
-        let decision = match &decided {
-            Ok(decision) => shown(decision),
-            Err(panic) => json!({ "panicked": panic_text(panic.as_ref()) }),
+        let gather = || W::gather(&self.index, key, &state.answers, &state.recall);
+        let world = match contained(gather) {
+            Ok(world) => world?,
+            Err(message) => return Some(json!({ "now": now, "panicked": message })),
+        };
+        let decision = match contained(|| W::decide(&world, now)) {
+            Ok(decision) => shown(&decision),
+            Err(message) => json!({ "panicked": message }),
         };
         Some(json!({ "now": now, "world": world, "decision": decision }))
     }
@@ -257,8 +262,14 @@ impl<W: Watched> Shell<W> {
         }
         while self.has_place() {
             let key = self.queue.pop_due(now)?;
-            if let Some(work) = self.work_on(&key, now) {
-                return Some(work);
+            match contained(|| self.work_on(&key, now)) {
+                Ok(None) => {}
+                Ok(work) => return work,
+                Err(message) => {
+                    self.panicked(key.clone(), "deciding".to_owned(), message);
+                    self.queue.failed(key.clone(), now);
+                    self.queue.finish(&key);
+                }
             }
             if let Some(asked) = self.next_asked() {
                 return Some(asked);
@@ -303,24 +314,14 @@ impl<W: Watched> Shell<W> {
             self.parked.push(key.clone());
             return None;
         }
-        let decided = catch_unwind(AssertUnwindSafe(|| {
-            let decision = W::decide(&world, now);
-            let harm = W::check(&world, &decision, now);
-            (decision, harm)
-        }));
-        match decided {
-            Ok((decision, harm)) => {
-                let decision = self.checked(key, decision, harm);
-                self.carry(key, &world, decision, fingerprint, now)
-            }
-            Err(panic) => {
-                let message = panic_text(panic.as_ref());
-                self.alarms.push(Alarm::Panicked { key: key.clone(), message });
-                self.queue.failed(key.clone(), now);
-                self.queue.finish(key);
-                None
-            }
-        }
+        let decision = W::decide(&world, now);
+        let harm = W::check(&world, &decision, now);
+        let decision = self.checked(key, decision, harm);
+        self.carry(key, &world, decision, fingerprint, now)
+    }
+
+    fn panicked(&mut self, key: Key, doing: String, message: String) {
+        self.alarms.push(Alarm::Panicked { key, doing, message });
     }
 
     /// What may be acted on of a decision that would break something.
@@ -427,10 +428,13 @@ fn status_patch<W: Watched>(
     Some(Map::from_iter([("status".to_owned(), difference)]).into())
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+/// What comes of work on one object, or what its panic said: no object may end the program.
+fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a panic without a message".to_owned())
+    })
 }
 
 /// Which guard holds a key, as a short word for logs and metrics.

@@ -9,7 +9,7 @@ use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Outgoing, Shell};
+use super::{Outgoing, Shell, contained};
 use crate::watch::{Cause, Failed};
 use crate::watched::{Key, Reach, Watched};
 
@@ -217,7 +217,14 @@ impl<W: Watched> Shell<W> {
             return; // Seen already, or of before what was seen.
         }
         self.watching.ends.remove(&object);
-        for key in W::apply(&mut self.index, kind, frame) {
+        let woken = match contained(|| W::apply(&mut self.index, kind, frame)) {
+            Ok(woken) => woken,
+            Err(message) => {
+                let key = Key::new(&object.namespace, &object.name);
+                return self.panicked(key, format!("taking in {object}"), message);
+            }
+        };
+        for key in woken {
             self.queue.add(key, now);
         }
         for key in self.notes.shown(&object, version) {
@@ -243,8 +250,11 @@ impl<W: Watched> Shell<W> {
         }
         let key = Key::new(&object.namespace, &object.name);
         let Some(event) = W::farewell(object) else { return };
-        let last = W::gather(&self.index, &key, &BTreeMap::new(), &Recall::default());
-        if let Some(Head { uid, version, .. }) = last.as_ref().map(W::head) {
+        let last = contained(|| {
+            let world = W::gather(&self.index, &key, &BTreeMap::new(), &Recall::default());
+            world.as_ref().map(W::head)
+        });
+        if let Ok(Some(Head { uid, version, .. })) = last {
             self.outbox.push(Outgoing { event, uid, version, at: now });
         }
     }

@@ -90,6 +90,7 @@ impl Watched for Lamps {
 
     fn apply(index: &mut Self::Index, _: &Kind, frame: &Frame) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        assert!(frame.spec["odd"].is_null(), "an odd lamp");
         let lamp = Lamp {
             name: Arc::clone(&frame.meta.name),
             version: frame.meta.version,
@@ -121,7 +122,9 @@ impl Watched for Lamps {
         answers: &BTreeMap<AskId, Answer>,
         _: &Recall<()>,
     ) -> Option<Lamp> {
-        Some(Lamp { answers: answers.clone(), ..index.get(key)?.clone() })
+        let lamp = index.get(key)?;
+        assert!(lamp.spec["cracked"].is_null(), "a cracked lamp");
+        Some(Lamp { answers: answers.clone(), ..lamp.clone() })
     }
 
     fn is_urgent(lamp: &Lamp) -> bool {
