@@ -8,7 +8,7 @@ use gradus_engine::{Engine, Head};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Part, Write};
+use crate::cluster::{Cluster, Lane, Part, Write};
 use crate::shell::Refusal;
 use crate::watched::Key;
 
@@ -30,6 +30,8 @@ pub struct Job<E: Engine> {
     pub wake_at: Option<Timestamp>,
     /// When it was decided.
     pub decided_at: Timestamp,
+    /// Before whom its writes go.
+    pub lane: Lane,
 }
 
 /// One write of a status.
@@ -81,11 +83,11 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
         events: Vec::new(),
         pruned: Vec::new(),
     };
-    let mut version = acted.job.head.version;
+    let (mut version, lane) = (acted.job.head.version, acted.job.lane);
     let mut has_stopped = false;
     for Change { id, target, op, expect, on_refusal } in changes {
         let is_end = matches!(op, Op::Delete | Op::Evict);
-        let write = Write { target: target.clone(), part: Part::Main, op, expect };
+        let write = Write { target: target.clone(), part: Part::Main, op, expect, lane };
         match cluster.write(write).await {
             Ok(written) => {
                 let after = written.frame.meta.version;
@@ -112,7 +114,8 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
     if !has_stopped && let Some((place, patch)) = status {
         let object = acted.job.head.object.clone();
         let sent = filled_fields(&patch["status"]);
-        match cluster.write(status_write(&object, place, patch, version)).await {
+        let write = Write { lane, ..status_write(&object, place, patch, version) };
+        match cluster.write(write).await {
             Ok(written) => {
                 let version = Some(written.frame.meta.version);
                 acted.pruned = lost_fields(sent, &written.frame.status);
@@ -133,7 +136,8 @@ fn status_write(object: &ObjectRef, place: StatusPlace, patch: Arc<Value>, versi
         StatusPlace::Subresource => Part::Status,
         StatusPlace::Main => Part::Main,
     };
-    Write { target: object.clone(), part, op: Op::Merge(patch), expect: Expect::Version(version) }
+    let (target, op, expect) = (object.clone(), Op::Merge(patch), Expect::Version(version));
+    Write { target, part, op, expect, lane: Lane::default() }
 }
 
 /// Top-level fields that a patch fills, in order. The patch itself is given away: who takes it in

@@ -46,6 +46,20 @@ pub struct Write {
     pub op: Op,
     /// What must still be so.
     pub expect: Expect,
+    /// Before whom it goes.
+    pub lane: Lane,
+}
+
+/// Who goes first where requests must wait for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// What is written for an abort.
+    Urgent,
+    /// Other writes, and reads of one object: a key waits for each.
+    #[default]
+    Ordinary,
+    /// Lists. A controller that has just started wants very many.
+    Last,
 }
 
 /// The part of an object that a write touches.

@@ -109,7 +109,19 @@ enum Happening<W: Watched> {
     Stop,
 }
 
-/// Runs an engine until `stop` is ready. Work under way is finished first.
+/// What the loop waits for of its own.
+struct UnderWay<'c, W: Watched> {
+    acting: FuturesUnordered<LocalBoxFuture<'c, Happening<W>>>,
+    reading: FuturesUnordered<LocalBoxFuture<'c, Happening<W>>>,
+}
+
+impl<W: Watched> Default for UnderWay<'_, W> {
+    fn default() -> Self {
+        UnderWay { acting: FuturesUnordered::new(), reading: FuturesUnordered::new() }
+    }
+}
+
+/// Runs an engine until `stop` is ready. Writes under way are finished first.
 pub async fn run<W: Watched, C: Cluster>(
     outside: Outside<C>,
     settings: Settings,
@@ -123,7 +135,7 @@ pub async fn run<W: Watched, C: Cluster>(
             watches.start::<W>(wanted);
         }
     }
-    let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happening<W>>> = FuturesUnordered::new();
+    let mut under_way = UnderWay::default();
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
     loop {
@@ -138,7 +150,8 @@ pub async fn run<W: Watched, C: Cluster>(
             biased;
             () = &mut stop => Happening::Stop,
             Some((kind, seen)) = watches.streams.next() => Happening::Watched(kind, seen),
-            Some(done) = under_way.next() => done,
+            Some(done) = under_way.acting.next() => done,
+            Some(read) = under_way.reading.next() => read,
             Some(request) = worlds.recv() => Happening::Asked(request),
             () = tokio::time::sleep_until(loop_state.clock.instant(due)) => Happening::Due,
             _ = held.tick() => Happening::LookAtHeld,
@@ -148,7 +161,8 @@ pub async fn run<W: Watched, C: Cluster>(
         }
         loop_state.take_in(happening);
     }
-    while let Some(done) = under_way.next().await {
+    // Nobody decides any more, so nobody waits for what is read.
+    while let Some(done) = under_way.acting.next().await {
         loop_state.take_in(done);
     }
     loop_state.tell(&events);
@@ -211,11 +225,7 @@ impl<W: Watched> Loop<W> {
     }
 
     /// Everything due now is decided and put under way.
-    fn start_work<'c, C: Cluster>(
-        &mut self,
-        cluster: &'c C,
-        under_way: &mut FuturesUnordered<LocalBoxFuture<'c, Happening<W>>>,
-    ) {
+    fn start_work<'c, C: Cluster>(&mut self, cluster: &'c C, under_way: &mut UnderWay<'c, W>) {
         let now = self.clock.now();
         while let Some(work) = self.shell.next_work(now) {
             match work {
@@ -226,7 +236,7 @@ impl<W: Watched> Loop<W> {
                 Work::Act(job) => {
                     let key = job.key.clone();
                     let acting = AssertUnwindSafe(act(cluster, job)).catch_unwind();
-                    under_way.push(Box::pin(async move {
+                    under_way.acting.push(Box::pin(async move {
                         match acting.await {
                             Ok(acted) => Happening::Acted(Box::new(acted)),
                             Err(_) => Happening::Panicked(key),
@@ -237,7 +247,7 @@ impl<W: Watched> Loop<W> {
                     let bytes = random::bytes(draw.count);
                     self.shell.learn_draw(draw, bytes, now);
                 }
-                Work::Read(read) => under_way.push(Box::pin(async move {
+                Work::Read(read) => under_way.reading.push(Box::pin(async move {
                     let reply = read.carry_out(cluster).await;
                     Happening::Read(read, reply)
                 })),

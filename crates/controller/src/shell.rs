@@ -22,6 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::act::{Job, StatusWrite};
+use crate::cluster::Lane;
 use crate::queue::Queue;
 use crate::watched::{Key, Watched};
 pub use asking::{Purpose, Read, Target};
@@ -39,6 +40,8 @@ const IN_FLIGHT_LIMIT: usize = 64;
 const URGENT_RESERVE: usize = 8;
 /// Of these, for one namespace.
 const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
+/// Questions under way at once. A controller that has just started may have thousands.
+const READS_LIMIT: usize = 16;
 /// How long counts alone may wait to be written: while an update moves, and at rest.
 const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
 const DEFERRED_AT_REST: SignedDuration = SignedDuration::from_millis(250);
@@ -55,6 +58,8 @@ pub struct Shell<W: Watched> {
     watching: Watching,
     notes: Notes,
     reads: VecDeque<Read>,
+    /// Questions that are under way.
+    reads_under_way: usize,
     draws: VecDeque<Draw>,
     parked: Vec<Key>,
     busy: BTreeMap<Arc<str>, usize>,
@@ -163,6 +168,7 @@ impl<W: Watched> Default for Shell<W> {
             watching: Watching::default(),
             notes: Notes::default(),
             reads: VecDeque::new(),
+            reads_under_way: 0,
             draws: VecDeque::new(),
             parked: Vec::new(),
             busy: BTreeMap::new(),
@@ -280,8 +286,15 @@ impl<W: Watched> Shell<W> {
 
     /// The next thing that is to be read or drawn.
     fn next_asked(&mut self) -> Option<Work<W>> {
-        let draw = self.draws.pop_front().map(Work::Draw);
-        draw.or_else(|| self.reads.pop_front().map(Work::Read))
+        if let Some(draw) = self.draws.pop_front() {
+            return Some(Work::Draw(draw));
+        }
+        if self.reads_under_way >= READS_LIMIT {
+            return None;
+        }
+        let read = self.reads.pop_front()?;
+        self.reads_under_way += 1;
+        Some(Work::Read(read))
     }
 
     fn work_on(&mut self, key: &Key, now: Timestamp) -> Option<Work<W>> {
@@ -407,6 +420,7 @@ impl<W: Watched> Shell<W> {
             memo,
             wake_at,
             decided_at: now,
+            lane: if W::is_urgent(world) { Lane::Urgent } else { Lane::Ordinary },
         })))
     }
 }

@@ -170,7 +170,7 @@ impl Bench {
     }
 
     fn request(&self, write: Write) -> Request {
-        let Write { target, part, op, expect } = write;
+        let Write { target, part, op, expect, .. } = write;
         let kind = self.kind(&target.kind);
         let is_end = matches!(op, Op::Delete | Op::Evict);
         let subresource = match part {

@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{KubeCluster, answer};
-use crate::cluster::{Cluster, Listing, Part, PostedEvent, Write, WriteError};
+use crate::cluster::{Cluster, Lane, Listing, Part, PostedEvent, Write, WriteError};
 use crate::telemetry::Metrics;
 
 const ROLLOUT: Kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
@@ -73,6 +73,7 @@ async fn a_create_names_its_object() {
         part: Part::Main,
         op: Op::Create(body),
         expect: Expect::Nothing,
+        lane: Lane::Ordinary,
     })
     .await;
     assert_eq!(asked.line, "POST /apis/apps/v1/namespaces/shop/replicasets?fieldManager=gradus");
@@ -92,7 +93,8 @@ async fn a_patch_carries_what_must_still_be_so() {
         ("nothing", Part::Main, Expect::Nothing, Value::Null),
     ];
     for (what, part, expect, metadata) in cases {
-        let write = Write { target: target(ROLLOUT), part, op: Op::Merge(patch.clone()), expect };
+        let (target, op) = (target(ROLLOUT), Op::Merge(patch.clone()));
+        let write = Write { target, part, op, expect, lane: Lane::Ordinary };
         let asked = one(write).await;
         let part = if part == Part::Status { "/status" } else { "" };
         let path = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web";
@@ -110,6 +112,7 @@ async fn a_delete_is_of_one_uid_and_in_the_background() {
         part: Part::Main,
         op: Op::Delete,
         expect: Expect::Uid(Uid::parse(UID)),
+        lane: Lane::Ordinary,
     };
     let (cluster, asked) = scripted(vec![(200, json!({ "kind": "Status", "status": "Success" }))]);
     let frame = cluster.write(write.clone()).await.unwrap().frame;
@@ -124,7 +127,7 @@ async fn a_delete_is_of_one_uid_and_in_the_background() {
 async fn an_eviction_is_of_one_uid_and_a_budget_that_refuses_it_is_told() {
     let pod = Kind::new("", "v1", "Pod", "pods");
     let (part, op, expect) = (Part::Main, Op::Evict, Expect::Uid(Uid::parse(UID)));
-    let write = Write { target: target(pod), part, op, expect };
+    let write = Write { target: target(pod), part, op, expect, lane: Lane::Ordinary };
     let refusal = json!({ "kind": "Status", "reason": "TooManyRequests", "message": "budget" });
     let (cluster, asked) =
         scripted(vec![(201, json!({ "kind": "Status", "status": "Success" })), (429, refusal)]);

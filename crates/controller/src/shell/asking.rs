@@ -176,6 +176,7 @@ impl<W: Watched> Shell<W> {
             Purpose::Settle => self.settle(&read, reply, now),
             Purpose::Answer(id) => {
                 let id = id.clone();
+                self.reads_under_way = self.reads_under_way.saturating_sub(1);
                 self.answer(&read, id, reply, now);
             }
         }

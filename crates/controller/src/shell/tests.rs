@@ -312,6 +312,30 @@ fn a_read_that_failed_is_tried_again_though_nothing_happens() {
 }
 
 #[test]
+fn not_all_questions_are_asked_at_once() {
+    let mut shell = Shell::<Lamps>::default();
+    shell.observe(&LAMP, Seen::Init, at(0));
+    for number in 0..40 {
+        let asking = frame(&format!("lamp-{number}"), 5, json!({ "bulb": "spare" }), json!({}));
+        shell.observe(&LAMP, Seen::InitApply(asking), at(0));
+    }
+    shell.observe(&LAMP, Seen::InitDone, at(0));
+    let mut answered = 0;
+    loop {
+        let asked: Vec<_> = std::iter::from_fn(|| read(&mut shell, at(0))).collect();
+        assert!(asked.len() <= READS_LIMIT, "{}", asked.len());
+        if asked.is_empty() {
+            break;
+        }
+        for one in asked {
+            shell.learn_read(one, Ok(Vec::new()), at(0));
+            answered += 1;
+        }
+    }
+    assert_eq!(answered, 40, "but all of them in the end");
+}
+
+#[test]
 fn a_panic_is_contained_to_its_object() {
     let cases = [
         ("deciding", json!({ "broken": true }), true),
