@@ -47,6 +47,11 @@ pub(super) fn stalled(seconds: u64) -> Problem {
 
 /// What a failure means and how it is said.
 pub(super) fn explain(error: &Error, selection: &Selection) -> Problem {
+    if let Error::InitialListFailed(kube::Error::SerdeError(error))
+    | Error::WatchFailed(kube::Error::SerdeError(error)) = error
+    {
+        return unreadable(error, selection);
+    }
     let (verb, status) = match error {
         Error::InitialListFailed(kube::Error::Api(status)) => ("list", Some(&**status)),
         Error::WatchStartFailed(kube::Error::Api(status))
@@ -67,6 +72,14 @@ pub(super) fn explain(error: &Error, selection: &Selection) -> Problem {
     };
     let message = words(verb, status, error, selection);
     Problem { step, scope: scope(code), failed: Failed { cause: cause(code), message } }
+}
+
+/// The server has answered, but with something that is no object of its API. That is a matter of this
+/// kind, not of the server.
+fn unreadable(error: &serde_json::Error, selection: &Selection) -> Problem {
+    let message = format!("cannot read an object of {}: {error}", resource(selection));
+    let failed = Failed { cause: Cause::Away, message };
+    Problem { step: Step::On, scope: Scope::Kind, failed }
 }
 
 fn scope(code: Option<u16>) -> Scope {

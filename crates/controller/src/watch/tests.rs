@@ -267,6 +267,15 @@ async fn a_watch_whose_start_hangs_is_begun_anew() {
     assert!(lines.lock().unwrap()[2].contains("resourceVersion=10"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_read_is_not_taken_for_a_server_that_is_away() {
+    let (client, _) = scripted(vec![list(&[json!(1)], None)]);
+    let mut stream = Box::pin(watch(client, selection(), &Outage::default()).skip(1));
+    let failed = stream.next().await.unwrap().unwrap_err();
+    let start = "cannot read an object of rollouts.argoproj.io: invalid type: integer `1`";
+    assert!(failed.message.starts_with(start), "{}", failed.message);
+}
+
 /// Keeps log lines.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
