@@ -72,7 +72,7 @@ impl KubeCluster {
 
     fn count(&self, verb: &'static str, target: &ObjectRef, status: Option<StatusCode>) {
         let many = matches!(&*target.kind.plural, "events" | "replicasets" | "pods");
-        let name = if many { "N/A" } else { &*target.name };
+        let name = if many || verb == "List" { "N/A" } else { &*target.name };
         let code = status.map_or_else(|| "<error>".to_owned(), |status| status.as_str().to_owned());
         self.metrics.request(&target.kind.plural, &target.namespace, name, verb, &code);
     }

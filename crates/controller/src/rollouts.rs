@@ -411,11 +411,16 @@ fn router(spec: &gradus_api::rollout::RolloutSpec) -> &'static str {
     let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_ref()) else {
         return "";
     };
-    match (&routing.alb, &routing.nginx) {
-        (_, Some(_)) => "Nginx",
-        (Some(_), None) => "ALB",
-        (None, None) => "",
-    }
+    // Also those that are refused: the metric says what was asked for.
+    let routers = [
+        ("ALB", routing.alb.is_some()),
+        ("Ambassador", routing.ambassador.is_some()),
+        ("Istio", routing.istio.is_some()),
+        ("Nginx", routing.nginx.is_some()),
+        ("SMI", routing.smi.is_some()),
+        ("AppMesh", routing.app_mesh.is_some()),
+    ];
+    routers.into_iter().rfind(|(_, is_used)| *is_used).map_or("", |(name, _)| name)
 }
 
 /// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing condition, unless the spec is refused.

@@ -22,7 +22,7 @@ use crate::health::{Health, WorldRequest};
 use crate::random;
 use crate::shell::{Alarm, InterlockMode, Outgoing, Read, Seen, Shell, Target, Work};
 use crate::telemetry::Metrics;
-use crate::watch::{Failed, Outage, Selection, watch};
+use crate::watch::{Failed, Outage, Selection, counted, watch};
 use crate::watched::{Key, Watch, Watched};
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ pub async fn run<W: Watched, C: Cluster>(
     stop: impl Future<Output = ()>,
 ) {
     let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
-    let mut watches = Watches::new(client, &settings);
+    let mut watches = Watches::new(client, &settings, &metrics);
     let mut loop_state = Loop::<W>::new(settings, clock, metrics, health);
     for wanted in W::watches(&loop_state.settings.instance_id) {
         if loop_state.serves(&wanted.kind) {
@@ -173,13 +173,14 @@ struct Watches {
     client: Client,
     namespace: Option<String>,
     outage: Outage,
+    metrics: Metrics,
     streams: SelectAll<BoxStream<'static, (Kind, Result<Seen, Failed>)>>,
 }
 
 impl Watches {
-    fn new(client: Client, settings: &Settings) -> Self {
-        let namespace = settings.namespace.clone();
-        Watches { client, namespace, outage: settings.outage.clone(), streams: SelectAll::new() }
+    fn new(client: Client, settings: &Settings, metrics: &Metrics) -> Self {
+        let (namespace, outage) = (settings.namespace.clone(), settings.outage.clone());
+        Watches { client, namespace, outage, metrics: metrics.clone(), streams: SelectAll::new() }
     }
 
     fn start<W: Watched>(&mut self, wanted: Watch) {
@@ -189,7 +190,8 @@ impl Watches {
             label_selector: wanted.labels,
             metadata_alone: W::needs_metadata_alone(&wanted.kind),
         };
-        let stream = watch(self.client.clone(), selection, &self.outage);
+        let client = counted(self.client.clone(), &selection, &self.metrics);
+        let stream = watch(client, selection, &self.outage);
         self.streams.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
     }
 }

@@ -1,5 +1,6 @@
 //! What happens to the objects of one kind? A stream of changes that never ends and never lies.
 
+mod counted;
 mod outage;
 mod pace;
 mod problem;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::shell::Seen;
 use crate::tolerant::Tolerant;
+pub use counted::counted;
 pub use outage::Outage;
 use pace::Beginning;
 use problem::{Problem, Scope, Step};

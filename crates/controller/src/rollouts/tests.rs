@@ -263,3 +263,20 @@ fn only_the_objects_of_its_own_instance_are_seen() {
         assert_eq!(labels(kinds::REPLICA_SET).as_deref(), Some("rollouts-pod-template-hash"));
     }
 }
+
+#[test]
+fn the_metrics_name_the_router_that_was_asked_for_though_it_is_refused() {
+    let cases = [
+        (json!({}), ""),
+        (json!({ "nginx": { "stableIngress": "web" } }), "Nginx"),
+        (json!({ "istio": { "virtualService": { "name": "web" } } }), "Istio"),
+        (json!({ "smi": {}, "alb": { "ingress": "web", "servicePort": 80 } }), "SMI"),
+        (json!({ "traefik": { "weightedTraefikServiceName": "web" } }), ""),
+    ];
+    for (routing, name) in cases {
+        let canary = json!({ "trafficRouting": routing });
+        let frame = frame(&kinds::ROLLOUT, "web", 5, json!({ "strategy": { "canary": canary } }));
+        let figures = figures(&RolloutView::read(&frame, None));
+        assert_eq!(figures.traffic_router, name, "{canary}");
+    }
+}

@@ -51,7 +51,8 @@ async fn begun(client: &Client, request: Request<Body>) -> Result<Response<Body>
     Ok(tokio::time::timeout(START_LIMIT, client.send(request)).await.map_err(late)??)
 }
 
-fn is_watch(request: &Request<Body>) -> bool {
+/// Does this request begin a watch?
+pub(super) fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query.split('&').any(|pair| pair == "watch=true")
 }

@@ -276,6 +276,20 @@ async fn an_answer_that_cannot_be_read_is_not_taken_for_a_server_that_is_away() 
     assert!(failed.message.starts_with(start), "{}", failed.message);
 }
 
+#[tokio::test(start_paused = true)]
+async fn lists_and_watches_are_counted() {
+    let metrics = crate::telemetry::Metrics::new();
+    let expired = refusal(410, "Expired", "too old resource version");
+    let (client, _) = scripted(vec![list(&[], None), expired, Reply::Refuse]);
+    let client = counted(client, &selection(), &metrics);
+    words(watch(client, selection(), &Outage::default()), 4).await;
+    let text = metrics.text(jiff::Timestamp::UNIX_EPOCH);
+    for (verb, code) in [("List", "200"), ("Watch", "410"), ("List", "<error>")] {
+        let labels = format!(r#"name="N/A",namespace="",status_code="{code}",verb="{verb}""#);
+        assert!(text.contains(&labels), "{verb} {code}: {text}");
+    }
+}
+
 /// Keeps log lines.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
