@@ -1,11 +1,15 @@
 //! How is an object of any shape read without ever failing?
 
+mod bounded;
+
 use std::sync::Arc;
 
 use gradus_engine::frame::{Frame, Meta};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
+
+use bounded::Bounded;
 
 /// An object as the server sent it. Its `Deserialize` fails only where the text is no object of
 /// the Kubernetes API: one of an unexpected shape must not stop the watch of all others.
@@ -32,11 +36,11 @@ impl<'de> Visitor<'de> for ObjectVisitor {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "metadata" => frame.meta = meta(map.next_value::<LooseMeta>()?.0),
-                "spec" => frame.spec = Arc::new(map.next_value()?),
-                "status" => frame.status = Arc::new(map.next_value()?),
+                "spec" => frame.spec = Arc::new(map.next_value::<Bounded>()?.0),
+                "status" => frame.status = Arc::new(map.next_value::<Bounded>()?.0),
                 // A PodTemplate has no spec: its template is kept where all others have theirs.
                 "template" => {
-                    frame.spec = Arc::new(json!({ "template": map.next_value::<Value>()? }))
+                    frame.spec = Arc::new(json!({ "template": map.next_value::<Bounded>()?.0 }))
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -69,7 +73,7 @@ impl<'de> Visitor<'de> for MetaVisitor {
             if key == "managedFields" {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                fields.insert(key, map.next_value()?);
+                fields.insert(key, map.next_value::<Bounded>()?.0);
             }
         }
         Ok(fields)
@@ -126,6 +130,31 @@ mod tests {
         assert_eq!(frame.meta.generation, 4);
         assert_eq!(frame.spec["replicas"], 3);
         assert_eq!(frame.status["phase"], "Healthy");
+    }
+
+    #[test]
+    fn a_field_that_is_nested_too_deeply_costs_that_field_alone() {
+        let nested =
+            |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let read = |levels: usize| {
+            let spec = format!(r#"{{"replicas":3,"template":{}}}"#, nested(levels));
+            let object = format!(r#"{{"metadata":{{"name":"a"}},"spec":{spec}}}"#);
+            // As deep as in a list, beside an ordinary one.
+            let list = format!(r#"{{"items":[{object},{{"metadata":{{"name":"b"}}}}]}}"#);
+            let list: std::collections::BTreeMap<String, Vec<Tolerant>> =
+                serde_json::from_str(&list).unwrap();
+            let [Tolerant(deep), Tolerant(other)] = &list["items"][..] else { panic!("two") };
+            assert_eq!((&*deep.meta.name, &*other.meta.name), ("a", "b"));
+            assert_eq!(deep.spec["replicas"], 3);
+            deep.clone()
+        };
+        assert_eq!(read(90).spec["template"].to_string(), nested(90));
+        for levels in [150, 5_000] {
+            let deep = read(levels);
+            assert_eq!(deep.spec["template"], "a value nested too deeply", "{levels}");
+            let errors = &gradus_engine::world::RolloutView::read(&deep, None).spec.errors;
+            assert!(errors.iter().any(|error| error.contains("spec.template")), "{errors:?}");
+        }
     }
 
     #[test]
