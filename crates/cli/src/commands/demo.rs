@@ -116,10 +116,12 @@ async fn tell(
     loop {
         frames.tick().await;
         for story in &mut stories {
-            advance(story, embedded, clock, screen)?;
+            if let Some(deed) = advance(story, embedded) {
+                screen.tell(story.rollout, &deed, clock.now())?;
+            }
         }
         let (shown, is_over) = embedded.server.with(|cluster, now| {
-            let lead = cluster.get(scene::rollouts(cluster), NAMESPACE, lead);
+            let lead = scene::rollout(cluster, NAMESPACE, lead);
             let lead = lead.map(|rollout| scene::standing(rollout));
             let is_over = lead.is_some_and(|lead| {
                 lead.revision > 1 && lead.is_promoted && lead.phase == "Healthy"
@@ -133,20 +135,70 @@ async fn tell(
     }
 }
 
-fn advance(
-    story: &mut Story,
-    embedded: &Embedded,
-    clock: Clock,
-    screen: &mut Screen,
-) -> anyhow::Result<()> {
+/// Lets the people of a story act if it is time; says what they did. The cluster is open to others,
+/// who may make it refuse that: the story goes on all the same.
+fn advance(story: &mut Story, embedded: &Embedded) -> Option<String> {
     let action = embedded.server.with(|cluster, now| {
-        let rollout = cluster.get(scene::rollouts(cluster), NAMESPACE, story.rollout)?;
+        let rollout = scene::rollout(cluster, NAMESPACE, story.rollout)?;
         let document = scene::document(rollout);
         story.look(&Sight::of(&document), now)
-    });
-    if let Some(action) = action {
-        embedded.act(story.rollout, &action)?;
-        screen.tell(story.rollout, &told(&action), clock.now())?;
+    })?;
+    let deed = told(&action);
+    Some(match embedded.act(story.rollout, &action) {
+        Ok(()) => deed,
+        Err(refusal) => format!("{deed}: {refusal}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_api::names;
+    use gradus_simkube::Request;
+    use gradus_simkube::kinds::KindId;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whoever edits the definition can make the server refuse what the story's people write.
+    #[tokio::test]
+    async fn a_refused_write_is_told_and_the_story_goes_on() {
+        let folder = std::env::temp_dir().join(format!("gradus-refused-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let clock = Clock::system();
+        let embedded = Embedded::start(clock, 0, &folder.join(KUBECONFIG)).await.unwrap();
+        embedded.apply_samples().unwrap();
+        embedded.server.with(|cluster, now| {
+            let healthy = json!({"status": {"phase": "Healthy", "observedGeneration": "1"}});
+            let kind = scene::rollouts(cluster).unwrap();
+            let status = Request::merge(kind, NAMESPACE, "checkout", healthy);
+            cluster.call(&status.on(gradus_simkube::Subresource::Status), now).unwrap();
+            let (_, mut crd) = gradus_api::crd::crds()
+                .into_iter()
+                .find(|(name, _)| *name == "rollout-crd.yaml")
+                .unwrap();
+            let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+            *crd.pointer_mut(schema).unwrap() = json!({
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "it stays"}],
+            });
+            let name = format!("rollouts.{}", names::GROUP);
+            let change = Request::merge(KindId::CUSTOM_RESOURCE_DEFINITION, "", &name, crd);
+            cluster.call(&change, now).unwrap();
+        });
+        let mut story = stories().swap_remove(0);
+        let mut told = None;
+        for _ in 0..100 {
+            told = advance(&mut story, &embedded);
+            if told.is_some() {
+                break;
+            }
+            tokio::time::sleep(FRAME).await;
+        }
+        let told = told.unwrap();
+        let expected = "a person sets the image nginx:1.28: the embedded cluster refused: ";
+        assert!(told.starts_with(expected) && told.contains("it stays"), "{told}");
+        assert_eq!(advance(&mut story, &embedded), None, "the next moment is awaited");
+        drop(embedded);
+        std::fs::remove_dir(&folder).unwrap();
     }
-    Ok(())
 }

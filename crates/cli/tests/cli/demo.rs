@@ -1,6 +1,7 @@
 //! `gradus demo`, shown line by line.
 
-use crate::program::{Running, command, folder, gradus};
+use crate::docs::root;
+use crate::program::{Running, ask, command, folder, free_port, gradus};
 
 #[test]
 fn told_once_it_shows_every_step_of_a_canary_and_ends_well() {
@@ -36,6 +37,32 @@ fn ctrl_c_ends_it_cleanly() {
     demo.signal("INT");
     assert_eq!(demo.end().code(), Some(0));
     assert!(!folder.join("gradus-demo.kubeconfig").exists());
+}
+
+#[test]
+fn it_goes_on_when_somebody_deletes_the_kind_of_its_rollouts_and_brings_it_back() {
+    let folder = folder("demo-without-kind");
+    let port = free_port();
+    let mut program = command(&["demo", &format!("--port={port}")]);
+    program.current_dir(&folder);
+    let mut demo = Running::start(program);
+    demo.until("cart      Healthy");
+    let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, answer) = ask(port, "DELETE", &format!("{kinds}/rollouts.argoproj.io"), "").unwrap();
+    assert_eq!(code, 200, "{answer}");
+    demo.until("cart      is deleted");
+    let (_, crd) =
+        gradus_api::crd::crds().into_iter().find(|(name, _)| *name == "rollout-crd.yaml").unwrap();
+    assert_eq!(ask(port, "POST", kinds, &crd.to_string()).unwrap().0, 201);
+    let sample = std::fs::read_to_string(root().join("examples/rollouts/rolling-update.yaml"));
+    let rollout: serde_json::Value = serde_saphyr::from_str(&sample.unwrap()).unwrap();
+    let rollouts = "/apis/argoproj.io/v1alpha1/namespaces/default/rollouts";
+    let (code, answer) = ask(port, "POST", rollouts, &rollout.to_string()).unwrap();
+    assert_eq!(code, 201, "{answer}");
+    demo.until("cart      Healthy");
+    demo.until("cart      a person sets the image");
+    demo.signal("INT");
+    assert_eq!(demo.end().code(), Some(0));
 }
 
 #[test]

@@ -125,9 +125,16 @@ pub fn free_port() -> u16 {
 
 /// The answer to a GET of a loopback port: status and body.
 pub fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
+    ask(port, "GET", path, "")
+}
+
+/// The answer to a request to a loopback port: status and body.
+pub fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let length = body.len();
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")?;
+    write!(stream, "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();

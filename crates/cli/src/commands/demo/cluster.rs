@@ -90,9 +90,8 @@ impl Embedded {
     /// A person does something to a rollout, with the writes of the kubectl plugin.
     pub fn act(&self, rollout: &str, action: &Action) -> anyhow::Result<()> {
         let done = self.server.with(|cluster, now| {
-            let kind = scene::rollouts(cluster);
-            let Some(object) = cluster.get(kind, NAMESPACE, rollout) else { return Ok(()) };
-            let document = scene::document(object);
+            let Some(object) = scene::rollout(cluster, NAMESPACE, rollout) else { return Ok(()) };
+            let (kind, document) = (object.kind, scene::document(object));
             for write in action.writes(rollout, &Sight::of(&document), now) {
                 let (patch, side) = match write.deed {
                     Deed::Merge(patch) => (patch, Subresource::None),
@@ -103,7 +102,7 @@ impl Embedded {
             }
             Ok(())
         });
-        done.map_err(refused).with_context(|| format!("{action:?} on {rollout}"))
+        done.map_err(refused)
     }
 }
 

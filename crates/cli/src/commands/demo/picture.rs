@@ -11,12 +11,20 @@ pub struct Style {
     pub colour: bool,
 }
 
+/// What is drawn where somebody has deleted all there was.
+const NOTHING: &str = "No rollouts are left. kubectl apply -f examples/rollouts/ brings some back.";
+
 /// Cells of a progress bar.
 const BAR: usize = 32;
 
 /// The scenes, one line per string, none wider than the terminal.
 pub fn draw(scenes: &[Scene], style: Style) -> Vec<String> {
     let mut lines = Vec::new();
+    if scenes.is_empty() {
+        let mut line = Line::new(style);
+        line.say(NOTHING, "2");
+        lines.push(line.finish());
+    }
     for scene in scenes {
         lines.push(title(scene, style));
         lines.push(progress(&scene.standing, style));
@@ -210,6 +218,12 @@ mod tests {
         }
         let narrow = draw(&[scene()], Style { width: 41, colour: false });
         assert_eq!(narrow[3], "  └─ checkout-9f4 revision 1 stable  ● × ", "signs before names");
+    }
+
+    #[test]
+    fn a_cluster_without_rollouts_is_shown_as_such() {
+        let lines = draw(&[], Style { width: 80, colour: false });
+        assert_eq!(lines, [NOTHING]);
     }
 
     #[test]

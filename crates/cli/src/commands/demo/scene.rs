@@ -100,15 +100,24 @@ pub enum PodLook {
     Ending,
 }
 
-/// The kind of Rollouts in a cluster where it is installed.
-pub fn rollouts(cluster: &SimCluster) -> KindId {
-    let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT);
-    kind.expect("the CRDs are installed when the cluster is made")
+/// The kind of Rollouts, unless somebody has deleted it.
+pub fn rollouts(cluster: &SimCluster) -> Option<KindId> {
+    cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT)
+}
+
+/// A Rollout, if it is there.
+pub fn rollout<'a>(
+    cluster: &'a SimCluster,
+    namespace: &str,
+    name: &str,
+) -> Option<&'a Arc<Object>> {
+    cluster.get(rollouts(cluster)?, namespace, name)
 }
 
 /// Everything there is to see in a cluster.
 pub fn look(cluster: &SimCluster) -> Vec<Scene> {
-    cluster.list(rollouts(cluster), "").map(|rollout| scene(cluster, rollout)).collect()
+    let Some(kind) = rollouts(cluster) else { return Vec::new() };
+    cluster.list(kind, "").map(|rollout| scene(cluster, rollout)).collect()
 }
 
 /// How a stored Rollout stands.

@@ -114,16 +114,7 @@ pub struct Lines {
 impl Lines {
     /// Tells every state that a rollout was in since the last time, none twice in a row.
     fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
-        let events = cluster.events_after(rollouts(cluster), self.version);
-        let states: Vec<(String, Standing)> = match events {
-            Ok(events) => events
-                .map(|event| (event.object.meta.name.to_string(), standing(&event.object)))
-                .collect(),
-            // The log is bounded; who comes too late sees how things stand.
-            Err(_) => look(cluster).into_iter().map(|scene| (scene.name, scene.standing)).collect(),
-        };
-        self.version = cluster.version();
-        for (name, standing) in states {
+        for (name, standing) in self.states(cluster) {
             let line = transition(&standing);
             if !standing.is_observed || self.told.get(&name) == Some(&line) {
                 continue;
@@ -131,7 +122,27 @@ impl Lines {
             self.say(&name, &line, now)?;
             self.told.insert(name, line);
         }
+        self.version = cluster.version();
+        let left: Vec<String> = look(cluster).into_iter().map(|scene| scene.name).collect();
+        let gone: Vec<String> =
+            self.told.keys().filter(|name| !left.contains(name)).cloned().collect();
+        for name in gone {
+            self.say(&name, "is deleted", now)?;
+            self.told.remove(&name);
+        }
         Ok(())
+    }
+
+    /// The states that rollouts were in since the last time.
+    fn states(&self, cluster: &SimCluster) -> Vec<(String, Standing)> {
+        let Some(kind) = rollouts(cluster) else { return Vec::new() };
+        match cluster.events_after(kind, self.version) {
+            Ok(events) => events
+                .map(|event| (event.object.meta.name.to_string(), standing(&event.object)))
+                .collect(),
+            // The log is bounded; who comes too late sees how things stand.
+            Err(_) => look(cluster).into_iter().map(|scene| (scene.name, scene.standing)).collect(),
+        }
     }
 
     fn say(&self, rollout: &str, text: &str, now: Timestamp) -> io::Result<()> {
