@@ -120,6 +120,7 @@ async fn tell(
                 screen.tell(story.rollout, &deed, clock.now())?;
             }
         }
+        embedded.end_unwanted_runs();
         let (shown, is_over) = embedded.server.with(|cluster, now| {
             let lead = scene::rollout(cluster, NAMESPACE, lead);
             let lead = lead.map(|rollout| scene::standing(rollout));

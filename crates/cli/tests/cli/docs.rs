@@ -131,6 +131,28 @@ fn every_yaml_block_is_valid() {
     }
 }
 
+#[test]
+fn the_demo_is_told_and_pictured_with_all_its_rollouts() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (page, picture, readme) = (read("docs/demo.md"), read("docs/demo.svg"), read("README.md"));
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("examples/rollouts")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_string_lossy();
+        let manifests: Vec<Value> =
+            serde_saphyr::from_multiple(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for rollout in manifests.iter().filter(|manifest| manifest["kind"] == "Rollout") {
+            let name = rollout["metadata"]["name"].as_str().unwrap();
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            assert!(row.is_some_and(|row| row.contains(&*file)), "{file} in docs/demo.md");
+            assert!(picture.contains(&format!(">{name}</tspan>")), "{name} in docs/demo.svg");
+            assert!(readme.contains(&format!("`{name}`")), "{name} in README.md");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 6, "README.md and docs/demo.svg say six");
+}
+
 fn is_valid(manifest: &Value, place: &str) {
     assert_eq!(manifest["kind"], "Rollout", "{place}");
     let spec: RolloutSpec = serde_json::from_value(manifest["spec"].clone()).unwrap();

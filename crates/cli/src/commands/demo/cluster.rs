@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use gradus_api::names;
 use gradus_controller::clock::Clock;
 use gradus_lab::person::{Action, Deed};
 use gradus_lab::sight::Sight;
 use gradus_simkube::behave::{Behaviour, Behaviours};
 use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
 use gradus_simkube::server::{Listening, Server};
 use gradus_simkube::{ApiError, NODE, Request, SimCluster, Subresource};
 use serde_json::{Value, json};
@@ -23,7 +25,7 @@ pub const NAMESPACE: &str = "default";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The sample rollouts, which README, docs and tests share.
-const SAMPLES: [(&str, &str); 4] = [
+const SAMPLES: [(&str, &str); 6] = [
     (
         "canary-with-pauses",
         include_str!("../../../../../examples/rollouts/canary-with-pauses.yaml"),
@@ -34,6 +36,11 @@ const SAMPLES: [(&str, &str); 4] = [
         include_str!("../../../../../examples/rollouts/canary-with-timed-pauses.yaml"),
     ),
     ("blue-green", include_str!("../../../../../examples/rollouts/blue-green.yaml")),
+    ("canary-with-nginx", include_str!("../../../../../examples/rollouts/canary-with-nginx.yaml")),
+    (
+        "canary-with-analysis",
+        include_str!("../../../../../examples/rollouts/canary-with-analysis.yaml"),
+    ),
 ];
 
 /// An embedded cluster that listens on a loopback port.
@@ -87,22 +94,44 @@ impl Embedded {
         })
     }
 
-    /// A person does something to a rollout, with the writes of the kubectl plugin.
+    /// A person does something to a rollout, with the writes of the kubectl plugin, or somebody
+    /// judges its analysis.
     pub fn act(&self, rollout: &str, action: &Action) -> anyhow::Result<()> {
         let done = self.server.with(|cluster, now| {
             let Some(object) = scene::rollout(cluster, NAMESPACE, rollout) else { return Ok(()) };
-            let (kind, document) = (object.kind, scene::document(object));
+            let document = scene::document(object);
             for write in action.writes(rollout, &Sight::of(&document), now) {
+                // A kind that somebody has deleted has no objects to write to.
+                let kind = cluster.kinds().by_name(&write.api_version, &write.kind);
+                let Some(kind) = kind else { continue };
                 let (patch, side) = match write.deed {
                     Deed::Merge(patch) => (patch, Subresource::None),
                     Deed::MergeStatus(patch) => (patch, Subresource::Status),
                     Deed::Apply(_) | Deed::Delete => continue,
                 };
-                cluster.call(&Request::merge(kind, NAMESPACE, rollout, patch).on(side), now)?;
+                cluster.call(&Request::merge(kind, NAMESPACE, &write.name, patch).on(side), now)?;
             }
             Ok(())
         });
         done.map_err(refused)
+    }
+
+    /// Ends the analyses that the controller no longer wants, as whoever measures does. Nobody does
+    /// in this cluster, and those that never end are never cleaned up.
+    pub fn end_unwanted_runs(&self) {
+        self.server.with(|cluster, now| {
+            let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ANALYSIS_RUN);
+            let Some(kind) = kind else { return };
+            let is_unwanted =
+                |run: &Object| run.spec["terminate"] == true && run.status["phase"].is_null();
+            let unwanted = cluster.list(kind, NAMESPACE).filter(|run| is_unwanted(run));
+            let unwanted: Vec<String> = unwanted.map(|run| run.meta.name.to_string()).collect();
+            let ended = json!({"status": {"phase": names::analysis_phase::SUCCESSFUL}});
+            for name in unwanted {
+                // Where it is refused, the run stays as it is: that harms nobody.
+                cluster.call(&Request::merge(kind, NAMESPACE, &name, ended.clone()), now).ok();
+            }
+        });
     }
 }
 
@@ -135,4 +164,21 @@ fn prepared(clock: Clock) -> anyhow::Result<SimCluster> {
 
 fn refused(error: ApiError) -> anyhow::Error {
     anyhow!("the embedded cluster refused: {}", error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_rollout_is_shown() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rollouts");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<String> =
+            files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        let mut shown = SAMPLES.map(|(name, _)| name);
+        files.sort();
+        shown.sort_unstable();
+        assert_eq!(shown.as_slice(), files);
+    }
 }

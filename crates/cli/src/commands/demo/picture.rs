@@ -7,6 +7,8 @@ use super::scene::{PodLook, Role, Scene, SetScene, Standing};
 pub struct Style {
     /// Columns of the terminal.
     pub width: usize,
+    /// Lines that the picture may take.
+    pub height: usize,
     /// Are colours wanted?
     pub colour: bool,
 }
@@ -14,8 +16,31 @@ pub struct Style {
 /// What is drawn where somebody has deleted all there was.
 const NOTHING: &str = "No rollouts are left. kubectl apply -f examples/rollouts/ brings some back.";
 
-/// Cells of a progress bar.
+/// Cells of a progress bar, where it has a line of its own and where pods share it.
 const BAR: usize = 32;
+const SHORT_BAR: usize = 16;
+
+/// How much is said of a rollout. What fits does not depend on what the rollouts do just now: a
+/// picture that changes its form all the time cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A title, a bar, a line per ReplicaSet, mostly two, and an empty one.
+    Tree,
+    /// A title, a line with a bar and all pods, and an empty one.
+    Brief,
+    /// The same without the empty line.
+    Dense,
+}
+
+impl Form {
+    fn of(rollouts: usize, height: usize) -> Self {
+        match height {
+            height if height >= 5 * rollouts => Form::Tree,
+            height if height >= 3 * rollouts => Form::Brief,
+            _ => Form::Dense,
+        }
+    }
+}
 
 /// The scenes, one line per string, none wider than the terminal.
 pub fn draw(scenes: &[Scene], style: Style) -> Vec<String> {
@@ -25,14 +50,21 @@ pub fn draw(scenes: &[Scene], style: Style) -> Vec<String> {
         line.say(NOTHING, "2");
         lines.push(line.finish());
     }
+    let form = Form::of(scenes.len(), style.height);
     for scene in scenes {
         lines.push(title(scene, style));
-        lines.push(progress(&scene.standing, style));
-        for (at, set) in scene.sets.iter().enumerate() {
-            let branch = if at + 1 == scene.sets.len() { "└─" } else { "├─" };
-            lines.push(branch_line(branch, set, style));
+        if form == Form::Tree {
+            lines.push(progress(&scene.standing, style));
+            for (at, set) in scene.sets.iter().enumerate() {
+                let branch = if at + 1 == scene.sets.len() { "└─" } else { "├─" };
+                lines.push(branch_line(branch, set, style));
+            }
+        } else {
+            lines.push(brief(scene, style));
         }
-        lines.push(String::new());
+        if form != Form::Dense {
+            lines.push(String::new());
+        }
     }
     lines
 }
@@ -48,7 +80,11 @@ fn title(scene: &Scene, style: Style) -> String {
 
 /// What the rollout is doing, in a few words.
 pub fn step_text(standing: &Standing) -> String {
-    let Standing { step, steps, doing, weight, image, .. } = standing;
+    let Standing { step, steps, doing, image, .. } = standing;
+    let share = match standing.traffic {
+        Some(traffic) => format!("traffic {traffic} %"),
+        None => format!("weight {} %", standing.weight),
+    };
     if standing.is_promoted {
         return image.clone();
     }
@@ -58,21 +94,41 @@ pub fn step_text(standing: &Standing) -> String {
     }
     match step {
         step if step <= steps => {
-            format!("{image}, step {step}/{steps}: {doing}, weight {weight} %")
+            format!("{image}, step {step}/{steps}: {doing}, {share}")
         }
-        _ => format!("{image}, all {steps} steps done, weight {weight} %"),
+        _ => format!("{image}, all {steps} steps done, {share}"),
     }
 }
 
 fn progress(standing: &Standing, style: Style) -> String {
-    let full = (done(standing) * BAR as f64).round() as usize;
     let mut line = Line::new(style);
-    line.say("  ", "");
-    line.say(&"█".repeat(full), phase_colour(&standing.phase));
-    line.say(&"░".repeat(BAR - full), "2");
+    bar(&mut line, standing, BAR);
     let Standing { updated, available, desired, .. } = standing;
     line.say(&format!(" {updated}/{desired} updated, {available} available"), "");
     line.finish()
+}
+
+/// The bar, and the pods of every ReplicaSet without their names.
+fn brief(scene: &Scene, style: Style) -> String {
+    let mut line = Line::new(style);
+    bar(&mut line, &scene.standing, SHORT_BAR);
+    for set in &scene.sets {
+        let (role, colour) = role(set);
+        line.say(&format!("  {role}"), colour);
+        line.say(&format!(" {}", set.revision), "2");
+        for pod in &set.pods {
+            let (sign, colour) = pod_sign(pod.state);
+            line.say(&format!(" {sign}"), colour);
+        }
+    }
+    line.finish()
+}
+
+fn bar(line: &mut Line, standing: &Standing, cells: usize) {
+    let full = (done(standing) * cells as f64).round() as usize;
+    line.say("  ", "");
+    line.say(&"█".repeat(full), phase_colour(&standing.phase));
+    line.say(&"░".repeat(cells - full), "2");
 }
 
 /// How much of the way lies behind, from 0 to 1: full only when the update is promoted.
@@ -87,12 +143,7 @@ fn done(standing: &Standing) -> f64 {
 }
 
 fn branch_line(branch: &str, set: &SetScene, style: Style) -> String {
-    let (role, colour) = match set.role {
-        Role::Stable => ("stable", "32"),
-        Role::Canary => ("canary", "33"),
-        Role::Preview => ("preview", "36"),
-        Role::Old => ("old", "2"),
-    };
+    let (role, colour) = role(set);
     let mut line = Line::new(style);
     line.say(&format!("  {branch} {} ", set.name), "");
     line.say(&format!("revision {} ", set.revision), "2");
@@ -105,6 +156,16 @@ fn branch_line(branch: &str, set: &SetScene, style: Style) -> String {
         line.say(&if has_room { format!(" {} ", pod.suffix) } else { " ".to_owned() }, "2");
     }
     line.finish()
+}
+
+/// What a ReplicaSet is to its rollout, in a word, and its colour.
+fn role(set: &SetScene) -> (&'static str, &'static str) {
+    match set.role {
+        Role::Stable => ("stable", "32"),
+        Role::Canary => ("canary", "33"),
+        Role::Preview => ("preview", "36"),
+        Role::Old => ("old", "2"),
+    }
 }
 
 /// The sign of a pod, and its colour.
@@ -196,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_rollout_is_a_title_a_bar_and_a_tree() {
-        let lines = draw(&[scene()], Style { width: 100, colour: false });
+        let lines = draw(&[scene()], Style { width: 100, height: 5, colour: false });
         assert_eq!(
             lines,
             [
@@ -210,26 +271,51 @@ mod tests {
     }
 
     #[test]
+    fn six_rollouts_fit_a_usual_terminal() {
+        let six: Vec<Scene> = (0..6).map(|_| scene()).collect();
+        let lines = |height| draw(&six, Style { width: 80, height, colour: false });
+        assert_eq!(lines(30).len(), 30, "room for all of it");
+        assert_eq!(
+            lines(22)[..3],
+            [
+                "checkout  Paused       nginx:1.28, step 2/4: pause until promoted, weight 20 %",
+                "  ███░░░░░░░░░░░░░  canary 2 ◌  stable 1 ● ×",
+                "",
+            ]
+        );
+        assert_eq!(lines(22).len(), 18);
+        assert_eq!(lines(17).len(), 12, "and without empty lines where it is lower still");
+    }
+
+    #[test]
+    fn traffic_is_shown_where_it_is_split() {
+        let mut standing = scene().standing;
+        assert!(step_text(&standing).ends_with("weight 20 %"));
+        standing.traffic = Some(15);
+        assert!(step_text(&standing).ends_with("traffic 15 %"));
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal() {
         for width in [0, 1, 20, 39, 80] {
-            let lines = draw(&[scene()], Style { width, colour: false });
+            let lines = draw(&[scene()], Style { width, height: 22, colour: false });
             let widest = lines.iter().map(|line| line.chars().count()).max();
             assert!(widest <= Some(width), "{width}: {lines:?}");
         }
-        let narrow = draw(&[scene()], Style { width: 41, colour: false });
+        let narrow = draw(&[scene()], Style { width: 41, height: 22, colour: false });
         assert_eq!(narrow[3], "  └─ checkout-9f4 revision 1 stable  ● × ", "signs before names");
     }
 
     #[test]
     fn a_cluster_without_rollouts_is_shown_as_such() {
-        let lines = draw(&[], Style { width: 80, colour: false });
+        let lines = draw(&[], Style { width: 80, height: 22, colour: false });
         assert_eq!(lines, [NOTHING]);
     }
 
     #[test]
     fn colours_are_used_only_where_they_are_wanted() {
         let has_colour = |colour| {
-            let lines = draw(&[scene()], Style { width: 80, colour });
+            let lines = draw(&[scene()], Style { width: 80, height: 22, colour });
             lines.iter().any(|line| line.contains('\x1b'))
         };
         assert!(has_colour(true));

@@ -40,6 +40,8 @@ pub struct Standing {
     pub doing: String,
     /// The part of the pods that the step wants to be new, in percent.
     pub weight: i64,
+    /// The part of the traffic that the new pods get, in percent, where a router splits it.
+    pub traffic: Option<i64>,
     /// Pods of the new revision.
     pub updated: i64,
     /// Available pods.
@@ -138,6 +140,7 @@ pub fn standing(rollout: &Object) -> Standing {
         steps: steps.len(),
         doing: steps.get(index).map_or_else(String::new, doing),
         weight: sight.weight(),
+        traffic: status["canary"]["weights"]["canary"]["weight"].as_i64(),
         updated: number(&status["updatedReplicas"]),
         available: number(&status["availableReplicas"]),
         desired: number(&spec["replicas"]),
@@ -164,10 +167,16 @@ fn doing(step: &Value) -> String {
     if let Some(weight) = step["setWeight"].as_i64() {
         return format!("set weight {weight}");
     }
-    match &step["pause"]["duration"] {
-        Value::String(duration) => format!("pause {duration}"),
-        Value::Number(seconds) => format!("pause {seconds}s"),
-        _ => "pause until promoted".to_owned(),
+    if let Some(templates) = step["analysis"]["templates"].as_array() {
+        let names = templates.iter().filter_map(|one| one["templateName"].as_str());
+        return format!("analysis {}", names.collect::<Vec<_>>().join(", "));
+    }
+    match (&step["pause"], &step["pause"]["duration"]) {
+        (_, Value::String(duration)) => format!("pause {duration}"),
+        (_, Value::Number(seconds)) => format!("pause {seconds}s"),
+        (Value::Object(_), _) => "pause until promoted".to_owned(),
+        // Steps of rollouts that others bring along.
+        _ => step.as_object().into_iter().flat_map(|step| step.keys()).cloned().collect(),
     }
 }
 

@@ -79,9 +79,10 @@ impl Terminal {
     /// The text that draws the picture over the one before it.
     fn frame(&mut self, scenes: &[Scene], size: (usize, usize), now: Timestamp) -> String {
         let (width, height) = size;
-        let mut lines = draw(scenes, Style { width, colour: self.colour });
         // The last line stays free for the cursor, the one before it for what people do.
-        lines.truncate(height.saturating_sub(2));
+        let room = height.saturating_sub(2);
+        let mut lines = draw(scenes, Style { width, height: room, colour: self.colour });
+        lines.truncate(room);
         let last = if self.last.is_empty() { seconds(self.start, now) } else { self.last.clone() };
         lines.push(last.chars().take(width).collect());
         let start = match self.drawn {

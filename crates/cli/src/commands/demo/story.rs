@@ -1,6 +1,7 @@
 //! What do the people of the demo do, and when? A little story per rollout, again and again.
 
-use gradus_lab::person::Action;
+use gradus_api::names::{analysis_phase, run_type};
+use gradus_lab::person::{Action, RunVerdict};
 use gradus_lab::sight::Sight;
 use jiff::{SignedDuration, Timestamp};
 
@@ -33,12 +34,18 @@ enum Moment {
     Paused,
     Progressing,
     Degraded,
+    /// An analysis step waits for its verdict.
+    Judging,
 }
 
 /// The stories of the sample rollouts.
 pub fn stories() -> Vec<Story> {
-    use Moment::{Degraded, Healthy, Paused, Progressing};
+    use Moment::{Degraded, Healthy, Judging, Paused, Progressing};
     let image = |image: &str| Action::SetImage(image.to_owned());
+    let verdict = |phase: &str| {
+        let (r#type, phase) = (run_type::STEP.to_owned(), phase.to_owned());
+        Action::Run(RunVerdict { r#type, phase, message: String::new() })
+    };
     vec![
         Story::new(
             "checkout",
@@ -76,6 +83,34 @@ pub fn stories() -> Vec<Story> {
                 Beat::new(Paused, 2, Action::Promote),
             ],
         ),
+        // Its pauses last two minutes; nobody here has the patience.
+        Story::new(
+            "shop",
+            vec![
+                Beat::new(Healthy, 2, image("nginx:1.28")),
+                Beat::new(Paused, 3, Action::Promote),
+                Beat::new(Paused, 3, Action::Promote),
+                Beat::new(Healthy, 4, image("nginx:1.27")),
+                Beat::new(Paused, 3, Action::Abort),
+                Beat::new(Degraded, 3, Action::Retry),
+                Beat::new(Paused, 2, Action::Promote),
+                Beat::new(Paused, 3, Action::Promote),
+            ],
+        ),
+        // Nobody measures in this cluster: the demo gives the verdicts, and says so.
+        Story::new(
+            "payments",
+            vec![
+                Beat::new(Healthy, 3, image("nginx:1.28")),
+                Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
+                Beat::new(Paused, 3, Action::Promote),
+                Beat::new(Healthy, 3, image("nginx:1.29")),
+                Beat::new(Judging, 4, verdict(analysis_phase::FAILED)),
+                Beat::new(Degraded, 4, image("nginx:1.27")),
+                Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
+                Beat::new(Paused, 3, Action::Promote),
+            ],
+        ),
     ]
 }
 
@@ -111,7 +146,7 @@ impl Story {
 
     /// Goes on with the next beat that fits, when the one that was due does not come.
     fn find_thread(&mut self, sight: &Sight<'_>, now: Timestamp) {
-        if Moment::Progressing.holds(sight) {
+        if Moment::Progressing.holds(sight) && !Moment::Judging.holds(sight) {
             self.stuck = None;
             return;
         }
@@ -132,6 +167,7 @@ impl Moment {
             Moment::Paused => "Paused",
             Moment::Progressing => "Progressing",
             Moment::Degraded => "Degraded",
+            Moment::Judging => return sight.is_observed() && sight.awaits(run_type::STEP),
         };
         // After a promote the phase stays for a moment, but the pause is no longer there.
         let pauses = sight.status["pauseConditions"].as_array();
@@ -149,6 +185,10 @@ pub fn told(action: &Action) -> String {
         Action::Promote => "a person promotes it".to_owned(),
         Action::PromoteFull => "a person promotes it fully".to_owned(),
         Action::Abort => "a person aborts it".to_owned(),
+        Action::Retry => "a person tries it again".to_owned(),
+        Action::Run(verdict) => {
+            format!("the demo, in place of Prometheus, calls the analysis {}", verdict.phase)
+        }
         other => format!("a person does {other:?}"),
     }
 }
@@ -206,6 +246,30 @@ mod tests {
         ];
         for (what, second, expected) in cases {
             assert_eq!(look(&mut story, &healthy, second), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_analysis_that_no_story_waits_for_is_judged_all_the_same() {
+        let beats = vec![
+            Beat::new(Moment::Healthy, 0, Action::Abort),
+            Beat::new(Moment::Judging, 0, Action::Retry),
+        ];
+        let mut story = Story::new("web", beats);
+        let run = |phase: &str| {
+            json!({
+                "phase": "Progressing", "observedGeneration": "1",
+                "canary": {"currentStepAnalysisRunStatus": {"name": "run", "status": phase}},
+            })
+        };
+        let cases = [
+            ("somebody else set an image", run("Running"), 0, None),
+            ("no person will end this", run("Running"), 10, None),
+            ("the demo does", run("Running"), 11, Some(Action::Retry)),
+            ("a verdict is given once", run("Successful"), 12, None),
+        ];
+        for (what, status, second, expected) in cases {
+            assert_eq!(look(&mut story, &status, second), expected, "{what}");
         }
     }
 
