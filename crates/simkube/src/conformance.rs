@@ -82,7 +82,7 @@ pub struct Step {
     /// Content type: `json` (default), `yaml`, `merge`, `json-patch`, `strategic`, or as written.
     #[serde(rename = "type", default)]
     pub content_type: Option<String>,
-    /// The `Accept` header: `table`, `metadata`, or as written.
+    /// The `Accept` header: `table`, `metadata`, `metadata-list`, `discovery`, or as written.
     #[serde(default)]
     pub accept: Option<String>,
     /// The body, sent as JSON.
@@ -92,7 +92,7 @@ pub struct Step {
     #[serde(default)]
     pub text: Option<String>,
     /// JSON pointers of the fields that count; without them, whole objects of the suite's own kinds
-    /// count and nothing of others.
+    /// count and nothing of others. In a list, `name=pods` is the item with that name.
     #[serde(default)]
     pub compare: Option<Vec<String>>,
     /// Whether the sentence of a refusal counts.
@@ -267,6 +267,9 @@ impl Step {
             Some("metadata-list") => {
                 "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
             }
+            Some("discovery") => {
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+            }
             Some(other) => other,
         }
     }
@@ -274,7 +277,7 @@ impl Step {
     fn is_reached(&self, status: StatusCode, body: &Value) -> bool {
         self.until.iter().all(|(pointer, wanted)| match pointer.as_str() {
             "code" => *wanted == status.as_u16(),
-            pointer => body.pointer(pointer).unwrap_or(&Value::Null) == wanted,
+            pointer => normal::at(body, pointer).unwrap_or(&Value::Null) == wanted,
         })
     }
 }
@@ -296,7 +299,7 @@ async fn play(
             |problem| ConformanceError::Step { case: case.case.clone(), step: at + 1, problem };
         let (status, body) = ask(target, step, &names).await.map_err(failed)?;
         for (name, pointer) in &step.save {
-            let value = body.pointer(pointer).unwrap_or(&Value::Null);
+            let value = normal::at(&body, pointer).unwrap_or(&Value::Null);
             names.insert(name.clone(), text(value));
         }
         answers.push(normal::answer(step, status.as_u16(), body, namespace));

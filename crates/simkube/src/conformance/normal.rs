@@ -20,6 +20,22 @@ pub fn read(bytes: &[u8]) -> Value {
     }
 }
 
+/// What a JSON pointer leads to, of which a part may also be a field of a list's item, as
+/// `name=pods` or `metadata.name=apps`.
+pub fn at<'a>(body: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(body, |value, part| {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match (value, part.split_once('=')) {
+            (Value::Array(items), Some((field, wanted))) => items.iter().find(|item| {
+                let found = field.split('.').try_fold(*item, |value, field| value.get(field));
+                found.is_some_and(|found| found == wanted)
+            }),
+            (Value::Array(items), None) => items.get(part.parse::<usize>().ok()?),
+            (value, _) => value.get(&part),
+        }
+    })
+}
+
 /// The normal form of an answer.
 pub fn answer(step: &Step, code: u16, mut body: Value, namespace: &str) -> Value {
     let is_watch = step.call.contains("watch=");
@@ -93,7 +109,7 @@ fn events(step: &Step, body: Value, namespace: &str) -> Value {
 fn fields(body: &Value, pointers: &[String]) -> Value {
     let fields: Map<String, Value> = pointers
         .iter()
-        .map(|pointer| (pointer.clone(), body.pointer(pointer).cloned().unwrap_or_default()))
+        .map(|pointer| (pointer.clone(), at(body, pointer).cloned().unwrap_or_default()))
         .collect();
     Value::Object(fields)
 }
@@ -111,7 +127,9 @@ fn clean(value: &mut Value, namespace: &str) {
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            for name in ["managedFields", "uid", "resourceVersion", "selfLink"] {
+            for name in
+                ["managedFields", "uid", "resourceVersion", "selfLink", "storageVersionHash"]
+            {
                 fields.remove(name);
             }
             if let Some(base) = fields.get("generateName").and_then(Value::as_str) {
@@ -175,5 +193,31 @@ fn replace(value: &mut Value, namespace: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| replace(item, namespace)),
         Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, namespace)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_finds_items_by_what_they_say() {
+        let body = json!({"items": [
+            {"name": "pods", "metadata": {"name": "a"}},
+            {"name": "pods/status", "metadata": {"name": "b.c"}, "verbs": ["get"]},
+        ]});
+        let cases = [
+            ("", Some(&body)),
+            ("/items/0/name", Some(&body["items"][0]["name"])),
+            ("/items/name=pods/metadata/name", Some(&body["items"][0]["metadata"]["name"])),
+            ("/items/name=pods~1status/verbs/0", Some(&body["items"][1]["verbs"][0])),
+            ("/items/metadata.name=b.c", Some(&body["items"][1])),
+            ("/items/name=frob", None),
+            ("/items/7", None),
+            ("/items/frob", None),
+        ];
+        for (pointer, expected) in cases {
+            assert_eq!(at(&body, pointer), expected, "{pointer}");
+        }
     }
 }
