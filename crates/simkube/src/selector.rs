@@ -98,15 +98,6 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
-    /// A selector for exactly these labels, as a Service has.
-    pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
-        let requirements = labels
-            .iter()
-            .map(|(key, value)| Requirement { key: key.clone(), test: Test::Equals(value.clone()) })
-            .collect();
-        Self { requirements }
-    }
-
     /// True if nothing is required, so that every object matches.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
