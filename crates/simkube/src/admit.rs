@@ -19,9 +19,10 @@ use crate::error::{ApiError, Cause};
 use crate::kinds::{Kind, KindId};
 use crate::object::Object;
 use crate::pod_status::quality_of_service;
-use crate::request::FieldValidation;
+use crate::request::{FieldValidation, Options};
 
 pub(crate) use custom::Sound;
+pub(crate) use definition::CLEAN_UP;
 pub(crate) use template::pod_spec;
 
 /// Fills in what a new object leaves out and drops what its kind does not know.
@@ -79,20 +80,21 @@ pub(crate) fn check_changed(
     causes
 }
 
-/// Names the fields the kind does not know, as warnings or as a refusal.
+/// Names the fields that the kind does not know or that are there twice, as warnings or as a
+/// refusal.
 pub(crate) fn unknown_fields(
     kind: &Kind,
     object: &Object,
-    validation: FieldValidation,
+    options: &Options,
 ) -> Result<Vec<String>, ApiError> {
+    let validation = options.field_validation;
     let Some(schema) = kind.schema.as_ref().filter(|_| validation != FieldValidation::Ignore)
     else {
         return Ok(Vec::new());
     };
     let mut unknown = custom::unknown_fields(object, schema);
     unknown.sort();
-    let named: Vec<String> =
-        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    let named = options.named(&unknown);
     if named.is_empty() || validation == FieldValidation::Warn {
         return Ok(named);
     }

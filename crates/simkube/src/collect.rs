@@ -109,8 +109,7 @@ impl SimCluster {
         meta.finalizers.retain(|one| one != name);
         let may_go = meta.finalizers.is_empty() && meta.grace_seconds.unwrap_or_default() == 0;
         if may_go {
-            self.withdraw(&object);
-            self.take(&object, Verb::Delete, &user);
+            self.remove(&object, &user);
         } else {
             let after = Object { meta: Arc::new(meta), ..Object::clone(&object) };
             self.put(after, Verb::Patch(PatchKind::Merge), &user);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::schema::Schema;
 
-pub(crate) use definition::{check, established, installed};
+pub(crate) use definition::{check, established, installed, terminating};
 
 /// A kind in one of its versions: an index into [`Kinds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

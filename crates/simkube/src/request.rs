@@ -90,9 +90,9 @@ pub enum FieldValidation {
     /// Unknown fields are dropped without a word.
     #[default]
     Ignore,
-    /// Unknown fields are dropped and named in [`Reply::warnings`].
+    /// Unknown fields are dropped and named in [`Reply::warnings`], duplicate ones only named.
     Warn,
-    /// Unknown fields are refused.
+    /// Unknown and duplicate fields are refused.
     Strict,
 }
 
@@ -107,6 +107,8 @@ pub struct Options {
     pub field_manager: Arc<str>,
     /// How strictly the body is read.
     pub field_validation: FieldValidation,
+    /// Create and update: fields that the body named more than once.
+    pub duplicate_fields: Arc<[String]>,
     /// Delete: what becomes of the dependents.
     pub propagation: Option<Propagation>,
     /// Delete: only the object with this uid.
@@ -209,6 +211,14 @@ impl Options {
     /// Who asks, for the log of writes.
     pub fn writer(&self) -> &Arc<str> {
         if self.user.is_empty() { &self.field_manager } else { &self.user }
+    }
+
+    /// What is to be said of the body's fields, of which these are unknown.
+    pub(crate) fn named(&self, unknown: &[String]) -> Vec<String> {
+        let duplicate =
+            self.duplicate_fields.iter().map(|field| format!("duplicate field {field:?}"));
+        let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));
+        duplicate.chain(unknown).collect()
     }
 }
 

@@ -7,6 +7,7 @@ mod query;
 mod render;
 mod reviews;
 mod route;
+mod twice;
 mod watch;
 
 #[cfg(test)]
@@ -27,7 +28,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::kinds::Kinds;
+use crate::kinds::{KindId, Kinds};
 use crate::request::{Reply, Request as Call, Subresource, Verb};
 use crate::server::Shared;
 use crate::{discovery, openapi};
@@ -246,7 +247,9 @@ impl Asked<'_> {
                 body::patch_kind(self.parts, self.kinds.get(*kind)).map(Verb::Patch)
             }
             Method::DELETE if has_name && *subresource == Subresource::None => Ok(Verb::Delete),
-            Method::DELETE if !has_name && !is_everywhere => Ok(Verb::DeleteCollection),
+            Method::DELETE if !has_name && !is_everywhere && *kind != KindId::NAMESPACE => {
+                Ok(Verb::DeleteCollection)
+            }
             _ => Err(method_not_allowed()),
         }
     }

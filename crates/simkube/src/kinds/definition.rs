@@ -91,6 +91,20 @@ pub(crate) fn established(spec: &Value, now: Timestamp) -> Value {
     })
 }
 
+/// The status of a definition that is being deleted, with its objects.
+pub(crate) fn terminating(status: &Value, now: Timestamp) -> Value {
+    let mut status = status.clone();
+    let condition = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress",
+        "lastTransitionTime": now.to_string(),
+    });
+    if let Some(conditions) = status["conditions"].as_array_mut() {
+        conditions.push(condition);
+    }
+    status
+}
+
 fn kind(spec: &Value, version: &Value, index: usize) -> Result<Kind, Cause> {
     let names = &spec["names"];
     let subresources = &version["subresources"];

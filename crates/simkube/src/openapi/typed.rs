@@ -8,7 +8,7 @@ use super::{BUILT_IN, definition, reference};
 use crate::error::ApiError;
 use crate::kinds::Kind;
 use crate::patch::go_kind;
-use crate::request::FieldValidation;
+use crate::request::{FieldValidation, Options};
 
 /// Reads an object of a built-in kind, or a patch of one. Unknown fields are warned about, or
 /// refused if the writer is strict. A patch keeps its nulls and its `$` directives.
@@ -16,7 +16,7 @@ pub fn check(
     kind: &Kind,
     value: &mut Value,
     is_patch: bool,
-    validation: FieldValidation,
+    options: &Options,
 ) -> Result<Vec<String>, ApiError> {
     let refuse = |problem: &str| {
         let Kind { kind, version, .. } = kind;
@@ -25,9 +25,8 @@ pub fn check(
         ))
     };
     let unknown = typed(kind, value, is_patch).map_err(|problem| refuse(&problem))?;
-    let warnings: Vec<String> =
-        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-    match validation {
+    let warnings = options.named(&unknown);
+    match options.field_validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Strict if !warnings.is_empty() => {
             Err(refuse(&format!("strict decoding error: {}", warnings.join(", "))))

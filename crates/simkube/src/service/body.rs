@@ -6,12 +6,13 @@ use http::header;
 use http::request::Parts;
 use serde_json::Value;
 
+use super::twice::duplicates;
 use super::{header_text, options, protobuf};
 use crate::error::ApiError;
 use crate::kinds::{Kind, Kinds};
 use crate::openapi;
 use crate::patch::go_kind;
-use crate::request::{PatchKind, Request, Subresource, Verb};
+use crate::request::{FieldValidation, PatchKind, Request, Subresource, Verb};
 use crate::verbs::unreadable;
 
 const JSON: &str = "application/json";
@@ -38,6 +39,9 @@ pub fn read(
         }
         Verb::Create | Verb::Update => {
             call.body = Arc::new(object(parts, body, Some(kind))?);
+            if call.options.field_validation != FieldValidation::Ignore {
+                call.options.duplicate_fields = duplicates(body).into();
+            }
             return check_fields(call, kind);
         }
         Verb::Patch(language) => {
@@ -122,7 +126,7 @@ fn check_fields(call: &mut Request, kind: &Kind) -> Result<Vec<String>, ApiError
     }
     let is_patch = matches!(call.verb, Verb::Patch(_));
     let body = Arc::make_mut(&mut call.body);
-    let checked = openapi::check(kind, body, is_patch, call.options.field_validation);
+    let checked = openapi::check(kind, body, is_patch, &call.options);
     if is_patch { checked.map_err(|error| unreadable(error, &call.body)) } else { checked }
 }
 

@@ -245,7 +245,15 @@ fn write_line(lines: &mut String, name: &str, object: &Value) {
 
 /// Where a watch starts: at a version, or with the state of the moment.
 fn beginning(query: &Query) -> Result<(u64, Phase), ApiError> {
-    let asked = version(query)?.filter(|version| *version > 0);
+    let asked = version(query).map_err(|_| {
+        // A watch trips over it later than a list does, and says so otherwise.
+        let text = query.get("resourceVersion").unwrap_or_default();
+        ApiError::internal(format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
+             invalid syntax"
+        ))
+    })?;
+    let asked = asked.filter(|version| *version > 0);
     let wants_initial = query.get("sendInitialEvents");
     let is_not_older = query.get("resourceVersionMatch") == Some("NotOlderThan");
     match (wants_initial, is_not_older) {

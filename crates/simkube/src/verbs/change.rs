@@ -25,6 +25,13 @@ impl SimCluster {
         check_named(kind, &request.body)?;
         check_type(kind, &request.body, &request.name)?;
         let wanted = Object::from_json(kind.stored_as, Value::clone(&request.body))?;
+        if wanted.meta.name.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be \
+                 provided",
+                request.name
+            )));
+        }
         check_path(request, &wanted.meta)?;
         let before = self.find(request, kind)?;
         if wanted.version == 0 && !kind.unconditional_update {
@@ -64,7 +71,7 @@ impl SimCluster {
         }
         admit::check_shape(kind, &wanted)?;
         let mut causes = Vec::new();
-        let warnings = admit::unknown_fields(kind, &wanted, request.options.field_validation);
+        let warnings = admit::unknown_fields(kind, &wanted, &request.options);
         let warnings = match request.verb {
             Verb::Patch(_) => warnings.map_err(|error| unreadable(error, &request.body)),
             _ => warnings,
@@ -116,8 +123,7 @@ impl SimCluster {
             return Ok(self.put(wanted, request.verb, options.writer()));
         }
         // Watchers see the state that was stored last, the caller the one that let it go.
-        self.withdraw(&before);
-        let last = self.take(&before, Verb::Delete, options.writer());
+        let last = self.remove(&before, options.writer());
         Ok(Arc::new(Object { version: last.version, ..wanted }))
     }
 }

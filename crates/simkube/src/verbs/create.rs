@@ -49,7 +49,7 @@ impl SimCluster {
             return Err(ApiError::internal(message));
         }
         admit::check_shape(kind, &object)?;
-        let warnings = admit::unknown_fields(kind, &object, request.options.field_validation)?;
+        let warnings = admit::unknown_fields(kind, &object, &request.options)?;
         admit::complete(&mut object, kind);
         if kind.has_status && object.kind != KindId::NODE {
             // A status has a path of its own; only a node reports itself.
@@ -73,6 +73,10 @@ impl SimCluster {
         if kind.namespaced {
             let namespace = self.namespace_for(&object, kind)?;
             Arc::make_mut(&mut object.meta).namespace = namespace;
+        }
+        if kind.custom && self.definition_of(kind).is_some_and(|one| one.meta.deleting.is_some()) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(kind, &object.meta.name, why));
         }
         self.begin(&mut object, kind, now);
         let causes = admit::check_new(&object, like, kind);

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::list::Filter;
 use crate::SimCluster;
+use crate::admit::CLEAN_UP;
 use crate::error::{ApiError, Details};
-use crate::kinds::{Generation, Kind, KindId};
+use crate::kinds::{Generation, Kind, KindId, terminating};
 use crate::object::{Meta, Object, whole_seconds};
 use crate::request::{Content, List, Options, Propagation, Reply, Request, Verb};
 
@@ -16,6 +17,8 @@ use crate::request::{Content, List, Options, Propagation, Reply, Request, Verb};
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// Set on an object whose dependents must be let go first.
 pub(crate) const ORPHAN: &str = "orphan";
+/// Namespaces that stay.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// How long a pod may take to stop, unless it says otherwise.
 const POD_GRACE: i64 = 30;
 
@@ -27,6 +30,10 @@ impl SimCluster {
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let object = self.find(request, kind)?;
+        if object.kind == KindId::NAMESPACE && IMMORTAL.contains(&&*object.meta.name) {
+            let why = "this namespace may not be deleted";
+            return Err(ApiError::forbidden(kind, &object.meta.name, why));
+        }
         let content = match self.delete_object(&object, kind, &request.options, now)? {
             Deleted::Later(object) => Content::Object(object),
             Deleted::Now(last) if kind.returns_deleted => Content::Object(last),
@@ -78,14 +85,17 @@ impl SimCluster {
         check_preconditions(object, kind, options)?;
         let mut meta = Meta::clone(&object.meta);
         add_finalizer(&mut meta, options.propagation);
+        let is_definition = object.kind == KindId::CUSTOM_RESOURCE_DEFINITION;
+        if is_definition && !meta.finalizers.iter().any(|name| name == CLEAN_UP) {
+            meta.finalizers.push(CLEAN_UP.to_owned());
+        }
         let grace = grace_of(object, options);
         let held = !meta.finalizers.is_empty() || object.kind == KindId::NAMESPACE;
         if grace == 0 && !held {
             if options.dry_run {
                 return Ok(Deleted::Now(object.clone()));
             }
-            self.withdraw(object);
-            return Ok(Deleted::Now(self.take(object, Verb::Delete, options.writer())));
+            return Ok(Deleted::Now(self.remove(object, options.writer())));
         }
         let is_shorter = meta.grace_seconds.is_some_and(|given| grace < given);
         if meta.deleting.is_none() || is_shorter {
@@ -103,10 +113,25 @@ impl SimCluster {
         if object.kind == KindId::NAMESPACE {
             marked.status = Arc::new(json!({ "phase": "Terminating" }));
         }
+        if is_definition {
+            marked.status = Arc::new(terminating(&object.status, whole_seconds(now)));
+        }
         if options.dry_run {
             return Ok(Deleted::Later(Arc::new(marked)));
         }
-        Ok(Deleted::Later(self.put(marked, Verb::Delete, options.writer())))
+        let marked = self.put(marked, Verb::Delete, options.writer());
+        if is_definition {
+            self.end_objects(&marked, now);
+        }
+        Ok(Deleted::Later(marked))
+    }
+
+    /// Takes an object out for good, and what depends on its being there.
+    pub(crate) fn remove(&mut self, object: &Arc<Object>, writer: &Arc<str>) -> Arc<Object> {
+        self.withdraw(object);
+        let last = self.take(object, Verb::Delete, writer);
+        self.end_definition(object.kind);
+        last
     }
 }
 

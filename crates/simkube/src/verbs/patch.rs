@@ -45,8 +45,7 @@ impl SimCluster {
                 apply(&mut value, &request.body, language, kind)?;
                 check_type(kind, &value, &request.name)?;
                 if language == PatchKind::Json && !kind.custom {
-                    let strictness = request.options.field_validation;
-                    let checked = openapi::check(kind, &mut value, false, strictness);
+                    let checked = openapi::check(kind, &mut value, false, &request.options);
                     checked.map_err(|error| unreadable(error, &value))?;
                 }
                 let read = Object::from_json(before.kind, value.clone());

@@ -333,12 +333,13 @@ fn finalizers_hold_an_object_until_the_last_is_gone() {
 fn a_dry_run_answers_and_changes_nothing() {
     let mut cluster = cluster();
     make(&mut cluster, KindId::CONFIG_MAP, config_map("a"));
+    make(&mut cluster, KindId::NAMESPACE, json!({"metadata": {"name": "other"}}));
     let version = cluster.version();
     let mut requests = [
         Request::create(KindId::CONFIG_MAP, "default", config_map("b")),
         Request::merge(KindId::CONFIG_MAP, "default", "a", json!({"data": {"a": "2"}})),
         Request::new(Verb::Delete, KindId::CONFIG_MAP, "default", "a"),
-        Request::new(Verb::Delete, KindId::NAMESPACE, "", "default"),
+        Request::new(Verb::Delete, KindId::NAMESPACE, "", "other"),
     ];
     for request in &mut requests {
         request.options.dry_run = true;

@@ -277,23 +277,29 @@ fn an_object_whose_owner_never_was_is_collected() {
 #[test]
 fn a_deleted_namespace_empties_itself_and_goes() {
     let mut cluster = cluster(json!([]));
-    create(&mut cluster, KindId::REPLICA_SET, replica_set(3, "web:1"), at(0));
-    create(&mut cluster, KindId::CONFIG_MAP, json!({"metadata": {"name": "c"}}), at(0));
+    create(&mut cluster, KindId::NAMESPACE, json!({"metadata": {"name": "shop"}}), at(0));
+    let config_map = json!({"metadata": {"name": "c"}});
+    for (kind, body) in
+        [(KindId::REPLICA_SET, replica_set(3, "web:1")), (KindId::CONFIG_MAP, config_map)]
+    {
+        cluster.call(&Request::create(kind, "shop", body), at(0)).unwrap();
+    }
     run_until(&mut cluster, at(5));
-    let delete = Request::new(Verb::Delete, KindId::NAMESPACE, "", "default");
+    assert_eq!(cluster.list(KindId::POD, "shop").count(), 3);
+    let delete = Request::new(Verb::Delete, KindId::NAMESPACE, "", "shop");
     cluster.call(&delete, at(6)).unwrap();
-    let namespace = cluster.get(KindId::NAMESPACE, "", "default").unwrap();
+    let namespace = cluster.get(KindId::NAMESPACE, "", "shop").unwrap();
     assert_eq!(namespace.status["phase"], "Terminating");
     let refusal = cluster
         .call(
-            &Request::create(KindId::CONFIG_MAP, "default", json!({"metadata": {"name": "d"}})),
+            &Request::create(KindId::CONFIG_MAP, "shop", json!({"metadata": {"name": "d"}})),
             at(6),
         )
         .unwrap_err();
     assert_eq!((refusal.code, refusal.reason), (403, "Forbidden"));
     run_until(&mut cluster, at(40));
-    assert!(cluster.get(KindId::NAMESPACE, "", "default").is_none());
-    assert_eq!(pods(&cluster).len(), 0);
+    assert!(cluster.get(KindId::NAMESPACE, "", "shop").is_none());
+    assert_eq!(cluster.list(KindId::POD, "").count(), 0);
 }
 
 #[test]

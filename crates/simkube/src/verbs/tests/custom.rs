@@ -204,3 +204,24 @@ fn a_definition_takes_its_objects_with_it() {
     call(&mut cluster, &again).unwrap();
     assert_eq!(cluster.kinds().by_name("example.com/v1", "Thing"), Some(kind));
 }
+
+#[test]
+fn a_definition_waits_for_the_objects_that_finalizers_hold() {
+    let (mut cluster, kind) = with_things(true);
+    let mut held = thing(json!({"size": 1}));
+    held["metadata"]["finalizers"] = json!(["ex.dev/hold"]);
+    call(&mut cluster, &Request::create(kind, "default", held)).unwrap();
+    let (definitions, name) = (KindId::CUSTOM_RESOURCE_DEFINITION, "things.example.com");
+    let delete = Request::new(Verb::Delete, definitions, "", name);
+    call(&mut cluster, &delete).unwrap();
+    let late = json!({"apiVersion": "example.com/v1", "kind": "Thing",
+        "metadata": {"name": "late"}, "spec": {"size": 1}});
+    let refusal = call(&mut cluster, &Request::create(kind, "default", late)).unwrap_err();
+    assert_eq!((refusal.code, refusal.reason), (403, "Forbidden"));
+    assert!(cluster.get(kind, "default", "t").unwrap().meta.deleting.is_some());
+    assert!(cluster.get(definitions, "", name).unwrap().meta.deleting.is_some());
+    let clear = json!({"metadata": {"finalizers": null}});
+    call(&mut cluster, &Request::merge(kind, "default", "t", clear)).unwrap();
+    assert!(cluster.get(definitions, "", name).is_none(), "it goes with its last object");
+    assert_eq!(cluster.kinds().by_name("example.com/v1", "Thing"), None);
+}
