@@ -14,6 +14,9 @@ const AGGREGATED_V2_BETA_1: &str =
 
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The same for custom kinds, in the order in which a real server tells them.
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// The document of `/version`. It names the release whose behaviour is imitated.
 pub fn version() -> Value {
@@ -79,6 +82,7 @@ struct Resource {
     singular: String,
     kind: String,
     namespaced: bool,
+    custom: bool,
     short_names: Vec<String>,
     categories: Vec<String>,
     verbs: Vec<&'static str>,
@@ -109,6 +113,7 @@ fn groups(kinds: &Kinds) -> Groups<'_> {
             singular: review.kind.to_lowercase(),
             kind: review.kind.into(),
             namespaced: false,
+            custom: false,
             short_names: Vec::new(),
             categories: Vec::new(),
             verbs: vec!["create"],
@@ -128,7 +133,7 @@ fn resource(id: KindId, kind: &Kind) -> Resource {
         sides.push(Side { name, group, version, kind: kind.into(), verbs });
     };
     if id == KindId::POD {
-        side("binding", "", "v1", "Binding", &["create"]);
+        side("binding", "", "", "Binding", &["create"]);
         side("eviction", "policy", "v1", "Eviction", &["create"]);
     }
     if kind.scale.is_some() {
@@ -137,14 +142,20 @@ fn resource(id: KindId, kind: &Kind) -> Resource {
     if kind.has_status {
         side("status", "", "", &kind.kind, READ_AND_WRITE);
     }
+    if kind.custom {
+        sides.reverse();
+    }
+    let mut verbs = if kind.custom { CUSTOM_VERBS } else { VERBS }.to_vec();
+    verbs.retain(|verb| id != KindId::NAMESPACE || *verb != "deletecollection");
     Resource {
         plural: kind.plural.to_string(),
         singular: kind.singular.to_string(),
         kind: kind.kind.to_string(),
         namespaced: kind.namespaced,
+        custom: kind.custom,
         short_names: kind.short_names.clone(),
         categories: kind.categories.clone(),
-        verbs: VERBS.to_vec(),
+        verbs,
         sides,
     }
 }
@@ -224,6 +235,8 @@ fn discovery_list(groups: &Groups<'_>, is_core: bool, version: &str) -> Value {
 }
 
 fn discovered(group: &str, version: &str, resource: &Resource) -> Value {
+    // Of built-in kinds a real server leaves out what the place in the document says already.
+    let (group, version) = if resource.custom { (group, version) } else { ("", "") };
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": {"group": group, "version": version, "kind": resource.kind},

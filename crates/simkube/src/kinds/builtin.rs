@@ -60,6 +60,7 @@ const CLUSTER: u8 = 8;
 const CONDITIONAL: u8 = 16;
 const RETURNS: u8 = 32;
 const ALL: u8 = 64;
+const EXTENSIONS: u8 = 128;
 
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u8);
 
@@ -94,7 +95,7 @@ const ROWS: [Row; 24] = [
         "CustomResourceDefinition",
         "customresourcedefinitions",
         "crd,crds",
-        STATUS | COUNTS | CLUSTER | CONDITIONAL | RETURNS,
+        STATUS | COUNTS | CLUSTER | CONDITIONAL | RETURNS | EXTENSIONS,
     ),
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", COUNTS),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", 0),
@@ -119,7 +120,11 @@ fn kind(id: KindId, (group, version, kind, plural, short, flags): Row) -> Kind {
         plural: plural.into(),
         singular: kind.to_lowercase().into(),
         short_names: short.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-        categories: if has(ALL) { vec!["all".to_owned()] } else { Vec::new() },
+        categories: [(ALL, "all"), (EXTENSIONS, "api-extensions")]
+            .into_iter()
+            .filter(|(flag, _)| has(*flag))
+            .map(|(_, name)| name.to_owned())
+            .collect(),
         namespaced: !has(CLUSTER),
         has_status: has(STATUS),
         scale: has(SCALE).then(|| ScalePaths {

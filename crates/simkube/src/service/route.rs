@@ -116,6 +116,7 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
         [name, "scale"] => (*name, Subresource::Scale),
         [name, "eviction"] => (*name, Subresource::Eviction),
         [name, "binding"] => (*name, Subresource::Binding),
+        [name, _] if known.custom => return Route::NoSide(kind, (*name).to_owned()),
         _ => return Route::NoResource,
     };
     if !has(known, kind, subresource) {

@@ -36,8 +36,8 @@ pub fn columns(id: KindId) -> Vec<BuiltIn> {
         KindId::DEPLOYMENT => vec![
             NAME,
             ("Ready", "string", 0, ready_of_wanted),
-            ("Up-to-date", "integer", 0, |o, _| number(&o["status"]["updatedReplicas"])),
-            ("Available", "integer", 0, |o, _| number(&o["status"]["availableReplicas"])),
+            ("Up-to-date", "string", 0, |o, _| number(&o["status"]["updatedReplicas"])),
+            ("Available", "string", 0, |o, _| number(&o["status"]["availableReplicas"])),
             AGE,
             CONTAINERS,
             IMAGES,
