@@ -1,8 +1,13 @@
 //! Does the production loop tell the same stories? It runs here on tokio's time, with a real
 //! Kubernetes client, against the embedded cluster's HTTP service in the same process.
 
+#[cfg(test)]
+mod tests;
+mod witness;
+
 use std::cell::RefCell;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,13 +23,17 @@ use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
 use gradus_simkube::service::{Seen, Verdict};
 use gradus_simkube::{ApiError, Place};
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
+use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
+use tower::util::MapRequest;
 
-use crate::checks::Violation;
+use crate::checks::{CONTROLLER, Violation};
 use crate::deeds::{self, NAMESPACE, differences, sight};
 use crate::ends::Ending;
 use crate::faults::{Fault, Planned};
@@ -33,6 +42,7 @@ use crate::scenario::{End, Step};
 use crate::sight::Sight;
 use crate::simulate::Prepared;
 use crate::subject::Erased;
+use witness::Witness;
 
 /// How often somebody looks, in virtual time.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -55,6 +65,7 @@ pub struct Lab {
     subject: Erased,
     start: Timestamp,
     requests: Arc<Requests>,
+    witness: Rc<Witness>,
     controller: RefCell<Option<AbortHandle>>,
 }
 
@@ -104,6 +115,9 @@ impl Lab {
         server.set_hook(move |seen| counted.judge(seen));
         let workers = server.clone();
         drop(spawn_local(async move { workers.run_workers().await }));
+        let witness = Rc::new(Witness::new(&server, prepared.rollout(), prepared.subject()));
+        let judging = Rc::clone(&witness);
+        drop(spawn_local(async move { judging.watch().await }));
         let lab = Lab {
             server,
             clock,
@@ -111,13 +125,15 @@ impl Lab {
             subject: prepared.subject(),
             start: prepared.start(),
             requests,
+            witness,
             controller: RefCell::new(None),
         };
         lab.start_controller();
         lab
     }
 
-    /// Tells the whole story, and returns how it ends.
+    /// Tells the whole story, and returns how it ends. Every write of the controller's is judged, and
+    /// so is the end.
     pub async fn tell(&self, prepared: &Prepared) -> Result<Ending, Violation> {
         self.tell_to(prepared, None).await
     }
@@ -152,14 +168,32 @@ impl Lab {
     }
 
     async fn tell_all(&self, prepared: &Prepared, say: Say<'_>) -> Result<Ending, Violation> {
+        let told = self.tell_steps(prepared, say).await;
+        // A write that must not be made may well be why the story does not go on.
+        self.witness.violation().map_or(told, Err)?;
+        self.judged_end().await?;
+        Ok(self.witness.ending())
+    }
+
+    async fn tell_steps(&self, prepared: &Prepared, say: Say<'_>) -> Result<(), Violation> {
         for (index, step) in prepared.scenario().steps.iter().enumerate() {
             self.step(step, say).await.map_err(|numbers| self.untold(index + 1, numbers))?;
         }
         let count = prepared.scenario().steps.len();
-        self.end(&prepared.scenario().end)
-            .await
-            .map_err(|numbers| self.untold(count + 1, numbers))?;
-        Ok(self.ending())
+        self.end(&prepared.scenario().end).await.map_err(|numbers| self.untold(count + 1, numbers))
+    }
+
+    /// Waits until nothing is wrong with the end: what is left over goes just after the status says
+    /// that it is over.
+    async fn judged_end(&self) -> Result<(), Violation> {
+        let deadline = self.clock.now() + PATIENCE;
+        while let Some(found) = self.witness.violation_at_end() {
+            if deadline < self.clock.now() {
+                return Err(found);
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        self.witness.violation().map_or(Ok(()), Err)
     }
 
     /// Waits until the Rollout stands so.
@@ -239,7 +273,12 @@ impl Lab {
         if let Some(running) = self.controller.take() {
             running.abort();
         }
-        let client = Client::new(self.server.service(), NAMESPACE);
+        // By its name the server knows who asks, of deletes too, which name no field manager.
+        let named = |mut request: http::Request<Body>| {
+            request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(CONTROLLER));
+            request
+        };
+        let client = Client::new(MapRequest::new(self.server.service(), named), NAMESPACE);
         let metrics = Metrics::new();
         let cluster = KubeCluster::new(client.clone(), metrics.clone());
         let (health, worlds) = Health::new();
@@ -300,7 +339,7 @@ impl Lab {
         loop {
             let unmet =
                 self.server.with(|cluster, _| end.unmet(|named| deeds::find(cluster, named)));
-            match self.ending().unlike(end).or(unmet) {
+            match self.witness.ending().unlike(end).or(unmet) {
                 None => return Ok(()),
                 Some(unmet) if deadline < self.clock.now() => return Err(unmet),
                 Some(_) => tokio::time::sleep(MOMENT).await,
@@ -330,16 +369,6 @@ impl Lab {
 
     fn projection(&self) -> Value {
         self.server.with(|cluster, _| deeds::projection(cluster, &self.rollout))
-    }
-
-    fn ending(&self) -> Ending {
-        let Place { kind, key } = &self.rollout;
-        self.server.with(|cluster, now| {
-            let mut checker = (self.subject.checker)(*kind);
-            cluster.writes_after(0).for_each(|write| checker.judge(write, now));
-            let rollout = cluster.get(*kind, &key.namespace, &key.name);
-            Ending::of(cluster, rollout, checker.counts())
-        })
     }
 
     fn untold(&self, step: usize, numbers: String) -> Violation {

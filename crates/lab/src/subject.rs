@@ -60,6 +60,8 @@ pub(crate) type Looping = Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) struct Erased {
     /// Who judges its writes.
     pub(crate) checker: fn(KindId) -> Checker,
+    /// Who judges its end.
+    pub(crate) judge_end: fn(&SimCluster, Option<&Arc<Object>>, &Counts) -> Vec<Violation>,
     /// Runs a story in virtual time.
     pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
     /// Runs it once for each of these faults.
@@ -72,6 +74,7 @@ impl Erased {
     pub(crate) fn of<S: Subject>() -> Self {
         Erased {
             checker: S::checker,
+            judge_end: S::judge_end,
             simulate: simulate::run::<S>,
             simulate_row: simulate::row::<S>,
             control: |outside| {

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use gradus_lab::faults::{Fault, Faults};
-use gradus_lab::live::live;
+use gradus_lab::live::{Lab, live};
 use gradus_lab::person::Action;
 use gradus_lab::sight::Sight;
 use gradus_lab::simulate::{Ground, Prepared, simulate};
+
+/// Counts are written within a second.
+const LATEST: Duration = Duration::from_secs(5);
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -58,11 +61,27 @@ async fn assert_ends_alike(first: usize) {
     for scenario in scenarios.into_iter().skip(first).step_by(2) {
         let name = scenario.name.clone();
         let prepared = ground.prepare(scenario).expect("the objects of the stories are accepted");
-        let ending = live(&prepared, async |lab| lab.tell(&prepared).await).await;
-        let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+        let ending = live(&prepared, async |lab| {
+            let ending = lab.tell(&prepared).await;
+            let more = more_writes(lab).await;
+            assert_eq!(more, 0, "{name}: the end is one for a controller that is started again");
+            ending
+        });
+        let ending = ending.await.unwrap_or_else(|violation| panic!("{name}: {violation}"));
         let simulated = simulate(&prepared, &Faults::default());
         ending.same_as(&simulated.ending).unwrap_or_else(|violation| panic!("{name}: {violation}"));
     }
+}
+
+/// How often a settled controller, and one that is started in its place, still write: within the time
+/// in which counts may be late.
+async fn more_writes(lab: &Lab) -> usize {
+    lab.pass(LATEST).await;
+    let before = lab.asked().writes;
+    lab.pass(LATEST).await;
+    lab.act(&Action::RestartController).expect("nobody refuses a restart");
+    lab.pass(LATEST).await;
+    lab.asked().writes - before
 }
 
 #[tokio::test(start_paused = true)]

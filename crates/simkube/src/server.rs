@@ -55,6 +55,11 @@ impl Server {
         self.shared.with(work)
     }
 
+    /// The version of the cluster, as it changes.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.shared.subscribe()
+    }
+
     /// Asks `hook` about every request before it is carried out; replaces an earlier hook.
     pub fn set_hook(
         &self,
