@@ -1,5 +1,7 @@
 //! How far has a run come, and what is done to its end before it counts as one?
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{MOST_TURNS, Run};
 use crate::checks::Violation;
 use crate::ends::Ending;
@@ -8,13 +10,21 @@ use crate::subject::Subject;
 /// What is done to an end that must cause no write.
 const TRIALS: [&str; 3] = ["decided again", "started again", "started once more"];
 
+/// For so long nobody may write then. Counts may be written a second late, so one instant would not
+/// do.
+const TRIAL: SignedDuration = SignedDuration::from_secs(2);
+
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
     /// The story is being told, for so many turns now.
     Told(usize),
-    /// Its end is judged and being tried: how, and after how many writes.
-    Tried(usize, usize),
+    /// Its end is judged and being tried: how, after how many writes, and until when.
+    Tried {
+        trial: usize,
+        writes: usize,
+        until: Timestamp,
+    },
     Over,
 }
 
@@ -32,7 +42,7 @@ impl<S: Subject> Run<'_, S> {
                 }
                 Err(stuck) => self.give_up(stuck),
             },
-            Stage::Tried(trial, writes) => self.try_end(trial, writes),
+            Stage::Tried { trial, writes, until } => self.try_end(trial, writes, until),
             Stage::Over => {}
         }
         !matches!(self.stage, Stage::Over)
@@ -70,13 +80,16 @@ impl<S: Subject> Run<'_, S> {
         } else {
             self.restart();
         }
-        self.stage = Stage::Tried(trial, writes);
+        self.stage = Stage::Tried { trial, writes, until: self.now + TRIAL };
     }
 
     /// One step after the end: nobody may write any more.
-    fn try_end(&mut self, trial: usize, writes: usize) {
+    fn try_end(&mut self, trial: usize, writes: usize, until: Timestamp) {
         if matches!(self.take_turn(), Ok(true)) {
             return;
+        }
+        if let Some(next) = self.next_moment().filter(|next| *next <= until) {
+            return self.move_to(next);
         }
         let more = self.bench.borrow().checker.writes() - writes;
         if more > 0 {

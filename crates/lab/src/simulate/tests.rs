@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use gradus_simkube::{Request, Subresource};
 use serde_json::json;
 
 use super::*;
+use crate::deeds::NAMESPACE;
 use crate::faults::{Fault, Planned};
 use crate::person::Action;
 use crate::scenario::{Scenario, Step};
@@ -84,6 +86,27 @@ fn a_rollout_left_in_the_middle_is_told() {
         found[0].starts_with("I-12 violated by the end of web: ends \"Degraded\""),
         "{found:?}"
     );
+}
+
+/// A count that is wrong at the end is written a moment later: that is a write, too.
+#[test]
+fn a_write_that_comes_late_after_the_end_is_told() {
+    for (trial, how) in ["decided again", "started again"].into_iter().enumerate() {
+        let prepared = story(|_| {});
+        let mut run = Run::<Rollouts>::new(&prepared, &Faults::default(), Trace::hashed());
+        while !matches!(run.stage, Stage::Tried { trial: at, .. } if at == trial) {
+            assert!(run.advance(), "its end is tried");
+        }
+        let patch = json!({"status": {"availableReplicas": 4}});
+        let request = Request::merge(prepared.rollout.kind, NAMESPACE, "web", patch);
+        let now = run.now;
+        let status = request.on(Subresource::Status);
+        run.bench.borrow_mut().cluster.call(&status, now).unwrap();
+        let found: Vec<String> = run.finish().violations.iter().map(ToString::to_string).collect();
+        let expected =
+            format!("I-10 violated by the end of web: 1 writes when {how}, expected none");
+        assert_eq!(found, [expected]);
+    }
 }
 
 #[test]
