@@ -75,7 +75,7 @@ fn selector(text: &str, revisions: &Revisions) -> String {
 }
 
 /// A name with the revision number for the hash in it, as those of runs and Experiments.
-fn named(text: &str, revisions: &Revisions) -> String {
+pub fn named(text: &str, revisions: &Revisions) -> String {
     if !text.split('-').any(|part| revisions.contains_key(part)) {
         return text.to_owned();
     }
@@ -87,7 +87,7 @@ fn named(text: &str, revisions: &Revisions) -> String {
 }
 
 /// The value without times and with revision numbers for hashes.
-fn plain(value: &Value, revisions: &Revisions) -> Value {
+pub fn plain(value: &Value, revisions: &Revisions) -> Value {
     match value {
         Value::String(text) => match revisions.get(text) {
             Some(revision) => json!(format!("revision {revision}")),

@@ -1,5 +1,6 @@
 //! How did a run end, and may it end so? I-12 and I-13 on the end itself, I-14 by comparing two.
 
+mod around;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,8 @@ pub struct Ending {
     pub status: Value,
     /// The ReplicaSets, by revision.
     pub sets: BTreeMap<i64, SetEnding>,
+    /// Services, Ingresses, runs and Experiments, by kind and name, projected.
+    pub around: BTreeMap<String, Value>,
     /// How often we created and deleted each object.
     pub counts: Counts,
 }
@@ -52,8 +55,8 @@ impl Ending {
     /// How things stand for the rollout of a cluster.
     pub fn of(cluster: &SimCluster, rollout: Option<&Arc<Object>>, counts: &Counts) -> Self {
         let sets = sets(cluster);
-        let status =
-            rollout.map_or(Value::Null, |rollout| project(&rollout.status, &revisions(&sets)));
+        let revisions = revisions(&sets);
+        let status = rollout.map_or(Value::Null, |rollout| project(&rollout.status, &revisions));
         let ending = |set: &&Arc<Object>| {
             let count = |part: &Value, field: &str| part[field].as_i64().unwrap_or(0);
             let ending = SetEnding {
@@ -68,7 +71,12 @@ impl Ending {
             };
             (revision(set).unwrap_or(0), ending)
         };
-        Ending { status, sets: sets.iter().map(ending).collect(), counts: counts.clone() }
+        Ending {
+            status,
+            sets: sets.iter().map(ending).collect(),
+            around: around::around(cluster, &revisions),
+            counts: counts.clone(),
+        }
     }
 
     /// What differs from the end that a story names, in its own words.
@@ -101,6 +109,14 @@ impl Ending {
         if self.sets != undisturbed.sets {
             let text = format!("{:?} instead of {:?}", self.sets, undisturbed.sets);
             return Err(differs("ReplicaSets", text));
+        }
+        for name in self.around.keys().chain(undisturbed.around.keys()) {
+            let [ours, theirs] = [self, undisturbed].map(|ending| ending.around.get(name));
+            if ours != theirs {
+                let text = |one: Option<&Value>| one.map_or("nothing".to_owned(), Value::to_string);
+                let numbers = format!("{} instead of {}", text(ours), text(theirs));
+                return Err(differs(name, numbers));
+            }
         }
         // Who has not seen yet that the object is gone may make a child of it once more.
         if self.counts != undisturbed.counts && !ours.is_null() {

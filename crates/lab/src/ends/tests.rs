@@ -15,11 +15,29 @@ fn an_end_unlike_the_undisturbed_one_is_named() {
     let plain = Ending {
         status: json!({"phase": "Healthy"}),
         sets: BTreeMap::from([(1, set(0, 0)), (2, set(5, 5))]),
+        around: BTreeMap::from([("Service web".to_owned(), json!({"selector": "revision 2"}))]),
         counts: Counts::from([("default/web-2".to_owned(), (1, 0))]),
+    };
+    let around = |name: &str, selector: &str| {
+        BTreeMap::from([(name.to_owned(), json!({ "selector": selector }))])
     };
     let cases = [
         ("status", Ending { status: json!({"phase": "Paused"}), ..plain.clone() }),
         ("ReplicaSets", Ending { sets: BTreeMap::from([(2, set(5, 5))]), ..plain.clone() }),
+        ("Service web", Ending { around: around("Service web", "revision 1"), ..plain.clone() }),
+        ("Service web", Ending { around: BTreeMap::new(), ..plain.clone() }),
+        (
+            "AnalysisRun x",
+            Ending {
+                around: plain
+                    .around
+                    .clone()
+                    .into_iter()
+                    .chain(around("AnalysisRun x", ""))
+                    .collect(),
+                ..plain.clone()
+            },
+        ),
         ("creates and deletes", Ending { counts: Counts::new(), ..plain.clone() }),
     ];
     assert_eq!(plain.same_as(&plain.clone()), Ok(()));
@@ -27,6 +45,52 @@ fn an_end_unlike_the_undisturbed_one_is_named() {
         let violation = other.same_as(&plain).unwrap_err();
         assert_eq!((violation.invariant, violation.object.as_str()), ("I-14", what));
     }
+}
+
+/// Everything of ours around a Rollout is compared, and nothing that differs by chance.
+#[test]
+fn what_stands_around_is_seen_with_revisions_for_hashes() {
+    let now = Timestamp::UNIX_EPOCH;
+    let ground = crate::simulate::Ground::new().unwrap();
+    let mut cluster = ground.cluster().clone();
+    let mut make = |kind: KindId, body: Value| {
+        cluster.call(&Request::create(kind, NAMESPACE, body), now).unwrap();
+    };
+    make(
+        KindId::SERVICE,
+        json!({
+            "metadata": {"name": "web", "annotations": {"note": "ours"}},
+            "spec": {"selector": {"app": "web", "hash": "aaa"}, "ports": [{"port": 80}]},
+        }),
+    );
+    make(
+        KindId::INGRESS,
+        json!({
+            "metadata": {"name": "web", "annotations": {"weight": "20"}},
+            "spec": {"ingressClassName": "nginx", "defaultBackend": {
+                "service": {"name": "web", "port": {"number": 80}},
+            }},
+        }),
+    );
+    let run = cluster.kinds().by_name("argoproj.io/v1alpha1", "AnalysisRun").unwrap();
+    let body = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+        "metadata": {"name": "web-aaa-1"}, "spec": {"metrics": [], "terminate": true}});
+    cluster.call(&Request::create(run, NAMESPACE, body), now).unwrap();
+    let revisions = Revisions::from([("aaa".to_owned(), 1)]);
+    let seen = json!(around::around(&cluster, &revisions));
+    let expected = json!({
+        "Service web": {
+            "selector": {"app": "web", "hash": "revision 1"}, "annotations": {"note": "ours"},
+        },
+        "Ingress web": {
+            "annotations": {"weight": "20"},
+            "spec": {"ingressClassName": "nginx", "defaultBackend": {
+                "service": {"name": "web", "port": {"number": 80}},
+            }},
+        },
+        "AnalysisRun web-(revision 1)-1": {"terminate": true},
+    });
+    assert_eq!(seen, expected);
 }
 
 #[test]

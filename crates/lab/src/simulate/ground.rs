@@ -78,6 +78,12 @@ impl Ground {
         Ok(Ground { cluster, kind, start, subject, feeds })
     }
 
+    /// The cluster itself.
+    #[cfg(test)]
+    pub(crate) fn cluster(&self) -> &SimCluster {
+        &self.cluster
+    }
+
     /// Prepares a story: checks that its objects are accepted.
     pub fn prepare(&self, scenario: Scenario) -> Result<Prepared, Unprepared> {
         let start = self.start;

@@ -1,0 +1,53 @@
+//! What stands around a Rollout at the end, in words that two runs of one story agree on?
+
+use std::collections::BTreeMap;
+
+use gradus_engine::decision::Kind;
+use gradus_engine::kinds;
+use gradus_engine::projection::{Revisions, named, plain};
+use gradus_simkube::SimCluster;
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::object::Object;
+use serde_json::{Value, json};
+
+use crate::deeds::NAMESPACE;
+
+/// What of an object two runs must agree on.
+type Side = fn(&Object) -> Value;
+
+/// By kind and name, with revision numbers for hashes: whom each Service selects, what each Ingress
+/// says, how each run and Experiment stands; and the marks of Services and Ingresses.
+pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<String, Value> {
+    let sides: [(&Kind, Side); 4] = [
+        (&kinds::SERVICE, service),
+        (&kinds::INGRESS, ingress),
+        (&kinds::ANALYSIS_RUN, trial),
+        (&kinds::EXPERIMENT, trial),
+    ];
+    let objects = sides.into_iter().flat_map(|(kind, side)| {
+        let all = id_of(cluster, kind).into_iter().flat_map(|id| cluster.list(id, NAMESPACE));
+        all.map(move |object| (kind, side, object))
+    });
+    let seen = objects.map(|(kind, side, object)| {
+        let name = format!("{} {}", kind.name, named(&object.meta.name, revisions));
+        (name, plain(&side(object), revisions))
+    });
+    seen.collect()
+}
+
+/// A cluster of another controller's stories need not know our kinds.
+fn id_of(cluster: &SimCluster, kind: &Kind) -> Option<KindId> {
+    cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural)
+}
+
+fn service(object: &Object) -> Value {
+    json!({"selector": object.spec["selector"], "annotations": *object.meta.annotations})
+}
+
+fn ingress(object: &Object) -> Value {
+    json!({"spec": *object.spec, "annotations": *object.meta.annotations})
+}
+
+fn trial(object: &Object) -> Value {
+    json!({"phase": object.status["phase"], "terminate": object.spec["terminate"]})
+}
