@@ -231,8 +231,9 @@ impl Checker {
             return Vec::new();
         }
         let (old, new) = (Told::read(&before.status), Told::read(&write.after.status));
-        let steps = steps::judge(&write.after.spec, (&old, &new), &self.trials, now);
-        let command = commands::judge(&old, &new).map(|numbers| ("commands", numbers));
+        let spec = &write.after.spec;
+        let steps = steps::judge(spec, (&old, &new), &self.trials, now);
+        let command = commands::judge(spec, &old, &new).map(|numbers| ("commands", numbers));
         steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()
     }
 

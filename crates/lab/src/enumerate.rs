@@ -24,6 +24,8 @@ pub struct Failed {
 pub struct Tally {
     /// How many runs.
     pub runs: usize,
+    /// How many of them were interrupted while an update was under way.
+    pub interrupted: usize,
     /// Those that failed.
     pub failed: Vec<Failed>,
 }
@@ -125,9 +127,13 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
     let plain = simulate(prepared, &Faults::default());
     let requests = (1..=plain.requests + 1).step_by(stride);
     let faults = requests.map(|request| Faults::interrupted(request, action.clone()));
-    tally(simulate_each(prepared, faults).map(|(faults, outcome)| {
+    let mut interrupted = 0;
+    let runs = simulate_each(prepared, faults).map(|(faults, outcome)| {
+        interrupted += usize::from(outcome.interrupted_update == Some(true));
         found(faults, &outcome, disobeyed(action, &outcome, &plain.ending))
-    }))
+    });
+    let tally = tally(runs);
+    Tally { interrupted, ..tally }
 }
 
 /// Every fault at every write that is tried: those that are refused count, as faults count them.
@@ -145,7 +151,9 @@ fn disobeyed(action: &Action, outcome: &Outcome, plain: &Ending) -> Option<Strin
         Action::Abort => status["abort"] == true && status["phase"] == "Degraded",
         // Where the story itself aborts later, that counts.
         Action::PromoteFull => status["phase"] == "Healthy" || plain.status["abort"] == true,
-        _ => true, // A promote that is lost is seen at the write that loses it.
+        // Whatever it has ended or skipped, a promote that is lost is seen at the write that loses
+        // it: a pause begins again, or the step goes back.
+        _ => true,
     };
     (!is_obeyed).then(|| format!("{action:?} is not obeyed: the rollout ends with {status}"))
 }

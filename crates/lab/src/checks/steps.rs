@@ -1,5 +1,6 @@
 //! I-7: does a status write leave the step index where it may be?
 
+use gradus_api::names::pause;
 use gradus_api::values::DurationText;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -55,7 +56,7 @@ fn is_open(step: &Value, told: &Told<'_>, trials: &Trials, now: Timestamp) -> bo
     let Some(gate) = step.get("pause") else {
         return true;
     };
-    let Some(began) = told.step_pause() else {
+    let Some(began) = told.pause(pause::CANARY_PAUSE_STEP) else {
         return told.controller_pause; // A person has ended it.
     };
     let duration: Option<DurationText> = serde_json::from_value(gate["duration"].clone()).ok();

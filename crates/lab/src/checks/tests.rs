@@ -1,5 +1,7 @@
 //! Every checker must bite: good writes pass, each kind of bad write is named.
 
+mod gates;
+
 use std::sync::Arc;
 
 use gradus_simkube::kinds::KindId;
@@ -220,39 +222,6 @@ fn a_step_that_goes_back_or_passes_a_closed_gate_is_named() {
     for (what, old, new, expected) in cases {
         let before = object(ROLLOUT, "web", canary(5, steps.clone()), old);
         let after = object(ROLLOUT, "web", canary(5, steps.clone()), new);
-        let mut checker = Checker::new(ROLLOUT);
-        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
-    }
-}
-
-#[test]
-fn a_lost_command_is_named() {
-    let status = |more: Value| {
-        let mut status = json!({"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1});
-        status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        status
-    };
-    let paused = json!([{"reason": "CanaryPauseStep", "startTime": at(999).to_string()}]);
-    let cases = [
-        ("an abort stays", json!({"abort": true}), json!({"abort": true, "message": "x"}), vec![]),
-        ("an abort is lost", json!({"abort": true}), json!({}), vec!["commands"]),
-        (
-            "an abort of what is over",
-            json!({"abort": true, "stableRS": "b"}),
-            json!({"stableRS": "b"}),
-            vec![],
-        ),
-        ("a full promote is lost", json!({"promoteFull": true}), json!({}), vec!["commands"]),
-        (
-            "a promote is lost",
-            json!({"controllerPause": true}),
-            json!({"controllerPause": true, "pauseConditions": paused}),
-            vec!["commands"],
-        ),
-    ];
-    for (what, old, new, expected) in cases {
-        let before = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(old));
-        let after = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(new));
         let mut checker = Checker::new(ROLLOUT);
         assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
     }

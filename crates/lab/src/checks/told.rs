@@ -1,6 +1,5 @@
 //! What does a Rollout's status say of what its writes are judged by?
 
-use gradus_api::names::pause;
 use serde_json::Value;
 
 /// A status, read in one walk: every write of ours is judged by the one before and the one after.
@@ -22,6 +21,8 @@ pub(super) struct Told<'s> {
     pauses: &'s [Value],
     /// `status.canary`.
     pub canary: &'s Value,
+    /// `status.blueGreen`.
+    pub blue_green: &'s Value,
 }
 
 impl Default for Told<'_> {
@@ -37,6 +38,7 @@ impl Default for Told<'_> {
             controller_pause: false,
             pauses: &[],
             canary: &Value::Null,
+            blue_green: &Value::Null,
         }
     }
 }
@@ -62,6 +64,7 @@ impl<'s> Told<'s> {
                     told.pauses = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 }
                 "canary" => told.canary = value,
+                "blueGreen" => told.blue_green = value,
                 _ => {}
             }
         }
@@ -78,8 +81,13 @@ impl<'s> Told<'s> {
         self.stable == self.hash && !self.stable.is_empty()
     }
 
-    /// The pause of a step that has begun.
-    pub(super) fn step_pause(&self) -> Option<&'s Value> {
-        self.pauses.iter().find(|one| one["reason"] == pause::CANARY_PAUSE_STEP)
+    /// The pause that has begun for this reason.
+    pub(super) fn pause(&self, reason: &str) -> Option<&'s Value> {
+        self.pauses.iter().find(|one| one["reason"] == reason)
+    }
+
+    /// Is there no pause, although the controller has begun one? Then a person has ended it.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.controller_pause && self.pauses.is_empty()
     }
 }

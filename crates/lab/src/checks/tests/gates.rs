@@ -1,0 +1,110 @@
+//! Gates that a person opens: who closes one again is named.
+
+use super::*;
+
+#[test]
+fn a_lost_command_is_named() {
+    let status = |more: Value| {
+        let mut status = json!({"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1});
+        status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        status
+    };
+    let cases = [
+        ("an abort stays", json!({"abort": true}), json!({"abort": true, "message": "x"}), vec![]),
+        ("an abort is lost", json!({"abort": true}), json!({}), vec!["commands"]),
+        (
+            "an abort of what is over",
+            json!({"abort": true, "stableRS": "b"}),
+            json!({"stableRS": "b"}),
+            vec![],
+        ),
+        ("a full promote is lost", json!({"promoteFull": true}), json!({}), vec!["commands"]),
+    ];
+    for (what, old, new, expected) in cases {
+        let before = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(old));
+        let after = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(new));
+        let mut checker = Checker::new(ROLLOUT);
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
+fn began(reason: &str) -> Value {
+    json!([{"reason": reason, "startTime": at(999).to_string()}])
+}
+
+/// A status at step 1 in mid-update, with more.
+fn in_update(more: &Value) -> Value {
+    let mut status = json!({"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1});
+    status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    status
+}
+
+/// What is found where our write of this status follows on that one, by this spec.
+fn judged(spec: &Value, old: &Value, new: &Value) -> Vec<&'static str> {
+    let before = object(ROLLOUT, "web", spec.clone(), in_update(old));
+    let after = object(ROLLOUT, "web", spec.clone(), in_update(new));
+    found(&mut Checker::new(ROLLOUT), Some(&before), &after)
+}
+
+#[test]
+fn a_lost_promote_of_a_canary_is_named() {
+    let resumed = json!({"controllerPause": true});
+    let again = |reason: &str| json!({"controllerPause": true, "pauseConditions": began(reason)});
+    let run = |name: &str| {
+        json!({"currentBackgroundAnalysisRunStatus":
+        {"name": name, "status": "Inconclusive"}})
+    };
+    let resumed_with = |canary: Value| json!({"controllerPause": true, "canary": canary});
+    let again_with = |reason: &str, canary: Value| json!({"controllerPause": true, "pauseConditions": began(reason), "canary": canary});
+    let of_run = "InconclusiveAnalysisRun";
+    let of_experiment = "InconclusiveExperiment";
+    let named = json!({"currentExperiment": "e"});
+    let cases = [
+        ("the pause is left", &resumed, json!({"currentStepIndex": 2}), vec![]),
+        ("it is about to be", &resumed, json!({"controllerPause": true, "message": ""}), vec![]),
+        ("the pause begins again", &resumed, again("CanaryPauseStep"), vec!["commands"]),
+        ("the promote is forgotten", &resumed, json!({}), vec!["commands"]),
+        ("an abort comes", &resumed, json!({"abort": true}), vec![]),
+        (
+            "the same run holds it again",
+            &resumed_with(run("r")),
+            again_with(of_run, run("r")),
+            vec!["commands"],
+        ),
+        ("another run holds it", &resumed_with(run("r")), again_with(of_run, run("s")), vec![]),
+        ("an Experiment holds it again", &resumed, again(of_experiment), vec!["commands"]),
+        (
+            "a new Experiment finds nothing",
+            &resumed_with(named.clone()),
+            again_with(of_experiment, json!({})),
+            vec![],
+        ),
+    ];
+    let spec = canary(5, json!([{}, {"pause": {}}, {}]));
+    for (what, old, new, expected) in cases {
+        assert_eq!(judged(&spec, old, &new), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_lost_promote_of_a_blue_green_rollout_is_named() {
+    let by_hand = json!({"strategy": {"blueGreen": {"autoPromotionEnabled": false}}});
+    let by_itself = json!({"strategy": {"blueGreen": {}}});
+    let active = |hash: &str| json!({"blueGreen": {"activeSelector": hash}});
+    let again = json!({"controllerPause": true, "pauseConditions": began("BlueGreenPause")});
+    let undecided = json!({"controllerPause": true, "blueGreen": {"activeSelector": "a",
+        "prePromotionAnalysisRunStatus": {"name": "r", "status": "Inconclusive"}}});
+    let resumed = json!({"controllerPause": true, "blueGreen": {"activeSelector": "a"}});
+    let grows = json!({"blueGreen": {"activeSelector": "a", "scaleUpPreviewCheckPoint": true}});
+    let cases = [
+        ("it is switched", &by_hand, &resumed, active("b"), vec![]),
+        ("the preview grows first", &by_hand, &resumed, grows, vec![]),
+        ("the pause begins again", &by_hand, &resumed, again, vec!["commands"]),
+        ("the promote is forgotten", &by_hand, &resumed, active("a"), vec!["commands"]),
+        ("nobody is to promote it", &by_itself, &resumed, active("a"), vec![]),
+        ("another run begins", &by_hand, &undecided, active("a"), vec![]),
+    ];
+    for (what, spec, old, new, expected) in cases {
+        assert_eq!(judged(spec, old, &new), expected, "{what}");
+    }
+}
