@@ -136,6 +136,7 @@ impl Checker {
                 self.is_gone = write.change == Change::Deleted;
                 self.traffic.rollout(&write.after);
                 self.rollout_spec(&write.after.spec);
+                self.sizes.rollout_status(&write.after.status);
                 if is_ours { self.rollout_write(write, now) } else { Vec::new() }
             }
             _ => Vec::new(),
@@ -231,8 +232,8 @@ impl Checker {
             return Vec::new();
         }
         let (old, new) = (Told::read(&before.status), Told::read(&write.after.status));
-        let spec = &write.after.spec;
-        let steps = steps::judge(spec, (&old, &new), &self.trials, now);
+        let (spec, seen) = (&write.after.spec, (&self.trials, &self.sizes));
+        let steps = steps::judge(spec, (&old, &new), seen, now);
         let command = commands::judge(spec, &old, &new).map(|numbers| ("commands", numbers));
         steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gradus_api::names;
 use gradus_simkube::object::Object;
 use gradus_simkube::{Change, Write};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::traffic::Traffic;
@@ -18,6 +19,8 @@ pub(super) struct Sizes {
     limits: Option<Limits>,
     shown_limits: Option<Limits>,
     decided_limits: Option<Limits>,
+    /// Revisions of a blue-green rollout that are wanted beside the newest: stable, and active.
+    wanted: [String; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ struct Set {
     /// counts on it: it is neither resized nor restarted (contract 5.9).
     is_own: bool,
     hash: Arc<str>,
+    created: Timestamp,
+    revision: Option<i64>,
     size: i64,
     available: i64,
     shown: i64,
@@ -56,7 +61,8 @@ pub(super) enum Limits {
         /// replicas + maxSurge.
         ceiling: i64,
     },
-    /// Blue-green: most pods of each.
+    /// Blue-green: most pods of each. One that is neither the newest nor stable nor active never
+    /// grows, unless it only waits for the end of its delay.
     BlueGreen {
         /// replicas.
         each: i64,
@@ -135,7 +141,7 @@ impl Sizes {
         let found = if is_ours && size != before {
             let hash = known.map_or_else(|| hash_in(&write.after), |set| &set.hash);
             let under_traffic = traffic.judge_size(hash, before, size);
-            self.judge(uid, before, size).into_iter().chain(under_traffic).collect()
+            self.judge(&write.after, before, size).into_iter().chain(under_traffic).collect()
         } else {
             Vec::new()
         };
@@ -143,12 +149,14 @@ impl Sizes {
             self.sets.remove(uid);
             return found;
         }
-        let available = available_in(&write.after);
+        let (available, revision) = (available_in(&write.after), revision_in(&write.after));
         if let Some(set) = self.sets.get_mut(uid) {
             (set.is_own, set.size, set.available) = (is_own, size, available);
+            set.revision = revision;
         } else {
-            let hash = hash_in(&write.after).into();
-            let set = Set { is_own, hash, size, available, shown: 0, decided: 0 };
+            let (hash, created) = (hash_in(&write.after).into(), write.after.meta.created);
+            let (shown, decided) = (0, 0);
+            let set = Set { is_own, hash, created, revision, size, available, shown, decided };
             self.sets.insert(Arc::clone(uid), set);
         }
         found
@@ -157,6 +165,14 @@ impl Sizes {
     /// Takes in the spec of the Rollout.
     pub(super) fn rollout(&mut self, spec: &Value) {
         self.limits = Limits::of(spec);
+    }
+
+    /// Takes in the status of the Rollout.
+    pub(super) fn rollout_status(&mut self, status: &Value) {
+        if matches!(self.limits, Some(Limits::BlueGreen { .. })) {
+            let hashes = [&status["stableRS"], &status["blueGreen"]["activeSelector"]];
+            self.wanted = hashes.map(|hash| hash.as_str().unwrap_or_default().to_owned());
+        }
     }
 
     /// The watch has shown this ReplicaSet to the controller.
@@ -182,20 +198,45 @@ impl Sizes {
         self.decided();
     }
 
-    fn judge(&self, uid: &Arc<str>, size: i64, next: i64) -> Vec<(&'static str, String)> {
+    fn judge(&self, set: &Object, size: i64, next: i64) -> Vec<(&'static str, String)> {
         let Some(limits) = self.limits else { return Vec::new() };
+        let uid = &set.meta.uid;
         match limits.or(self.decided_limits.unwrap_or(limits)) {
             Limits::BlueGreen { each } => {
-                let is_over = size.max(each) < next;
-                let found =
-                    is_over.then(|| ("I-2", format!("{size} → {next}, each at most {each}")));
-                found.into_iter().collect()
+                let text = if size.max(each) < next {
+                    format!("{size} → {next}, each at most {each}")
+                } else if size < next && self.is_passed_over(set) {
+                    format!("{size} → {next}, although nobody waits for this revision any more")
+                } else {
+                    return Vec::new();
+                };
+                vec![("I-2", text)]
             }
             Limits::Canary { floor, ceiling } => {
                 let below = self.below(floor, uid, size, next);
                 below.into_iter().chain(self.above(ceiling, uid, size, next)).collect()
             }
         }
+    }
+
+    /// Is a ReplicaSet neither wanted nor kept for a while?
+    fn is_passed_over(&self, set: &Object) -> bool {
+        let revision = revision_in(set);
+        // One without a number is about to get the next one.
+        let is_newest =
+            revision.is_none() || self.own_sets().all(|(_, other)| other.revision <= revision);
+        let is_delayed = set.meta.annotations.contains_key(names::annotation::SCALE_DOWN_DEADLINE);
+        !is_newest && !is_delayed && !self.wanted.iter().any(|wanted| wanted == hash_in(set))
+    }
+
+    /// Is the revision with this hash older than the stable one, with fewer than so many between
+    /// them?
+    pub(super) fn is_way_back(&self, hash: &str, stable: &str, window: i64) -> bool {
+        let sets = || self.own_sets().map(|(_, set)| set);
+        let created = |hash: &str| sets().find(|set| &*set.hash == hash).map(|set| set.created);
+        let (Some(from), Some(to)) = (created(hash), created(stable)) else { return false };
+        let between = sets().filter(|set| from < set.created && set.created < to).count();
+        from < to && i64::try_from(between).is_ok_and(|between| between < window)
     }
 
     fn below(
@@ -283,6 +324,10 @@ fn hash_in(set: &Object) -> &str {
 
 fn size_in(set: &Object) -> i64 {
     set.spec["replicas"].as_i64().unwrap_or(1)
+}
+
+fn revision_in(set: &Object) -> Option<i64> {
+    set.meta.annotations.get(names::annotation::REVISION)?.parse().ok()
 }
 
 fn available_in(set: &Object) -> i64 {

@@ -1,10 +1,11 @@
 //! I-7: does a status write leave the step index where it may be?
 
-use gradus_api::names::pause;
+use gradus_api::names::{analysis_phase, pause, plugin_operation};
 use gradus_api::values::DurationText;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::sizes::Sizes;
 use super::told::Told;
 use super::trials::Trials;
 use crate::sight;
@@ -13,7 +14,7 @@ use crate::sight;
 pub(super) fn judge(
     spec: &Value,
     (old, new): (&Told<'_>, &Told<'_>),
-    trials: &Trials,
+    (trials, sizes): (&Trials, &Sizes),
     now: Timestamp,
 ) -> Option<String> {
     let (from, to) = (old.index, new.index);
@@ -22,12 +23,14 @@ pub(super) fn judge(
         return None;
     }
     let steps = sight::steps(spec);
+    let window = spec["rollbackWindow"]["revisions"].as_i64().unwrap_or(0);
+    let is_way_back = || sizes.is_way_back(new.hash, old.stable, window);
     if !is_same_update {
-        let may_skip = new.is_promoted() || old.stable.is_empty() || is_window(spec);
+        let may_skip = new.is_promoted() || old.stable.is_empty() || is_way_back();
         // Nothing stored is about the new update yet, so no gate of it can be open.
         let none = Told::default();
-        let passed = steps.get(..to.min(steps.len())).unwrap_or_default();
-        let closed = passed.iter().position(|step| !is_open(step, &none, trials, now));
+        let is_open = |at: usize| is_open((at, &steps[at]), (&none, &none), trials, now);
+        let closed = (0..to.min(steps.len())).find(|at| !is_open(*at));
         return closed.filter(|_| !may_skip).map(|closed| {
             format!("a new epoch begins at step {to}, past step {closed} whose gate is not open")
         });
@@ -37,21 +40,30 @@ pub(super) fn judge(
         return (!is_aborted).then(|| format!("step {from} → {to} without an abort"));
     }
     let is_first = new.is_promoted() && old.stable.is_empty();
-    if old.promotes_fully || is_window(spec) || is_first {
+    if old.promotes_fully || is_first || is_way_back() {
         return None;
     }
-    let passed = steps.get(from..to.min(steps.len())).unwrap_or_default();
-    let closed = passed.iter().position(|step| !is_open(step, old, trials, now))?;
-    Some(format!("step {from} → {to} passes step {} whose gate is not open", from + closed))
+    let closed = (from..to.min(steps.len()))
+        .find(|at| !is_open((*at, &steps[*at]), (old, new), trials, now))?;
+    Some(format!("step {from} → {to} passes step {closed} whose gate is not open"))
 }
 
-/// Is the gate of this step open by what was stored?
-fn is_open(step: &Value, told: &Told<'_>, trials: &Trials, now: Timestamp) -> bool {
+/// Is the gate of this step open by what was stored? Only a plugin's answer comes in with the status
+/// that passes it.
+fn is_open(
+    (at, step): (usize, &Value),
+    (told, new): (&Told<'_>, &Told<'_>),
+    trials: &Trials,
+    now: Timestamp,
+) -> bool {
     if step.get("analysis").is_some() {
         return trials.has_succeeded(&told.canary["currentStepAnalysisRunStatus"]["name"]);
     }
     if step.get("experiment").is_some() {
         return trials.has_succeeded(&told.canary["currentExperiment"]);
+    }
+    if step.get("plugin").is_some() {
+        return has_answered(new, at);
     }
     let Some(gate) = step.get("pause") else {
         return true;
@@ -67,6 +79,14 @@ fn is_open(step: &Value, told: &Told<'_>, trials: &Trials, now: Timestamp) -> bo
     began.is_some_and(|began| began + SignedDuration::from_secs(seconds.into()) <= now)
 }
 
-fn is_window(spec: &Value) -> bool {
-    spec["rollbackWindow"].is_object()
+/// Has the plugin of a step succeeded, is it switched off, or was it told to end?
+fn has_answered(new: &Told<'_>, at: usize) -> bool {
+    let entries = new.canary["stepPluginStatuses"].as_array().into_iter().flatten();
+    let is_answer = |entry: &Value| {
+        entry["index"].as_u64().and_then(|index| usize::try_from(index).ok()) == Some(at)
+            && (entry["operation"] != plugin_operation::RUN
+                || entry["disabled"] == true
+                || entry["phase"] == analysis_phase::SUCCESSFUL)
+    };
+    entries.into_iter().any(is_answer)
 }

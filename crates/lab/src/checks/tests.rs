@@ -129,6 +129,46 @@ fn limits_are_numbers_or_percentages() {
     assert_eq!(Limits::of(&routed), None, "other invariants rule there");
 }
 
+/// A ReplicaSet with a revision number, a label for its hash, and perhaps a deadline.
+fn numbered(hash: &str, revision: i64, size: i64, is_delayed: bool) -> Arc<Object> {
+    let mut one = Object::clone(&set_of(hash, size, size));
+    let meta = Arc::make_mut(&mut one.meta);
+    let number = ("rollout.argoproj.io/revision".to_owned(), revision.to_string());
+    let deadline = ("scale-down-deadline".to_owned(), at(9_999).to_string());
+    let notes = [number].into_iter().chain(is_delayed.then_some(deadline));
+    Arc::make_mut(&mut meta.annotations).extend(notes);
+    Arc::new(one)
+}
+
+#[test]
+fn a_blue_green_revision_that_nobody_waits_for_never_grows() {
+    let cases = [
+        // what, hash, revision, size, next, is it delayed, expected
+        ("the newest comes", "c", 4, 0, 5, false, vec![]),
+        ("but not with more than all", "c", 4, 0, 6, false, vec!["I-2"]),
+        ("stable returns", "a", 1, 2, 5, false, vec![]),
+        ("what users reach stays whole", "b", 2, 2, 5, false, vec![]),
+        ("one in between may go", "x", 3, 2, 0, false, vec![]),
+        ("and never returns", "x", 3, 0, 1, false, vec!["I-2"]),
+        ("unless it waits for its end", "x", 3, 2, 5, true, vec![]),
+        ("with as many as all at most", "x", 3, 2, 6, true, vec!["I-2"]),
+    ];
+    for (what, hash, revision, size, next, is_delayed, expected) in cases {
+        let mut checker = Checker::new(ROLLOUT);
+        let spec = json!({"replicas": 5, "strategy": {"blueGreen": {"activeService": "active"}}});
+        let status = json!({"stableRS": "a", "blueGreen": {"activeSelector": "b"}});
+        let sets = [("a", 1), ("b", 2), ("x", 3), ("c", 4)];
+        let sets = sets.map(|(hash, revision)| numbered(hash, revision, size, is_delayed));
+        for one in [object(ROLLOUT, "web", spec, status)].iter().chain(&sets) {
+            checker.judge(&write("somebody", None, one), at(0));
+            checker.shown(one);
+        }
+        checker.decided();
+        let [before, after] = [size, next].map(|size| numbered(hash, revision, size, is_delayed));
+        assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
+    }
+}
+
 #[test]
 fn a_service_that_comes_to_select_nothing_is_named() {
     let service = |name: &str, hash: &str| {

@@ -1,4 +1,5 @@
-//! Gates that a person opens: who closes one again is named.
+//! Gates that a person, a plugin or a way back opens: who passes a closed one is named, and so is who
+//! closes one again.
 
 use super::*;
 
@@ -106,5 +107,58 @@ fn a_lost_promote_of_a_blue_green_rollout_is_named() {
     ];
     for (what, spec, old, new, expected) in cases {
         assert_eq!(judged(spec, old, &new), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_step_that_passes_without_its_plugin_is_named() {
+    let entry = |index: i64, operation: &str, phase: &str| {
+        json!({"currentStepIndex": 2, "canary": {"stepPluginStatuses":
+            [{"index": index, "name": "p", "operation": operation, "phase": phase}]}})
+    };
+    let disabled = json!({"currentStepIndex": 2, "canary": {"stepPluginStatuses":
+        [{"index": 1, "name": "p", "operation": "Run", "disabled": true}]}});
+    let cases = [
+        ("it has succeeded", entry(1, "Run", "Successful"), vec![]),
+        ("it runs", entry(1, "Run", "Running"), vec!["I-7"]),
+        ("it has failed", entry(1, "Run", "Failed"), vec!["I-7"]),
+        ("another one has succeeded", entry(0, "Run", "Successful"), vec!["I-7"]),
+        ("it was told to end", entry(1, "Terminate", "Successful"), vec![]),
+        ("it is switched off", disabled, vec![]),
+        ("nobody has asked it", json!({"currentStepIndex": 2}), vec!["I-7"]),
+    ];
+    let spec = canary(5, json!([{}, {"plugin": {"name": "p"}}, {}]));
+    for (what, new, expected) in cases {
+        assert_eq!(judged(&spec, &json!({}), &new), expected, "{what}");
+    }
+}
+
+#[test]
+fn only_a_way_back_within_the_window_skips_steps() {
+    let cases = [
+        // what, when the stable and the next revision came, window, expected
+        ("a way back", (20, 10), 1, vec![]),
+        ("forward", (20, 40), 1, vec!["I-7", "I-7"]),
+        ("back too far", (60, 10), 1, vec!["I-7", "I-7"]),
+        ("back as far as that", (60, 10), 2, vec![]),
+        ("without a window", (20, 10), 0, vec!["I-7", "I-7"]),
+    ];
+    for (what, (stable, next), window, expected) in cases {
+        let mut spec = canary(5, json!([{}, {"pause": {}}, {}]));
+        spec["rollbackWindow"] = json!({ "revisions": window });
+        let mut checker = Checker::new(ROLLOUT);
+        for (hash, second) in [("a", stable), ("b", next), ("x", 30)] {
+            let mut set = Object::clone(&set_of(hash, 1, 1));
+            Arc::make_mut(&mut set.meta).created = at(second);
+            checker.judge(&write("somebody", None, &Arc::new(set)), at(0));
+        }
+        let status = |hash: &str, index: i64| {
+            let status =
+                json!({"currentPodHash": hash, "stableRS": "a", "currentStepIndex": index});
+            object(ROLLOUT, "web", spec.clone(), status)
+        };
+        let mut all = found(&mut checker, Some(&status("a", 3)), &status("b", 3));
+        all.extend(found(&mut checker, Some(&status("b", 1)), &status("b", 3)));
+        assert_eq!(all, expected, "{what}");
     }
 }
