@@ -28,6 +28,8 @@ use told::Told;
 use traffic::Traffic;
 use trials::Trials;
 
+pub(crate) use trials::named as trials_of;
+
 /// The name under which the controller writes.
 pub const CONTROLLER: &str = "gradus";
 

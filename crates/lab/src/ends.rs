@@ -1,6 +1,7 @@
 //! How did a run end, and may it end so? I-12 and I-13 on the end itself, I-14 by comparing two.
 
 mod around;
+mod leftovers;
 #[cfg(test)]
 mod tests;
 
@@ -148,73 +149,27 @@ pub(crate) fn judge(
     rollout: Option<&Arc<Object>>,
     counts: &Counts,
 ) -> Vec<Violation> {
-    let at_end = |invariant, object: &Object, numbers: String| Violation {
-        invariant,
-        write: "the end".to_owned(),
-        object: object.meta.name.to_string(),
-        numbers,
-    };
-    let mut found = Vec::new();
-    if let Some(rollout) = rollout {
-        let status = &rollout.status;
-        let is_at_rest = match status["phase"].as_str() {
-            Some(phase::HEALTHY | phase::PAUSED) => true,
-            Some(phase::DEGRADED) if status["abort"] == true => true,
-            // Nobody measures in a story but whom it tells to; the deadline may pass meanwhile.
-            Some(phase::PROGRESSING | phase::DEGRADED) => sight(rollout).awaits_verdict(),
-            _ => false,
-        };
-        if !is_at_rest {
-            let text = format!("ends {} ({})", status["phase"], status["message"]);
-            found.push(at_end("I-12", rollout, text));
-        }
-    }
-    // What users reach is never taken away (contract 11.3): an update that is overtaken after the
-    // active Service was switched, and before it was promoted, serves until the next one does.
-    let live = |hash: &String| {
-        rollout.is_some_and(|rollout| {
-            let status = &rollout.status;
-            let is = |field: &Value| *field == hash.as_str();
-            is(&status["currentPodHash"])
-                || is(&status["stableRS"])
-                || is(&status["blueGreen"]["activeSelector"])
-        })
-    };
-    let mut old = 0;
-    let is_kept = |set: &&Arc<Object>| rollout.is_none_or(|rollout| !is_let_go(rollout, set));
-    for set in sets(cluster).into_iter().filter(is_kept) {
-        let owner = set.controller().and_then(|owner| cluster.by_uid(&owner.uid));
-        let is_ours = counts.contains_key(&format!("{NAMESPACE}/{}", set.meta.name));
-        if owner.is_none() && is_ours {
-            found.push(at_end("I-13", set, "an orphan is left behind".to_owned()));
-        }
-        let is_live = set.meta.labels.get(names::label::POD_TEMPLATE_HASH).is_some_and(live);
-        let size = set.spec["replicas"].as_i64().unwrap_or(0);
-        if !is_live {
-            old += 1;
-            if size != 0 {
-                found.push(at_end("I-13", set, format!("an old ReplicaSet is left at {size}")));
-            }
-        }
-    }
-    if let Some(rollout) = rollout {
-        let limit = rollout.spec["revisionHistoryLimit"].as_i64().unwrap_or(10);
-        if old > limit {
-            found.push(at_end("I-13", rollout, format!("{old} old ReplicaSets, limit {limit}")));
-        }
-    }
-    found
+    let unrest = rollout.and_then(|rollout| unrest(rollout));
+    unrest.into_iter().chain(leftovers::judge(cluster, rollout, counts)).collect()
 }
 
-/// Was a ReplicaSet let go because the Rollout selects other pods now? Then it is nobody's.
-fn is_let_go(rollout: &Object, set: &Object) -> bool {
-    let selector = rollout.status["selector"].as_str().unwrap_or_default();
-    let mut pairs = selector.split(',').filter_map(|pair| pair.split_once('='));
-    let differs = |(key, value): (&str, &str)| {
-        key != names::label::POD_TEMPLATE_HASH
-            && set.meta.labels.get(key).is_none_or(|found| found != value)
+/// I-12: why this is no end, if it is none.
+fn unrest(rollout: &Object) -> Option<Violation> {
+    let status = &rollout.status;
+    let is_at_rest = match status["phase"].as_str() {
+        Some(phase::HEALTHY | phase::PAUSED) => true,
+        Some(phase::DEGRADED) if status["abort"] == true => true,
+        // Nobody measures in a story but whom it tells to; the deadline may pass meanwhile.
+        Some(phase::PROGRESSING | phase::DEGRADED) => sight(rollout).awaits_verdict(),
+        _ => false,
     };
-    set.controller().is_none() && pairs.any(differs)
+    let text = || format!("ends {} ({})", status["phase"], status["message"]);
+    (!is_at_rest).then(|| at_end("I-12", rollout, text()))
+}
+
+fn at_end(invariant: &'static str, object: &Object, numbers: String) -> Violation {
+    let (write, object) = ("the end".to_owned(), object.meta.name.to_string());
+    Violation { invariant, write, object, numbers }
 }
 
 pub(crate) fn revision(set: &Object) -> Option<i64> {

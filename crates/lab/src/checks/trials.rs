@@ -124,7 +124,7 @@ impl Trials {
 }
 
 /// The names of the runs and the Experiment in a Rollout's status.
-fn named(status: &Value) -> Vec<String> {
+pub(crate) fn named(status: &Value) -> Vec<String> {
     let (canary, blue_green) = (&status["canary"], &status["blueGreen"]);
     let names = [
         &canary["currentStepAnalysisRunStatus"]["name"],

@@ -1,6 +1,7 @@
 //! What stands around a Rollout at the end, in words that two runs of one story agree on?
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
@@ -33,6 +34,12 @@ pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<St
         (name, plain(&side(object), revisions))
     });
     seen.collect()
+}
+
+/// The runs and Experiments of a cluster, each kind of them for itself.
+pub(super) fn trials(cluster: &SimCluster) -> impl Iterator<Item = Vec<&Arc<Object>>> {
+    let ids = [&kinds::ANALYSIS_RUN, &kinds::EXPERIMENT].map(|kind| id_of(cluster, kind));
+    ids.into_iter().flatten().map(|id| cluster.list(id, NAMESPACE).collect())
 }
 
 /// A cluster of another controller's stories need not know our kinds.

@@ -126,3 +126,109 @@ fn orphans_and_old_pods_are_named() {
         ]
     );
 }
+
+/// A rollout of which two old runs of each kind may be kept, and what it has left behind.
+#[test]
+fn runs_and_ingresses_that_are_left_over_are_named() {
+    let rollout = |status: Value| {
+        let analysis = json!({"successfulRunHistoryLimit": 1, "unsuccessfulRunHistoryLimit": 0});
+        json!({"metadata": {"name": "web", "namespace": NAMESPACE, "uid": "web"},
+            "spec": {"analysis": analysis}, "status": status})
+    };
+    let run = |name: &str, hash: &str, phase: &str, terminate: bool| {
+        json!({
+            "metadata": {"name": name, "labels": {"rollouts-pod-template-hash": hash}},
+            "spec": {"metrics": [], "terminate": terminate}, "status": {"phase": phase},
+        })
+    };
+    let healthy = json!({"phase": "Healthy", "currentPodHash": "a", "stableRS": "a"});
+    let waiting = json!({"phase": "Paused", "currentPodHash": "a", "stableRS": "a",
+        "canary": {"currentStepAnalysisRunStatus": {"name": "r1"}}});
+    let good = |name: &str| run(name, "a", "Successful", false);
+    let cases = [
+        // what, status, runs, expected
+        ("as many as are kept", &healthy, vec![good("r1")], vec![]),
+        (
+            "too many",
+            &healthy,
+            vec![good("r1"), good("r2")],
+            vec!["I-13 violated by the end of web: 2 successful runs, limit 1"],
+        ),
+        ("but for the one in use", &waiting, vec![good("r1"), good("r2")], vec![]),
+        (
+            "too many that were not",
+            &healthy,
+            vec![run("r1", "a", "Failed", false)],
+            vec!["I-13 violated by the end of web: 1 unsuccessful runs, limit 0"],
+        ),
+        ("one that is told to end", &healthy, vec![run("r1", "a", "Running", true)], vec![]),
+        (
+            "one that runs on",
+            &healthy,
+            vec![run("r1", "a", "Running", false)],
+            vec!["I-13 violated by the end of r1: still runs, and nobody waits"],
+        ),
+        (
+            "of a revision that is gone",
+            &healthy,
+            vec![run("r1", "b", "Successful", false)],
+            vec!["I-13 violated by the end of r1: the revision it has judged is gone"],
+        ),
+    ];
+    for (what, status, runs, expected) in cases {
+        let found = left_over(rollout(status.clone()), runs, &Counts::new());
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
+/// What is wrong with an end at which this Rollout, with a ReplicaSet `a`, has these runs.
+fn left_over(rollout: Value, runs: Vec<Value>, counts: &Counts) -> Vec<String> {
+    let now = Timestamp::UNIX_EPOCH;
+    let mut cluster = crate::simulate::Ground::new().unwrap().cluster().clone();
+    let kind = |cluster: &SimCluster, name: &str| {
+        cluster.kinds().by_name("argoproj.io/v1alpha1", name).unwrap()
+    };
+    let rollout = Arc::new(Object::from_json(kind(&cluster, "Rollout"), rollout).unwrap());
+    let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web",
+        "uid": *rollout.meta.uid, "controller": true}]);
+    let labels = json!({"app": "web", "rollouts-pod-template-hash": "a"});
+    let set = json!({
+        "metadata": {"name": "web-a", "labels": labels, "ownerReferences": owner},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+            },
+        },
+    });
+    cluster.call(&Request::create(KindId::REPLICA_SET, NAMESPACE, set), now).unwrap();
+    let id = kind(&cluster, "AnalysisRun");
+    for mut run in runs {
+        run["apiVersion"] = json!("argoproj.io/v1alpha1");
+        run["kind"] = json!("AnalysisRun");
+        run["metadata"]["ownerReferences"] = owner.clone();
+        cluster.call(&Request::create(id, NAMESPACE, run.clone()), now).unwrap();
+    }
+    judge(&cluster, Some(&rollout), counts).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_ingress_of_ours_without_its_rollout_is_named() {
+    let now = Timestamp::UNIX_EPOCH;
+    let mut cluster = SimCluster::new(gradus_simkube::behave::Behaviours::default(), now);
+    let ingress = json!({
+        "metadata": {"name": "web-canary"},
+        "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
+    });
+    cluster.call(&Request::create(KindId::INGRESS, NAMESPACE, ingress), now).unwrap();
+    assert_eq!(
+        judge(&cluster, None, &Counts::new()),
+        [],
+        "somebody else's is none of our business"
+    );
+    let ours = Counts::from([("default/web-canary".to_owned(), (1, 0))]);
+    let found: Vec<String> = judge(&cluster, None, &ours).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["I-13 violated by the end of web-canary: an orphan is left behind"]);
+}
