@@ -1,13 +1,13 @@
 //! `gradus demo`: an embedded cluster, the production controller and rollouts that move.
 
 mod cluster;
+mod kubeconfig;
 mod picture;
 mod scene;
 mod screen;
 mod story;
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,11 +26,9 @@ use gradus_lab::sight::Sight;
 use tokio::sync::oneshot;
 
 use cluster::{Embedded, NAMESPACE};
+use kubeconfig::Kubeconfig;
 use screen::Screen;
 use story::{Story, stories, told};
-
-/// The kubeconfig of the demo, in the current folder.
-const KUBECONFIG: &str = "gradus-demo.kubeconfig";
 
 /// How often the demo looks at the cluster.
 const FRAME: Duration = Duration::from_millis(100);
@@ -59,13 +57,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     let mut stop = Stop::listen()?;
     let clock = Clock::system();
-    let kubeconfig = std::env::current_dir()?.join(KUBECONFIG);
-    let embedded = Embedded::start(clock, arguments.port, &kubeconfig).await?;
+    let folder = std::env::current_dir()?;
+    let embedded = Embedded::start(clock, arguments.port, &folder).await?;
     let mut screen = Screen::of_stdout(clock.now());
     if matches!(screen, Screen::Lines(_)) {
         start_logging("warn", LogFormat::Text)?; // On a terminal they would tear the picture.
     }
-    greet(&kubeconfig)?;
+    greet(&embedded.kubeconfig)?;
     embedded.apply_samples()?;
     let (done, is_done) = oneshot::channel::<()>();
     let playing = async {
@@ -84,9 +82,12 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     outcome
 }
 
-fn greet(kubeconfig: &Path) -> io::Result<()> {
+fn greet(kubeconfig: &Kubeconfig) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let path = kubeconfig.display();
+    let path = kubeconfig.path().display();
+    if let Some(other) = kubeconfig.first_other() {
+        writeln!(out, "Another demo runs in this folder; {other} leads to that one.")?;
+    }
     writeln!(
         out,
         "An embedded cluster with sample rollouts; Ctrl-C ends it. Meanwhile, elsewhere:"
@@ -166,7 +167,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("gradus-refused-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let clock = Clock::system();
-        let embedded = Embedded::start(clock, 0, &folder.join(KUBECONFIG)).await.unwrap();
+        let embedded = Embedded::start(clock, 0, &folder).await.unwrap();
         embedded.apply_samples().unwrap();
         embedded.server.with(|cluster, now| {
             let healthy = json!({"status": {"phase": "Healthy", "observedGeneration": "1"}});

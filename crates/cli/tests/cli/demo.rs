@@ -66,6 +66,28 @@ fn it_goes_on_when_somebody_deletes_the_kind_of_its_rollouts_and_brings_it_back(
 }
 
 #[test]
+fn a_second_demo_in_a_folder_has_a_kubeconfig_of_its_own() {
+    let folder = folder("demo-two");
+    let start = || {
+        let mut program = command(&["demo"]);
+        program.current_dir(&folder);
+        Running::start(program)
+    };
+    let mut first = start();
+    first.until("gradus-demo.kubeconfig");
+    let mut second = start();
+    second.until("Another demo runs in this folder; gradus-demo.kubeconfig leads to that one.");
+    second.until("gradus-demo-2.kubeconfig");
+    second.signal("INT");
+    assert_eq!(second.end().code(), Some(0));
+    assert!(folder.join("gradus-demo.kubeconfig").exists(), "the first one's is not touched");
+    assert!(!folder.join("gradus-demo-2.kubeconfig").exists());
+    first.signal("INT");
+    assert_eq!(first.end().code(), Some(0));
+    assert!(!folder.join("gradus-demo.kubeconfig").exists());
+}
+
+#[test]
 fn a_taken_port_is_one_clear_error() {
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port();

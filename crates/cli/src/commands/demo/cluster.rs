@@ -1,7 +1,7 @@
 //! Where does the demo play? On an embedded cluster with our CRDs and the sample rollouts.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -16,6 +16,7 @@ use gradus_simkube::server::{Listening, Server};
 use gradus_simkube::{ApiError, NODE, Request, SimCluster, Subresource};
 use serde_json::{Value, json};
 
+use super::kubeconfig::Kubeconfig;
 use super::scene;
 
 /// The namespace of the samples: the one kubectl uses if nobody says otherwise.
@@ -47,22 +48,24 @@ const SAMPLES: [(&str, &str); 6] = [
 pub struct Embedded {
     /// The cluster.
     pub server: Server,
+    /// How others find it.
+    pub kubeconfig: Kubeconfig,
     listening: Listening,
-    kubeconfig: PathBuf,
 }
 
 impl Embedded {
-    /// Starts a cluster and writes a kubeconfig for it. Port 0 takes a free one.
-    pub async fn start(clock: Clock, port: u16, kubeconfig: &Path) -> anyhow::Result<Self> {
+    /// Starts a cluster and writes a kubeconfig for it into a folder. Port 0 takes a free one.
+    pub async fn start(clock: Clock, port: u16, folder: &Path) -> anyhow::Result<Self> {
         let server = Server::new(prepared(clock)?, Arc::new(move || clock.now()));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listening = server.listen(address).await;
         let listening = listening.with_context(|| format!("cannot listen on {address}"))?;
-        let written = listening.write_kubeconfig(kubeconfig);
-        written.with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        let written = Kubeconfig::write(folder, listening.kubeconfig());
+        let kubeconfig = written
+            .with_context(|| format!("cannot write a kubeconfig into {}", folder.display()))?;
         let workers = server.clone();
         tokio::spawn(async move { workers.run_workers().await });
-        Ok(Embedded { server, listening, kubeconfig: kubeconfig.to_owned() })
+        Ok(Embedded { server, kubeconfig, listening })
     }
 
     /// Where it listens, as a URL.
@@ -132,14 +135,6 @@ impl Embedded {
                 cluster.call(&Request::merge(kind, NAMESPACE, &name, ended.clone()), now).ok();
             }
         });
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.kubeconfig) {
-            eprintln!("cannot remove {}: {error}", self.kubeconfig.display());
-        }
     }
 }
 
