@@ -1,5 +1,7 @@
 //! `gradus demo`, shown line by line.
 
+use std::time::{Duration, Instant};
+
 use crate::docs::root;
 use crate::program::{Running, ask, command, folder, free_port, gradus};
 
@@ -63,6 +65,23 @@ fn it_goes_on_when_somebody_deletes_the_kind_of_its_rollouts_and_brings_it_back(
     demo.until("cart      a person sets the image");
     demo.signal("INT");
     assert_eq!(demo.end().code(), Some(0));
+}
+
+/// It takes a fifth of a second in a release build. Other tests run beside this one: the fastest of
+/// a few starts tells of the program, the others of the machine.
+#[test]
+fn it_is_there_within_two_seconds() {
+    let starts = (0..3).map(|_| {
+        let mut program = command(&["demo"]);
+        program.current_dir(folder("demo-start"));
+        let began = Instant::now();
+        let mut demo = Running::start(program);
+        demo.until("export KUBECONFIG=");
+        demo.until("checkout  Progressing");
+        began.elapsed()
+    });
+    let fastest = starts.min().unwrap();
+    assert!(fastest < Duration::from_secs(2), "{fastest:?}");
 }
 
 #[test]
