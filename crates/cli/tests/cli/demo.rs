@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::docs::root;
-use crate::program::{Running, ask, command, folder, free_port, gradus};
+use crate::program::{Running, ask, command, folder, free_port, get, gradus};
 
 #[test]
 fn told_once_it_shows_every_step_of_a_canary_and_ends_well() {
@@ -65,6 +65,37 @@ fn it_goes_on_when_somebody_deletes_the_kind_of_its_rollouts_and_brings_it_back(
     demo.until("cart      a person sets the image");
     demo.signal("INT");
     assert_eq!(demo.end().code(), Some(0));
+}
+
+#[test]
+fn traffic_moves_and_analyses_are_judged_on_their_own() {
+    let port = free_port();
+    let mut program = command(&["demo", &format!("--port={port}")]);
+    program.current_dir(folder("demo-moves"));
+    let mut demo = Running::start(program);
+    demo.until("payments  Healthy      revision 2, nginx:1.28, 5/5 updated, 5 available");
+    for expected in [
+        "shop      Paused       revision 2, nginx:1.28, step 2/4: pause 2m, traffic 20 %",
+        "shop      Paused       revision 2, nginx:1.28, step 4/4: pause 2m, traffic 60 %",
+        "payments  Progressing  revision 2, nginx:1.28, step 2/4: analysis success-rate, weight 20 %",
+        "payments  the demo, in place of Prometheus, calls the analysis Successful",
+    ] {
+        assert!(demo.count(expected) > 0, "{expected:?} in:\n{}", demo.seen.join("\n"));
+    }
+    // The run of the whole update is told to end, and does, or it would stay for ever.
+    let began = Instant::now();
+    loop {
+        let runs = "/apis/argoproj.io/v1alpha1/namespaces/default/analysisruns";
+        let runs: serde_json::Value = serde_json::from_str(&get(port, runs).unwrap().1).unwrap();
+        let mut runs = runs["items"].as_array().unwrap().iter();
+        if runs
+            .any(|run| run["spec"]["terminate"] == true && run["status"]["phase"] == "Successful")
+        {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", demo.seen);
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// It takes a fifth of a second in a release build. Other tests run beside this one: the fastest of

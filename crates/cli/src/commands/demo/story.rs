@@ -40,12 +40,8 @@ enum Moment {
 
 /// The stories of the sample rollouts.
 pub fn stories() -> Vec<Story> {
-    use Moment::{Degraded, Healthy, Judging, Paused, Progressing};
+    use Moment::{Degraded, Healthy, Paused, Progressing};
     let image = |image: &str| Action::SetImage(image.to_owned());
-    let verdict = |phase: &str| {
-        let (r#type, phase) = (run_type::STEP.to_owned(), phase.to_owned());
-        Action::Run(RunVerdict { r#type, phase, message: String::new() })
-    };
     vec![
         Story::new(
             "checkout",
@@ -83,35 +79,51 @@ pub fn stories() -> Vec<Story> {
                 Beat::new(Paused, 2, Action::Promote),
             ],
         ),
-        // Its pauses last two minutes; nobody here has the patience.
-        Story::new(
-            "shop",
-            vec![
-                Beat::new(Healthy, 2, image("nginx:1.28")),
-                Beat::new(Paused, 3, Action::Promote),
-                Beat::new(Paused, 3, Action::Promote),
-                Beat::new(Healthy, 4, image("nginx:1.27")),
-                Beat::new(Paused, 3, Action::Abort),
-                Beat::new(Degraded, 3, Action::Retry),
-                Beat::new(Paused, 2, Action::Promote),
-                Beat::new(Paused, 3, Action::Promote),
-            ],
-        ),
-        // Nobody measures in this cluster: the demo gives the verdicts, and says so.
-        Story::new(
-            "payments",
-            vec![
-                Beat::new(Healthy, 3, image("nginx:1.28")),
-                Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
-                Beat::new(Paused, 3, Action::Promote),
-                Beat::new(Healthy, 3, image("nginx:1.29")),
-                Beat::new(Judging, 4, verdict(analysis_phase::FAILED)),
-                Beat::new(Degraded, 4, image("nginx:1.27")),
-                Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
-                Beat::new(Paused, 3, Action::Promote),
-            ],
-        ),
+        shop(),
+        payments(),
     ]
+}
+
+/// Its pauses last two minutes; nobody here has the patience.
+fn shop() -> Story {
+    use Moment::{Degraded, Healthy, Paused};
+    let image = |image: &str| Action::SetImage(image.to_owned());
+    Story::new(
+        "shop",
+        vec![
+            Beat::new(Healthy, 2, image("nginx:1.28")),
+            Beat::new(Paused, 3, Action::Promote),
+            Beat::new(Paused, 3, Action::Promote),
+            Beat::new(Healthy, 4, image("nginx:1.27")),
+            Beat::new(Paused, 3, Action::Abort),
+            Beat::new(Degraded, 3, Action::Retry),
+            Beat::new(Paused, 2, Action::Promote),
+            Beat::new(Paused, 3, Action::Promote),
+        ],
+    )
+}
+
+/// Nobody measures in this cluster: the demo gives the verdicts, and says so.
+fn payments() -> Story {
+    use Moment::{Degraded, Healthy, Judging, Paused};
+    let image = |image: &str| Action::SetImage(image.to_owned());
+    let verdict = |phase: &str| {
+        let (r#type, phase) = (run_type::STEP.to_owned(), phase.to_owned());
+        Action::Run(RunVerdict { r#type, phase, message: String::new() })
+    };
+    Story::new(
+        "payments",
+        vec![
+            Beat::new(Healthy, 3, image("nginx:1.28")),
+            Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
+            Beat::new(Paused, 3, Action::Promote),
+            Beat::new(Healthy, 3, image("nginx:1.29")),
+            Beat::new(Judging, 4, verdict(analysis_phase::FAILED)),
+            Beat::new(Degraded, 4, image("nginx:1.27")),
+            Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
+            Beat::new(Paused, 3, Action::Promote),
+        ],
+    )
 }
 
 impl Beat {
