@@ -4,7 +4,7 @@
 //! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and how
 //! often ([`enumerate`]). [`live`] tells the same stories with the production loop;
 //! [`tryout`] makes one of a user's own manifests, with what analyses find ([`outlook`]); [`budgets`]
-//! makes some that count writes.
+//! makes some that count writes. [`saved`] decides again on a World from the field.
 
 pub mod budgets;
 pub mod checks;
@@ -18,6 +18,7 @@ mod meddler;
 pub mod objects;
 pub mod outlook;
 pub mod person;
+pub mod saved;
 pub mod scenario;
 pub mod sight;
 pub mod simulate;
