@@ -6,6 +6,7 @@
 
 pub mod names;
 pub mod text;
+pub mod texts;
 pub mod values;
 
 pub mod rollout;
@@ -30,4 +31,5 @@ pub use decode::{FieldError, decode};
 pub use experiment::{ExperimentSpec, ExperimentStatus};
 pub use rollout::{CanaryStep, RolloutSpec, RolloutStatus, StepKind};
 pub use text::Text;
+pub use texts::Texts;
 pub use values::Time;

@@ -12,23 +12,23 @@ view! {
     /// Who splits the traffic. Several routers may be set; all are served.
     pub struct TrafficRouting {
         /// Istio.
-        istio: Option<IstioRouting>,
+        istio: Option<Box<IstioRouting>>,
         /// Ingress of nginx.
-        nginx: Option<NginxRouting>,
+        nginx: Option<Box<NginxRouting>>,
         /// AWS load balancer controller.
-        alb: Option<AlbRouting>,
+        alb: Option<Box<AlbRouting>>,
         /// Service Mesh Interface.
-        smi: Option<SmiRouting>,
+        smi: Option<Box<SmiRouting>>,
         /// Ambassador.
-        ambassador: Option<AmbassadorRouting>,
+        ambassador: Option<Box<AmbassadorRouting>>,
         /// AWS App Mesh.
-        app_mesh: Option<AppMeshRouting>,
+        app_mesh: Option<Box<AppMeshRouting>>,
         /// Traefik.
-        traefik: Option<TraefikRouting>,
+        traefik: Option<Box<TraefikRouting>>,
         /// Routes the steps make, in order of precedence.
         managed_routes: Vec<ManagedRoute>,
         /// Apache APISIX.
-        apisix: Option<ApisixRouting>,
+        apisix: Option<Box<ApisixRouting>>,
         /// Plugins by name, each with its own configuration.
         plugins: BTreeMap<String, Arc<Value>> => free_form_object(),
         /// What the whole traffic counts as; missing means 100.

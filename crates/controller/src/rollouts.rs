@@ -401,7 +401,7 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
         replicas: status.replicas,
         available: status.available_replicas,
         updated: status.updated_replicas,
-        duration: status.duration.clone(),
+        duration: status.duration.as_deref().cloned(),
     }
 }
 

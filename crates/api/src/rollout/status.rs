@@ -65,7 +65,7 @@ view! {
         /// The load balancers behind several ALB Ingresses.
         albs: Vec<AlbStatus>,
         /// How long the update takes and took.
-        duration: Option<DurationStatus>,
+        duration: Option<Box<DurationStatus>>,
     }
 
     /// Why the update waits, and since when.
@@ -95,9 +95,9 @@ view! {
     /// What only canaries have.
     pub struct CanaryStatus {
         /// The run of the current analysis step.
-        current_step_analysis_run_status: Option<RunStatus>,
+        current_step_analysis_run_status: Option<Box<RunStatus>>,
         /// The run during the whole update.
-        current_background_analysis_run_status: Option<RunStatus>,
+        current_background_analysis_run_status: Option<Box<RunStatus>>,
         /// Name of the Experiment of the current step.
         current_experiment: String,
         /// How the traffic is split.
@@ -177,9 +177,9 @@ view! {
         /// The preview is to be brought to full size.
         scale_up_preview_check_point: bool,
         /// The run before the switch.
-        pre_promotion_analysis_run_status: Option<RunStatus>,
+        pre_promotion_analysis_run_status: Option<Box<RunStatus>>,
         /// The run after the switch.
-        post_promotion_analysis_run_status: Option<RunStatus>,
+        post_promotion_analysis_run_status: Option<Box<RunStatus>>,
     }
 
     /// The load balancer behind an ALB Ingress.

@@ -1,12 +1,12 @@
 //! Which values do the arguments have that a Rollout gives to an analysis?
 
+use gradus_api::Texts;
 use gradus_api::analysis::Argument;
 use gradus_api::names::{self, value};
 use gradus_api::rollout::{RolloutArgument, RolloutStatus};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::frame::Texts;
 use crate::world::RolloutView;
 
 /// What arguments may speak about.
@@ -95,7 +95,7 @@ fn of_metadata(rollout: &RolloutView, path: &str) -> Result<String, ArgumentErro
             "metadata.annotations" => &rollout.annotations,
             _ => return Err(unsupported()),
         };
-        return Ok(texts.get(key).cloned().unwrap_or_default());
+        return Ok(texts.get(key).unwrap_or_default().to_owned());
     }
     match path {
         "metadata.name" => Ok(rollout.name.to_string()),

@@ -1,6 +1,5 @@
 //! I-8: does anything move towards a revision that a run or an Experiment has not found good?
 
-use gradus_api::rollout::status::RunStatus;
 use gradus_api::rollout::{RolloutStatus, StepKind};
 
 use super::pods::{Pods, selected_after, size_after};
@@ -108,7 +107,7 @@ fn named(world: &World) -> Vec<&TrialView> {
         &blue_green.pre_promotion_analysis_run_status,
         &blue_green.post_promotion_analysis_run_status,
     ];
-    let slots = slots.into_iter().flatten().map(|slot: &RunStatus| &*slot.name);
+    let slots = slots.into_iter().flatten().map(|slot| &*slot.name);
     let runs = slots.filter_map(|name| find(&world.runs, name));
     let runs = runs.filter(|run| run.step.is_none_or(|step| step == index));
     let experiment = Some(&*canary.current_experiment).filter(|_| at_experiment);

@@ -83,7 +83,7 @@ impl Purpose {
             Purpose::PrePromotion => &blue_green.pre_promotion_analysis_run_status,
             Purpose::PostPromotion => &blue_green.post_promotion_analysis_run_status,
         };
-        slot.as_ref()
+        slot.as_deref()
     }
 
     /// The field that asks for it.

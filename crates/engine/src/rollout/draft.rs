@@ -92,7 +92,7 @@ impl<'w> Scratch<'w> {
             found: Box::default(),
             routes: traffic::seen(world),
             generation: rollout.generation,
-            revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
+            revision: rollout.annotations.get(names::annotation::REVISION).map(str::to_owned),
             changes: Vec::new(),
             events: Vec::new(),
             asks: Vec::new(),

@@ -16,7 +16,7 @@ pub(super) fn track(
     draft: &Draft<'_>,
     roles: Roles,
     next: &RolloutStatus,
-) -> Option<DurationStatus> {
+) -> Option<Box<DurationStatus>> {
     let now = Time::new(draft.now);
     let is_changed = is_changed(draft, next);
     let back = is_changed.then(|| way_back(draft, roles)).flatten();
@@ -27,7 +27,9 @@ pub(super) fn track(
         None => is_changed && !is_complete(draft, roles, next) || is_retried(draft, next),
     };
     let mut attempt = match (begins, open) {
-        (true, _) => DurationStatus { rollout_started_at: Some(now), ..DurationStatus::default() },
+        (true, _) => {
+            Box::new(DurationStatus { rollout_started_at: Some(now), ..DurationStatus::default() })
+        }
         (false, Some(open)) => open.clone(),
         (false, None) => return draft.status.duration.clone(),
     };

@@ -266,7 +266,7 @@ fn template(
 
 fn metadata(draft: &Draft<'_>, roles: Roles) -> Value {
     let (rollout, new) = (draft.rollout(), &draft.sets[roles.new]);
-    let texts = rollout.labels.iter().map(|(key, value)| (key.clone(), json!(value)));
+    let texts = rollout.labels.iter().map(|(key, value)| (key.to_owned(), json!(value)));
     let mut labels: Map<String, Value> = texts.collect();
     labels.insert(label::POD_TEMPLATE_HASH.into(), json!(&*new.hash));
     let revision = new.revision.unwrap_or(0).to_string();

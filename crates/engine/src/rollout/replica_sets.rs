@@ -197,8 +197,8 @@ fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i32 {
 }
 
 fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
-    let all = rollout.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let generation = rollout.spec.origin.generation();
+    let all = rollout.annotations.iter();
     all.filter(|(key, _)| !NOT_COPIED.contains(key))
         .chain(generation.map(|generation| (annotation::WORKLOAD_GENERATION, &**generation)))
 }

@@ -22,13 +22,13 @@ use crate::world::{TrialPhase, TrialView};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Findings {
     /// The run of the current step.
-    pub step: Option<RunStatus>,
+    pub step: Option<Box<RunStatus>>,
     /// The run during the whole update.
-    pub background: Option<RunStatus>,
+    pub background: Option<Box<RunStatus>>,
     /// The run before the switch.
-    pub pre: Option<RunStatus>,
+    pub pre: Option<Box<RunStatus>>,
     /// The run after the switch.
-    pub post: Option<RunStatus>,
+    pub post: Option<Box<RunStatus>>,
     /// The Experiment of the current step.
     pub experiment: String,
     /// Did the Experiment of the current step end well?
@@ -53,7 +53,7 @@ impl Findings {
             || self.unread.is_some()
     }
 
-    fn slot(&mut self, purpose: Purpose) -> &mut Option<RunStatus> {
+    fn slot(&mut self, purpose: Purpose) -> &mut Option<Box<RunStatus>> {
         match purpose {
             Purpose::Step(_) => &mut self.step,
             Purpose::Background => &mut self.background,
@@ -308,7 +308,7 @@ fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &TrialView) -> Draft<'w> 
     }
     let message = run.message.to_string();
     *draft.found.slot(purpose) =
-        Some(RunStatus { name: run.name.to_string(), status: phase.to_owned(), message });
+        Some(Box::new(RunStatus { name: run.name.to_string(), status: phase.to_owned(), message }));
     draft
 }
 

@@ -6,19 +6,19 @@ use gradus_api::rollout::LabelSelector;
 pub(crate) fn text(selector: &LabelSelector) -> String {
     let equal = selector.match_labels.iter().map(|(key, value)| (key, format!("{key}={value}")));
     let further = selector.match_expressions.iter().map(|requirement| {
-        let key = &requirement.key;
+        let key = requirement.key.as_str();
         let mut values = requirement.values.clone();
         values.sort_unstable();
         let values = values.join(",");
         let text = match requirement.operator.as_str() {
             "In" => format!("{key} in ({values})"),
             "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.clone(),
+            "Exists" => key.to_owned(),
             _ => format!("!{key}"),
         };
         (key, text)
     });
-    let mut requirements: Vec<(&String, String)> = equal.chain(further).collect();
+    let mut requirements: Vec<(&str, String)> = equal.chain(further).collect();
     requirements.sort_by(|one, other| one.0.cmp(other.0));
     let texts: Vec<String> = requirements.into_iter().map(|(_, text)| text).collect();
     texts.join(",")

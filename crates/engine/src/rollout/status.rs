@@ -181,7 +181,7 @@ fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> Tex
         return Text::from(&draft.rollout().spec.selector);
     };
     let mut wanted = wanted.clone();
-    wanted.match_labels.insert(POD_TEMPLATE_HASH.to_owned(), set.hash.to_string());
+    wanted.match_labels = wanted.match_labels.with(POD_TEMPLATE_HASH, &set.hash);
     selector::text(&wanted).into()
 }
 

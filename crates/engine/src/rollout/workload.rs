@@ -73,7 +73,7 @@ pub(super) fn check(world: &World) -> Option<Unusable> {
 /// with the status.
 pub(super) fn note_generation(draft: Draft<'_>) -> Draft<'_> {
     let rollout = draft.rollout();
-    let noted = rollout.annotations.get(annotation::WORKLOAD_GENERATION).map(String::as_str);
+    let noted = rollout.annotations.get(annotation::WORKLOAD_GENERATION);
     match rollout.spec.origin.generation() {
         Some(generation) if noted != Some(&**generation) => {
             let notes = json!({ annotation::WORKLOAD_GENERATION: &**generation });

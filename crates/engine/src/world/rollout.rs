@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_api::Texts;
 use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::decision::ObjectRef;
-use crate::frame::{Frame, Texts};
+use crate::frame::{self, Frame};
 use crate::kinds;
 use crate::rollout::selector;
 use crate::template::{self, Side};
@@ -250,13 +251,13 @@ fn hashes(template: &Value, collision_count: Option<i32>) -> (Arc<str>, Arc<str>
 }
 
 /// The texts without kubectl's copy, which can be as large as the object; the earlier ones if equal.
-fn kept(texts: &Arc<Texts>, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
-    let ours = || texts.iter().filter(|(key, _)| *key != names::annotation::LAST_APPLIED);
+fn kept(texts: &frame::Texts, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
+    let ours = || {
+        let all = texts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        all.filter(|(key, _)| *key != names::annotation::LAST_APPLIED)
+    };
     match earlier {
-        Some(earlier) if Arc::ptr_eq(texts, earlier) || ours().eq(earlier.iter()) => {
-            Arc::clone(earlier)
-        }
-        _ if !texts.contains_key(names::annotation::LAST_APPLIED) => Arc::clone(texts),
-        _ => Arc::new(ours().map(|(key, value)| (key.clone(), value.clone())).collect()),
+        Some(earlier) if ours().eq(earlier.iter()) => Arc::clone(earlier),
+        _ => Arc::new(ours().collect()),
     }
 }

@@ -84,7 +84,7 @@ fn metadata(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Value {
         labels.extend(own.labels.iter().map(text));
         notes.extend(own.annotations.iter().map(text));
     }
-    let selector = draft.spec().selector.iter().flat_map(|selector| &selector.match_labels);
-    labels.extend(selector.map(text));
+    let selector = draft.spec().selector.iter().flat_map(|selector| selector.match_labels.iter());
+    labels.extend(selector.map(|(key, value)| (key.to_owned(), json!(value))));
     json!({ "labels": labels, "annotations": notes })
 }

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::at;
-use super::routers::with_fixed_services;
 use super::story::Story;
 use crate::decision::{Decision, Frees, Guard, Urgency, Why};
 use crate::explain::sentence;
@@ -96,13 +95,6 @@ fn judged(steps: Value) -> Story {
     Story::canary(2, steps).with_template("once", json!({ "metrics": [metric] }))
 }
 
-fn by_header(before: Value) -> Story {
-    let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
-    with_fixed_services(json!([
-        before, { "setHeaderRoute": { "name": "by-header", "match": header } }, { "pause": {} },
-    ]))
-}
-
 /// A blue-green rollout whose new revision has the traffic and is on trial.
 fn on_trial(strategy: Value) -> Story {
     let metric = json!({ "name": "m", "provider": { "web": { "url": "x" } } });
@@ -173,25 +165,15 @@ fn moving() -> Vec<Case> {
 
 /// Steps that only a person moves.
 fn steps() -> Vec<Case> {
-    vec![
-        (
-            "an analysis without templates stands until a person skips it",
-            || updated(Story::canary(2, json!([{ "analysis": { "templates": [] } }])), 10),
-            vec![
-                "NoTemplates { index: 0, count: 1 } | Rollout web \
+    vec![(
+        "an analysis without templates stands until a person skips it",
+        || updated(Story::canary(2, json!([{ "analysis": { "templates": [] } }])), 10),
+        vec![
+            "NoTemplates { index: 0, count: 1 } | Rollout web \
                  | spec.strategy.canary.steps[0].analysis.templates | ? | promote"
-                    .to_owned(),
-            ],
-        ),
-        (
-            "a header route to a revision that gets no pods stands likewise",
-            || updated(by_header(json!({ "setWeight": 0 })), 10),
-            vec![
-                "RouteStep { index: 1, count: 3 } | ReplicaSet web-2 | spec.replicas | 10 | promote"
-                    .to_owned(),
-            ],
-        ),
-    ]
+                .to_owned(),
+        ],
+    )]
 }
 
 fn leaving() -> Vec<Case> {

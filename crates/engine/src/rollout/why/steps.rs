@@ -3,7 +3,7 @@
 use gradus_api::names::{label, pause};
 use gradus_api::rollout::StepKind;
 
-use super::super::canary::{next_sizes, pause_end};
+use super::super::canary::pause_end;
 use super::super::draft::Draft;
 use super::super::replica_sets::Roles;
 use super::super::step;
@@ -66,25 +66,20 @@ fn route(draft: &Draft<'_>, roles: Roles, index: usize, field: String) -> Vec<Wh
         return Vec::new();
     }
     let rollout = draft.rollout();
-    let why = |object: ObjectRef, field: String, frees: Frees| Why {
+    let why = |object: ObjectRef, field: String| Why {
         guard: Guard::RouteStep { index, count: draft.steps().len() },
         object,
         field: field.into(),
         since: sets::unmoved_since(draft),
-        frees,
+        frees: Frees::Cluster,
     };
     let new = &draft.sets[roles.new];
-    if next_sizes(draft, roles).new == 0 {
-        // The steps so far give the new revision no pods, so nothing but a person moves it.
-        let set = rollout.replica_set(&new.name);
-        return vec![why(set, "spec.replicas".to_owned(), Frees::Command("promote".into()))];
-    }
     let service = draft.service(weights::backends(draft).canary);
     match service.filter(|service| service.hash_text() != &*new.hash) {
         Some(service) => {
             let field = format!("spec.selector.{}", label::POD_TEMPLATE_HASH);
-            vec![why(rollout.service(&service.name), field, Frees::Cluster)]
+            vec![why(rollout.service(&service.name), field)]
         }
-        None => vec![why(rollout.reference(), field, Frees::Cluster)],
+        None => vec![why(rollout.reference(), field)],
     }
 }
