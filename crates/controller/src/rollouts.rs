@@ -169,7 +169,7 @@ impl RolloutIndex {
 
     /// The Services a Rollout names, there or not.
     fn services_of(&self, rollout: &RolloutView) -> BTreeMap<Arc<str>, Known<Arc<ServiceView>>> {
-        let named = services::references(&rollout.spec.fields).into_iter().map(|named| {
+        let named = services::references(&rollout.spec.fields).map(|named| {
             let key = Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
             let found = self.services.get(&key).cloned();
             (key.name, self.readable(&kinds::SERVICE, found.map_or(Known::Absent, Known::Present)))

@@ -201,15 +201,20 @@ pub(crate) fn missing(world: &World) -> Option<Unusable> {
         Known::Unknown(message) => Some(Unusable::Unreadable(message.clone())),
         Known::Present(_) | Known::Absent => None,
     });
-    let seen = seen(world);
-    unreadable.or_else(|| {
-        let routers = routers(&world.rollout);
-        routers.iter().find_map(|router| router.missing(&seen)).map(Unusable::Invalid)
-    })
+    unreadable.or_else(|| fault(world, |router, seen| router.missing(seen)))
 }
 
 /// The first routing object that cannot be used.
 pub(crate) fn unfit(world: &World) -> Option<Unusable> {
-    let (routers, seen) = (routers(&world.rollout), seen(world));
-    routers.iter().find_map(|router| router.unfit(&seen)).map(Unusable::Invalid)
+    fault(world, |router, seen| router.unfit(seen))
+}
+
+/// The first thing that a look at the routers finds.
+fn fault(world: &World, look: impl Fn(&dyn Router, &Seen) -> Option<String>) -> Option<Unusable> {
+    let routers = routers(&world.rollout);
+    if routers.is_empty() {
+        return None; // Most Rollouts have none: nothing is made ready for looking.
+    }
+    let seen = seen(world);
+    routers.iter().find_map(|router| look(&**router, &seen)).map(Unusable::Invalid)
 }

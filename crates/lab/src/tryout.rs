@@ -138,7 +138,7 @@ impl Tryout {
                 .iter()
                 .any(|object| object["kind"] == "Service" && object["metadata"]["name"] == *name)
         };
-        let named = services::references(&spec).into_iter().map(|named| named.name);
+        let named = services::references(&spec).map(|named| named.name);
         named.filter(|name| !is_there(name)).map(str::to_owned).collect()
     }
 

@@ -10,7 +10,7 @@ use crate::world::{RolloutView, Unusable, World};
 
 /// Every object whose change or appearance wakes the Rollout, besides those it controls.
 pub fn of(rollout: &RolloutView) -> Vec<ObjectRef> {
-    let named = services::references(&rollout.spec.fields).into_iter();
+    let named = services::references(&rollout.spec.fields);
     let services = named.map(|reference| rollout.service(&reference.name.into()));
     let others = templates(rollout).into_iter().chain(workload::reference(rollout));
     services.chain(routes(rollout)).chain(others).collect()

@@ -160,6 +160,9 @@ fn denied(draft: &Draft<'_>, change: &Change, failure: &Failure) -> Option<Rollo
 /// What the server finds wrong with the pod template, as a field error, and when it is asked again. It
 /// knows every rule of pods; we check the common ones.
 pub(super) fn template_error(world: &World, now: Timestamp) -> Option<(String, Timestamp)> {
+    if world.recall.failed.is_empty() {
+        return None;
+    }
     let target = replica_sets::create_target(&world.rollout);
     let failure = world.recall.failed.get(&ChangeId::of("create", &target))?;
     let said = &failure.message;

@@ -19,22 +19,25 @@ pub struct Reference<'s> {
 }
 
 /// The Services a spec names, in the order in which they are checked.
-pub fn references(spec: &RolloutSpec) -> Vec<Reference<'_>> {
-    let mut found = Vec::new();
-    if let Some(canary) = &spec.strategy.canary {
-        found.push(("spec.strategy.canary.stableService", canary.stable_service.as_str()));
-        found.push(("spec.strategy.canary.canaryService", canary.canary_service.as_str()));
-        if let Some(pair) = &canary.ping_pong {
-            found.push(("spec.strategy.canary.pingPong.pingService", pair.ping_service.as_str()));
-            found.push(("spec.strategy.canary.pingPong.pongService", pair.pong_service.as_str()));
-        }
-    }
-    if let Some(blue_green) = &spec.strategy.blue_green {
-        found.push(("spec.strategy.blueGreen.activeService", blue_green.active_service.as_str()));
-        found.push(("spec.strategy.blueGreen.previewService", blue_green.preview_service.as_str()));
-    }
-    let named = found.into_iter().filter(|(_, name)| !name.is_empty());
-    named.map(|(field, name)| Reference { field, name }).collect()
+pub fn references(spec: &RolloutSpec) -> impl Iterator<Item = Reference<'_>> {
+    let (canary, blue_green) = (&spec.strategy.canary, &spec.strategy.blue_green);
+    let canary = canary.iter().flat_map(|canary| {
+        let pair = canary.ping_pong.as_ref();
+        [
+            ("spec.strategy.canary.stableService", canary.stable_service.as_str()),
+            ("spec.strategy.canary.canaryService", canary.canary_service.as_str()),
+            ("spec.strategy.canary.pingPong.pingService", pair.map_or("", |it| &it.ping_service)),
+            ("spec.strategy.canary.pingPong.pongService", pair.map_or("", |it| &it.pong_service)),
+        ]
+    });
+    let blue_green = blue_green.iter().flat_map(|blue_green| {
+        [
+            ("spec.strategy.blueGreen.activeService", blue_green.active_service.as_str()),
+            ("spec.strategy.blueGreen.previewService", blue_green.preview_service.as_str()),
+        ]
+    });
+    let named = canary.chain(blue_green).filter(|(_, name)| !name.is_empty());
+    named.map(|(field, name)| Reference { field, name })
 }
 
 /// The Services that a spec names, read from its JSON: also of a Rollout that nobody decodes.
@@ -56,7 +59,7 @@ pub fn names_in(spec: &Value) -> Vec<&str> {
 /// The first Service that cannot be read, or is not there.
 pub(super) fn missing(world: &World) -> Option<Unusable> {
     let rollout = &world.rollout;
-    references(&rollout.spec.fields).into_iter().find_map(|Reference { field, name }| {
+    references(&rollout.spec.fields).find_map(|Reference { field, name }| {
         match world.services.get(name) {
             Some(Known::Present(_)) => None,
             Some(Known::Unknown(message)) => Some(Unusable::Unreadable(message.clone())),
@@ -70,7 +73,7 @@ pub(super) fn missing(world: &World) -> Option<Unusable> {
 /// The first Service that is somebody else's, or selects other pods.
 pub(super) fn unfit(world: &World) -> Option<Unusable> {
     let rollout = &world.rollout;
-    references(&rollout.spec.fields).into_iter().find_map(|Reference { field, name }| {
+    references(&rollout.spec.fields).find_map(|Reference { field, name }| {
         let service = world.services.get(name).and_then(Known::present)?;
         let detail = mismatch(rollout, service)?;
         Some(Unusable::Invalid(format!("{field}: Invalid value: {name:?}: {detail}")))

@@ -20,7 +20,7 @@ pub(super) fn first(world: &World) -> (ObjectRef, &'static str) {
     if let Some(named) = workload::reference(rollout).filter(|_| is_referring(&world.workload)) {
         return (named, "spec.template");
     }
-    let mut services = services::references(&rollout.spec.fields).into_iter();
+    let mut services = services::references(&rollout.spec.fields);
     let service = services.find_map(|named| {
         let (name, known) = world.services.get_key_value(named.name)?;
         is_unknown(known).then(|| of(kinds::SERVICE, name))
