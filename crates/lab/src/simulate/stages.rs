@@ -76,6 +76,7 @@ impl<S: Subject> Run<'_, S> {
 
     fn begin_trial(&mut self, trial: usize, writes: usize) {
         if trial == 0 {
+            self.bench.borrow_mut().leave_alone();
             self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
         } else {
             self.restart();

@@ -14,11 +14,14 @@ use crate::sight::When;
 
 /// The first story, changed.
 fn story(change: impl FnOnce(&mut Scenario)) -> Prepared {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/canary_pause_promote.yaml");
-    let mut scenario = crate::load(&path).unwrap();
+    let mut scenario = named("canary_pause_promote");
     change(&mut scenario);
     Prepared::new(scenario).unwrap()
+}
+
+fn named(name: &str) -> Scenario {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    crate::load(&folder.join(name).with_extension("yaml")).unwrap()
 }
 
 fn complaints(prepared: &Prepared) -> Vec<String> {
@@ -107,6 +110,15 @@ fn a_write_that_comes_late_after_the_end_is_told() {
             format!("I-10 violated by the end of web: 1 writes when {how}, expected none");
         assert_eq!(found, [expected]);
     }
+}
+
+/// The last requests of this story are those of a controller that is started to try its end.
+#[test]
+fn nobody_acts_while_an_end_is_tried() {
+    let prepared = Prepared::new(named("ephemeral_metadata")).unwrap();
+    let last = simulate(&prepared, &Faults::default()).requests;
+    let outcome = simulate(&prepared, &Faults::interrupted(last, Action::Abort));
+    assert_eq!((outcome.violations, outcome.interrupted_update), (vec![], None));
 }
 
 #[test]
