@@ -423,7 +423,8 @@ fn router(spec: &gradus_api::rollout::RolloutSpec) -> &'static str {
     routers.into_iter().rfind(|(_, is_used)| *is_used).map_or("", |(name, _)| name)
 }
 
-/// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing condition, unless the spec is refused.
+/// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing
+/// condition, unless the spec is refused.
 fn metric_phase(status: &gradus_api::rollout::RolloutStatus) -> &'static str {
     use names::{condition, reason};
     if status.condition(condition::INVALID_SPEC).is_some() {
