@@ -1,5 +1,6 @@
-//! How is a decision carried out? Changes in order, then the status, then what may be told.
+//! How is a decision carried out? Changes in order, then the status; each Event after its write.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use gradus_engine::StatusPlace;
@@ -11,6 +12,9 @@ use serde_json::Value;
 use crate::cluster::{Cluster, Lane, Part, Write};
 use crate::shell::Refusal;
 use crate::watched::Key;
+
+#[cfg(test)]
+mod tests;
 
 /// A decision on its way out.
 pub struct Job<E: Engine> {
@@ -53,8 +57,6 @@ pub struct Acted<E: Engine> {
     pub written: Vec<Acknowledged>,
     /// Writes that failed.
     pub failures: Vec<Refusal>,
-    /// Events whose writes are acknowledged, in order.
-    pub events: Vec<Event>,
     /// Status fields that did not survive.
     pub pruned: Vec<String>,
 }
@@ -70,9 +72,15 @@ pub struct Acknowledged {
     pub version: Option<u64>,
 }
 
-/// Carries a decision out. Every write goes through the one door, `cluster`.
-pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<E> {
+/// Carries a decision out. Every write goes through the one door, `cluster`; an Event is told as soon
+/// as its write and those of the Events before it are acknowledged.
+pub async fn act<E: Engine, C: Cluster>(
+    cluster: &C,
+    job: Box<Job<E>>,
+    tell: impl Fn(Event),
+) -> Acted<E> {
     let mut job = job;
+    let mut news = News { events: std::mem::take(&mut job.events).into(), tell };
     let (changes, status) = (std::mem::take(&mut job.changes), job.status.as_mut());
     let status = status.map(|status| (status.place, std::mem::take(&mut status.patch)));
     let mut acted = Acted {
@@ -80,7 +88,6 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
         job,
         written: Vec::new(),
         failures: Vec::new(),
-        events: Vec::new(),
         pruned: Vec::new(),
     };
     let (mut version, lane) = (acted.job.head.version, acted.job.lane);
@@ -96,6 +103,7 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
                 }
                 let after = (!is_end).then_some(after);
                 acted.written.push(Acknowledged { id: Some(id), object: target, version: after });
+                news.tell_next(&acted.written);
             }
             Err(error) => {
                 let again_after = match on_refusal {
@@ -126,8 +134,10 @@ pub async fn act<E: Engine, C: Cluster>(cluster: &C, job: Box<Job<E>>) -> Acted<
             }
         }
     }
-    let events = std::mem::take(&mut acted.job.events);
-    acted.events = told(events, &acted);
+    news.tell_next(&acted.written);
+    if acted.failures.iter().all(|failure| failure.id.is_none()) {
+        news.tell_rest(&acted.written);
+    }
     acted
 }
 
@@ -160,19 +170,30 @@ fn lost_fields(sent: Vec<String>, stored: &Value) -> Vec<String> {
     sent.into_iter().filter(|field| stored.get(field).is_none()).collect()
 }
 
-/// Events in order, up to the first whose write is not acknowledged; where only the status failed,
-/// those of acknowledged changes are still told.
-fn told<E: Engine>(events: Vec<Event>, acted: &Acted<E>) -> Vec<Event> {
-    let is_written = |id: Option<&ChangeId>| acted.written.iter().any(|one| one.id.as_ref() == id);
-    let has_failed_change = acted.failures.iter().any(|failure| failure.id.is_some());
-    let is_done = |event: &Event| match &event.after {
-        After::Change(id) => is_written(Some(id)),
-        After::Status => is_written(None),
-    };
-    let events = events.into_iter();
-    if has_failed_change {
-        events.take_while(is_done).collect()
-    } else {
-        events.filter(is_done).collect()
+/// Events that are not told yet.
+struct News<T> {
+    events: VecDeque<Event>,
+    tell: T,
+}
+
+impl<T: Fn(Event)> News<T> {
+    /// In order, up to the first whose write is not acknowledged.
+    fn tell_next(&mut self, written: &[Acknowledged]) {
+        while let Some(event) = self.events.pop_front_if(|event| is_done(event, written)) {
+            (self.tell)(event);
+        }
     }
+
+    /// Where no change failed, only the status is missing: what does not report it is still told.
+    fn tell_rest(self, written: &[Acknowledged]) {
+        self.events.into_iter().filter(|event| is_done(event, written)).for_each(self.tell);
+    }
+}
+
+fn is_done(event: &Event, written: &[Acknowledged]) -> bool {
+    let id = match &event.after {
+        After::Change(id) => Some(id),
+        After::Status => None,
+    };
+    written.iter().any(|one| one.id.as_ref() == id)
 }

@@ -129,6 +129,7 @@ pub async fn run<W: Watched, C: Cluster>(
 ) {
     let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
     let mut watches = Watches::new(client, &settings, &metrics);
+    let voice = Voice { events, metrics: metrics.clone(), dry_run: settings.dry_run };
     let mut loop_state = Loop::<W>::new(settings, clock, metrics, health);
     for wanted in W::watches(&loop_state.settings.instance_id) {
         if loop_state.serves(&wanted.kind) {
@@ -139,11 +140,11 @@ pub async fn run<W: Watched, C: Cluster>(
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
     loop {
-        loop_state.start_work(&cluster, &mut under_way);
+        loop_state.start_work(&cluster, &voice, &mut under_way);
         for kind in loop_state.shell.take_demands() {
             watches.start::<W>(Watch { kind, labels: None });
         }
-        loop_state.tell(&events);
+        loop_state.shell.take_events().into_iter().for_each(|outgoing| voice.tell(outgoing));
         loop_state.say_alarms();
         let due = loop_state.shell.next_due().unwrap_or(Timestamp::MAX);
         let happening = tokio::select! {
@@ -165,7 +166,29 @@ pub async fn run<W: Watched, C: Cluster>(
     while let Some(done) = under_way.acting.next().await {
         loop_state.take_in(done);
     }
-    loop_state.tell(&events);
+}
+
+/// Hands Events to the poster; who may not write says them instead.
+#[derive(Clone)]
+struct Voice {
+    events: mpsc::UnboundedSender<Outgoing>,
+    metrics: Metrics,
+    dry_run: bool,
+}
+
+impl Voice {
+    fn tell(&self, outgoing: Outgoing) {
+        let Event { about, kind, reason, message, .. } = &outgoing.event;
+        if self.dry_run {
+            tracing::info!(%about, "dry run: would event {reason}: {message}");
+            return;
+        }
+        let kind = crate::events::kind_name(*kind);
+        self.metrics.event(&about.namespace, &about.name, kind, reason);
+        if self.events.send(outgoing).is_err() {
+            tracing::error!("the Event poster has ended; Events are lost");
+        }
+    }
 }
 
 /// All watches that run; one more may start at any time.
@@ -227,7 +250,12 @@ impl<W: Watched> Loop<W> {
     }
 
     /// Everything due now is decided and put under way.
-    fn start_work<'c, C: Cluster>(&mut self, cluster: &'c C, under_way: &mut UnderWay<'c, W>) {
+    fn start_work<'c, C: Cluster>(
+        &mut self,
+        cluster: &'c C,
+        voice: &'c Voice,
+        under_way: &mut UnderWay<'c, W>,
+    ) {
         let now = self.clock.now();
         while let Some(work) = self.shell.next_work(now) {
             match work {
@@ -236,8 +264,12 @@ impl<W: Watched> Loop<W> {
                     self.shell.decline(&job.key, now);
                 }
                 Work::Act(job) => {
-                    let key = job.key.clone();
-                    let acting = AssertUnwindSafe(act(cluster, job)).catch_unwind();
+                    let (key, clock) = (job.key.clone(), self.clock);
+                    let (uid, version) = (job.head.uid, job.head.version);
+                    let tell = move |event| {
+                        voice.tell(Outgoing { event, uid, version, at: clock.now() });
+                    };
+                    let acting = AssertUnwindSafe(act(cluster, job, tell)).catch_unwind();
                     under_way.acting.push(Box::pin(async move {
                         match acting.await {
                             Ok(acted) => Happening::Acted(Box::new(acted)),
@@ -314,21 +346,6 @@ impl<W: Watched> Loop<W> {
         }
     }
 
-    /// Hands Events to the poster; who may not write says them instead.
-    fn tell(&mut self, events: &mpsc::UnboundedSender<Outgoing>) {
-        for outgoing in self.shell.take_events() {
-            if self.settings.dry_run {
-                let Event { about, reason, message, .. } = &outgoing.event;
-                tracing::info!(%about, "dry run: would event {reason}: {message}");
-                continue;
-            }
-            self.count_event(&outgoing);
-            if events.send(outgoing).is_err() {
-                tracing::error!("the Event poster has ended; Events are lost");
-            }
-        }
-    }
-
     fn look_at_held(&mut self, now: Timestamp) {
         let all_held = self.shell.held(now);
         if W::IS_MEASURED {
@@ -357,12 +374,6 @@ impl<W: Watched> Loop<W> {
                 );
             }
         }
-    }
-
-    fn count_event(&self, outgoing: &Outgoing) {
-        let event = &outgoing.event;
-        let kind = crate::events::kind_name(event.kind);
-        self.metrics.event(&event.about.namespace, &event.about.name, kind, &event.reason);
     }
 
     fn say_alarms(&mut self) {

@@ -64,8 +64,9 @@ async fn who_may_not_write_posts_no_event() {
         let end = Happening::Watched(kinds::ROLLOUT, Ok(Seen::Delete(rollout("web"))));
         looping.take_in(end);
         let (events, mut inbox) = mpsc::unbounded_channel();
-        looping.tell(&events);
-        drop(events);
+        let voice = Voice { events, metrics: Metrics::new(), dry_run };
+        looping.shell.take_events().into_iter().for_each(|outgoing| voice.tell(outgoing));
+        drop(voice);
         assert_eq!(std::iter::from_fn(|| inbox.try_recv().ok()).count(), posted, "{dry_run}");
     }
 }

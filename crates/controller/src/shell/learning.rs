@@ -4,7 +4,7 @@ use gradus_engine::ask::{Class, FAILED_LIMIT, Failure};
 use gradus_engine::decision::{ChangeId, ObjectRef};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Alarm, Outgoing, Settled, Shell};
+use super::{Alarm, Settled, Shell};
 use crate::act::{Acted, Job};
 use crate::cluster::WriteError;
 use crate::watched::{Key, Watched};
@@ -25,8 +25,8 @@ pub struct Refusal {
 impl<W: Watched> Shell<W> {
     /// Takes in what carrying a decision out has shown.
     pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
-        let Acted { job, changes, written, failures, events, pruned } = acted;
-        let Job { key, head, memo, wake_at, status, .. } = *job;
+        let Acted { job, changes, written, failures, pruned } = acted;
+        let Job { key, memo, wake_at, status, .. } = *job;
         self.release(&key, now);
         let has_failed = !failures.is_empty();
         // A change that failed is part of the next World, which is told at once. Of a status that
@@ -69,13 +69,6 @@ impl<W: Watched> Shell<W> {
                 self.notes.expect(&key, &write, seen, now);
             }
         }
-        let outgoing = events.into_iter().map(|event| Outgoing {
-            event,
-            uid: head.uid,
-            version: head.version,
-            at: now,
-        });
-        self.outbox.extend(outgoing);
         self.queue.finish(&key);
         if !has_failed {
             self.queue.add(key.clone(), now);

@@ -49,7 +49,7 @@ fn done(job: Box<Job<Lamps>>, version: u64) -> Acted<Lamps> {
     let object = job.head.object.clone();
     let written = vec![Acknowledged { id: None, object, version: Some(version) }];
     let changes = job.changes.len();
-    Acted { job, changes, written, failures: Vec::new(), events: Vec::new(), pruned: Vec::new() }
+    Acted { job, changes, written, failures: Vec::new(), pruned: Vec::new() }
 }
 
 fn error(class: Class) -> WriteError {
@@ -64,7 +64,7 @@ fn refused_with(job: Box<Job<Lamps>>, error: WriteError) -> Acted<Lamps> {
     let object = job.head.object.clone();
     let failures = vec![Refusal { id: None, object, error, again_after: None }];
     let (changes, written) = (job.changes.len(), Vec::new());
-    Acted { job, changes, written, failures, events: Vec::new(), pruned: Vec::new() }
+    Acted { job, changes, written, failures, pruned: Vec::new() }
 }
 
 #[test]

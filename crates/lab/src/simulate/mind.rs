@@ -9,6 +9,7 @@ use gradus_controller::act::{Acted, act};
 use gradus_controller::cluster::WriteError;
 use gradus_controller::shell::{Alarm, Read, Shell, Work};
 use gradus_controller::watched::{Watch, Watched};
+use gradus_engine::decision::Event;
 use gradus_engine::frame::Frame;
 use jiff::Timestamp;
 
@@ -61,10 +62,11 @@ pub(super) struct Thinking<W: Watched> {
     harms: Vec<(&'static str, String)>,
 }
 
-/// Work on its way, and until when its request is.
+/// Work on its way, until when its request is, and what it has told since it was last listened to.
 struct Flight<W: Watched> {
     work: Flown<W>,
     arrives: Rc<Cell<Timestamp>>,
+    told: Rc<RefCell<Vec<Event>>>,
 }
 
 /// What is on its way.
@@ -93,9 +95,7 @@ impl<W: Watched> Thinking<W> {
     fn tell(&mut self, now: Timestamp) {
         let mut bench = self.bench.borrow_mut();
         for outgoing in self.shell.take_events() {
-            let event = outgoing.event;
-            let record = Record::Told(event.reason.into_owned(), event.message);
-            bench.trace.note(now, record);
+            bench.trace.note(now, told(outgoing.event));
         }
         for alarm in self.shell.take_alarms() {
             if let Alarm::Interlock { invariant, message, .. } = &alarm {
@@ -157,6 +157,9 @@ impl<W: Watched> Mind for Thinking<W> {
                 }
             },
         };
+        for event in self.flights[at].told.take() {
+            self.bench.borrow_mut().trace.note(now, told(event));
+        }
         if is_done {
             drop(self.flights.remove(at));
             self.is_stirred = true;
@@ -181,7 +184,7 @@ impl<W: Watched> Mind for Thinking<W> {
             self.quiet_at.set(None);
         }
         self.tell(now);
-        let arrives = Rc::new(Cell::new(now));
+        let (arrives, told) = (Rc::new(Cell::new(now)), Rc::<RefCell<Vec<Event>>>::default());
         let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives) };
         let work = match work {
             None => {
@@ -195,7 +198,10 @@ impl<W: Watched> Mind for Thinking<W> {
                 }
                 let record = Record::Decided(job.changes.len(), job.status.is_some());
                 bench.trace.note(now, record);
-                Flown::Act(Box::pin(async move { act(&door, job).await }))
+                let told = Rc::clone(&told);
+                Flown::Act(Box::pin(async move {
+                    act(&door, job, |event| told.borrow_mut().push(event)).await
+                }))
             }
             Some(Work::Draw(draw)) => {
                 let bytes = self.bench.borrow_mut().draw(draw.count);
@@ -207,7 +213,7 @@ impl<W: Watched> Mind for Thinking<W> {
                 (read, reply)
             })),
         };
-        self.flights.push(Flight { work, arrives });
+        self.flights.push(Flight { work, arrives, told });
     }
 
     fn wake_all(&mut self, now: Timestamp) {
@@ -235,4 +241,8 @@ impl<W: Watched> Mind for Thinking<W> {
     fn take_harms(&mut self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.harms)
     }
+}
+
+fn told(event: Event) -> Record {
+    Record::Told(event.reason.into_owned(), event.message)
 }

@@ -117,9 +117,9 @@ fn a_refused_eviction_waits_half_a_minute_where_a_budget_says_so() {
             error: WriteError { class, message: what.to_owned(), retry_after_secs: None },
             again_after: Some(SignedDuration::from_secs(30)),
         };
-        let (written, events, pruned) = (Vec::new(), Vec::new(), Vec::new());
+        let (written, pruned) = (Vec::new(), Vec::new());
         let (changes, failures) = (job.changes.len(), vec![refusal]);
-        shell.learn(Acted { job, changes, written, failures, events, pruned }, at(0));
+        shell.learn(Acted { job, changes, written, failures, pruned }, at(0));
         for now in [1_000, 15_000, 29_000].into_iter().filter(|now| *now < again_at) {
             assert!(eviction(&mut shell, at(now)).is_none(), "{what}: after {now} ms");
         }

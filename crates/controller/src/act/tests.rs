@@ -1,0 +1,91 @@
+//! When is an Event told, and when is it not?
+
+use std::cell::RefCell;
+
+use gradus_engine::ask::Class;
+use gradus_engine::decision::EventKind;
+use gradus_engine::kinds::{ROLLOUT, SERVICE};
+use gradus_engine::rollout::Rollouts;
+use gradus_engine::uid::Uid;
+use serde_json::json;
+
+use super::*;
+use crate::cluster::{Listing, PostedEvent, WriteError, Written};
+
+/// A server that refuses certain writes, and a list of all that happens.
+struct Server<'a> {
+    refuses: &'a str,
+    seen: RefCell<Vec<String>>,
+}
+
+impl Cluster for Server<'_> {
+    async fn write(&self, write: Write) -> Result<Written, WriteError> {
+        let name = if write.part == Part::Status { "status" } else { &write.target.name };
+        let is_refused = self.refuses.split(' ').any(|refused| refused == name);
+        let mark = if is_refused { "!" } else { "" };
+        self.seen.borrow_mut().push(format!("{name}{mark}"));
+        if is_refused {
+            let message = "no".to_owned();
+            return Err(WriteError { class: Class::Denied, message, retry_after_secs: None });
+        }
+        Ok(Written { frame: Default::default() })
+    }
+
+    async fn read(&self, _: &ObjectRef) -> Result<Option<gradus_engine::frame::Frame>, WriteError> {
+        unreachable!("acting reads nothing")
+    }
+
+    async fn list(&self, _: &Listing) -> Result<Vec<gradus_engine::frame::Frame>, WriteError> {
+        unreachable!("acting lists nothing")
+    }
+
+    async fn post(&self, _: &PostedEvent) -> Result<(), WriteError> {
+        unreachable!("the poster posts")
+    }
+}
+
+fn service(name: &str) -> Change {
+    let target = ObjectRef::new(SERVICE, &"shop".into(), &name.into());
+    let on_refusal = if name == "extra" { OnRefusal::Skip } else { OnRefusal::Stop };
+    Change { on_refusal, ..Change::create(target, json!({})) }
+}
+
+/// An Event after each of these writes; Events are named in capitals.
+fn event(after: &str) -> Event {
+    let about = ObjectRef::new(ROLLOUT, &"shop".into(), &"web".into());
+    let reason = after.to_uppercase().into();
+    let after = if after == "status" { After::Status } else { After::Change(service(after).id) };
+    Event { about, kind: EventKind::Normal, reason, message: String::new(), after }
+}
+
+#[tokio::test]
+async fn an_event_is_told_as_soon_as_its_write_is_done_and_never_before() {
+    let cases = [
+        ("each after its own", "a b", "a b status", "", "a A b B status STATUS"),
+        ("in the order of the list", "a b", "b a status", "", "a b B A status STATUS"),
+        ("none before an earlier one", "a b", "a status b", "", "a A b status STATUS B"),
+        ("a status that is refused", "a b", "a status b", "status", "a A b status! B"),
+        ("a change that is refused ends the pass", "a b", "a b status", "b", "a A b!"),
+        ("nothing after it is told", "a b c", "b a status", "b", "a b!"),
+        ("one that may be skipped", "a extra", "a extra status", "extra", "a A extra! status"),
+    ];
+    for (what, changes, events, refuses, expected) in cases {
+        let server = Server { refuses, seen: RefCell::default() };
+        let object = ObjectRef::new(ROLLOUT, &"shop".into(), &"web".into());
+        let status = StatusWrite { patch: Arc::default(), place: StatusPlace::Subresource };
+        let job = Box::new(Job::<Rollouts> {
+            key: Key::new(&"shop".into(), &"web".into()),
+            head: Head { object, uid: Uid::default(), version: 1 },
+            changes: changes.split(' ').map(service).collect(),
+            status: Some(status),
+            events: events.split(' ').map(event).collect(),
+            memo: None,
+            wake_at: None,
+            decided_at: Timestamp::UNIX_EPOCH,
+            lane: Lane::default(),
+        });
+        let tell = |event: Event| server.seen.borrow_mut().push(event.reason.into_owned());
+        act(&server, job, tell).await;
+        assert_eq!(server.seen.borrow().join(" "), expected, "{what}");
+    }
+}
