@@ -116,7 +116,7 @@ impl Connection {
             let config = Config::from_custom_kubeconfig(file, &options).await;
             return config.map_err(|error| in_file(path, &error));
         }
-        let found = match Kubeconfig::read() {
+        let found = match connect::kubeconfig() {
             Ok(file) => {
                 self.check_user(&file)?;
                 Config::from_custom_kubeconfig(file, &options).await

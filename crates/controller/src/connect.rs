@@ -2,6 +2,8 @@
 
 mod token;
 
+use std::env;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,14 +70,50 @@ pub enum ConnectError {
 pub async fn connect(kubeconfig: Option<&Path>) -> Result<Connection, ConnectError> {
     let config = match kubeconfig {
         Some(path) => from_file(path).await?,
-        None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+        None if env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
             Config::incluster().map_err(ConnectError::InCluster)?
         }
-        None => Config::from_kubeconfig(&KubeConfigOptions::default())
-            .await
-            .map_err(|error| ConnectError::Nowhere(one_line(&error)))?,
+        None => {
+            from_environment().await.map_err(|error| ConnectError::Nowhere(one_line(&error)))?
+        }
     };
     client(config)
+}
+
+async fn from_environment() -> Result<Config, KubeconfigError> {
+    Config::from_custom_kubeconfig(kubeconfig()?, &KubeConfigOptions::default()).await
+}
+
+/// The kubeconfig of the environment: of the files that `$KUBECONFIG` lists, or else
+/// `~/.kube/config`.
+pub fn kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
+    match env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
+        Some(list) => merged(env::split_paths(&list)),
+        None => Kubeconfig::read(),
+    }
+}
+
+/// Several files as one: what an earlier one says holds. As for kubectl, those that are not there are
+/// passed over, unless none is.
+fn merged(paths: impl Iterator<Item = PathBuf>) -> Result<Kubeconfig, KubeconfigError> {
+    let mut found: Option<Kubeconfig> = None;
+    let mut first_missing = None;
+    for path in paths.filter(|path| !path.as_os_str().is_empty()) {
+        match (Kubeconfig::read_from(&path), found.take()) {
+            (Ok(file), None) => found = Some(file),
+            (Ok(file), Some(earlier)) => found = Some(earlier.merge(file)?),
+            (Err(error), earlier) if is_missing(&error) => {
+                first_missing.get_or_insert(error);
+                found = earlier;
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+    found.ok_or(first_missing.unwrap_or(KubeconfigError::FindPath))
+}
+
+fn is_missing(error: &KubeconfigError) -> bool {
+    matches!(error, KubeconfigError::ReadConfig(error, _) if error.kind() == ErrorKind::NotFound)
 }
 
 async fn from_file(path: &Path) -> Result<Config, ConnectError> {

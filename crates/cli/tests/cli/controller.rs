@@ -78,6 +78,19 @@ fn a_taken_port_is_one_clear_error() {
 }
 
 #[test]
+fn a_list_of_kubeconfigs_may_name_one_that_is_not_there() {
+    let folder = folder("list");
+    let port = free_port();
+    let path = folder.join("away.kubeconfig");
+    std::fs::write(&path, kubeconfig(port)).unwrap();
+    let mut command = command(&["controller", "--healthzPort=0", "--metricsPort=0"]);
+    let list = std::env::join_paths([folder.join("missing"), path]).unwrap();
+    command.env("KUBECONFIG", list);
+    let mut controller = Running::start(command);
+    controller.until(&format!("looks after rollouts of http://127.0.0.1:{port}"));
+}
+
+#[test]
 fn leader_election_is_said_to_be_missing() {
     let port = free_port();
     let path = folder("leader").join("away.kubeconfig");

@@ -141,6 +141,39 @@ async fn a_bad_kubeconfig_is_refused_in_one_line() {
     }
 }
 
+#[tokio::test]
+async fn files_that_are_not_there_are_passed_over_in_a_list() {
+    let folder = Folder::new("list");
+    let missing = folder.0.join("missing");
+    let whole = kubeconfig("http://127.0.0.1:1", &folder.0.join("token"));
+    let is_context = |line: &&str| line.starts_with("c") && line.contains("context");
+    let (contexts, rest): (Vec<&str>, Vec<&str>) = whole.lines().partition(is_context);
+    let contexts = folder.write("contexts", &contexts.join("\n"));
+    let rest = folder.write("rest", &rest.join("\n"));
+    let other = folder.write("other", &whole.replace("shop", "other"));
+    let cases = [
+        ("one is missing", vec![&missing, &rest, &contexts], Some("shop")),
+        ("what comes first holds", vec![&rest, &contexts, &other], Some("shop")),
+        ("the order of the rest plays no part", vec![&contexts, &missing, &rest], Some("shop")),
+        ("all are missing", vec![&missing, &missing], None),
+        ("nothing is named", vec![], None),
+    ];
+    for (what, paths, namespace) in cases {
+        let file = merged(paths.into_iter().cloned()).ok();
+        let found = match file {
+            Some(file) => {
+                let options = KubeConfigOptions::default();
+                Some(Config::from_custom_kubeconfig(file, &options).await.unwrap())
+            }
+            None => None,
+        };
+        let found = found.map(|config| config.default_namespace);
+        assert_eq!(found.as_deref(), namespace, "{what}");
+    }
+    let broken = folder.write("broken", "{{{");
+    assert!(merged([broken, other].into_iter()).is_err(), "a file that is there must be right");
+}
+
 #[test]
 fn a_date_header_is_a_time() {
     let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT");
