@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{HeaderValue, Request, header};
 use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder};
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::one_line::one_line;
@@ -50,8 +50,11 @@ pub enum ConnectError {
         reason: String,
     },
     /// We run in a pod, but its service account cannot be used.
-    #[error("in-cluster configuration: {0}")]
-    InCluster(#[source] InClusterError),
+    #[error(
+        "in-cluster configuration: {0} (expected KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT \
+         and the service account's files, or --kubeconfig)"
+    )]
+    InCluster(String),
     /// There is no configuration at all.
     #[error("no cluster: not in a pod, and {0} (use --kubeconfig, or set KUBECONFIG)")]
     Nowhere(String),
@@ -71,7 +74,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Connection, ConnectErr
     let config = match kubeconfig {
         Some(path) => from_file(path).await?,
         None if env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
-            Config::incluster().map_err(ConnectError::InCluster)?
+            Config::incluster().map_err(|error| ConnectError::InCluster(one_line(&error)))?
         }
         None => {
             from_environment().await.map_err(|error| ConnectError::Nowhere(one_line(&error)))?

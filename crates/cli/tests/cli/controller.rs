@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, sample};
-use crate::program::{Running, command, folder, free_port, get, gradus, kubeconfig};
+use crate::program::{Running, command, finish, folder, free_port, get, gradus, kubeconfig};
 
 /// How often a port is asked for what shall come.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -75,6 +75,18 @@ fn a_taken_port_is_one_clear_error() {
     let expected = format!("error: cannot listen on port {port} (--healthzPort chooses another): ");
     assert!(finished.stderr.starts_with(&expected), "{}", finished.stderr);
     assert_eq!(finished.stderr.lines().count(), 1);
+}
+
+#[test]
+fn a_pod_without_its_account_is_one_clear_error() {
+    let mut command = command(&["controller", "--healthzPort=0", "--metricsPort=0"]);
+    command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env_remove("KUBERNETES_SERVICE_PORT");
+    let finished = finish(command);
+    assert_eq!(finished.code, Some(1));
+    let said = &finished.stderr;
+    assert!(said.starts_with("error: in-cluster configuration: "), "{said}");
+    assert!(said.contains("expected KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT"), "{said}");
+    assert_eq!(said.matches("not found").count(), 1, "{said}");
 }
 
 #[test]
