@@ -104,7 +104,8 @@ impl Flags {
         };
         let clock = Clock::system();
         let clock = server.time.map_or(clock, |time| clock.not_before(time));
-        let namespace = self.namespace.unwrap_or(connection.namespace);
+        let given = self.namespace.filter(|namespace| !namespace.is_empty());
+        let namespace = given.unwrap_or(connection.namespace);
         let namespace = self.namespaced.then_some(namespace);
         let settings = Settings { namespace, ..settings };
         let rate = Rate { per_second: self.qps, burst: self.burst };

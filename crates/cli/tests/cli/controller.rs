@@ -162,3 +162,12 @@ fn one_namespace_alone_is_looked_after() {
     assert_eq!(get(health, "/debug/world/default/cart").unwrap().0, 404);
     assert!(cluster.rollout("cart")["status"].is_null());
 }
+
+#[test]
+fn a_namespace_without_a_name_is_the_one_of_the_kubeconfig() {
+    let folder = folder("unnamed");
+    let cluster = Cluster::start(0, &folder);
+    cluster.create(sample("rolling-update.yaml"));
+    let (_controller, health, _) = start(&cluster.kubeconfig, &["--namespaced", "--namespace="]);
+    ask_until(health, "/debug/world/default/cart", |status, _| status == 200);
+}
