@@ -89,9 +89,10 @@ pub async fn serve_metrics(
 }
 
 async fn ready(State(health): State<Health>) -> Response {
-    if health.is_ready() {
-        return "ok".into_response();
-    }
+    if health.is_ready() { "ok".into_response() } else { not_ready() }
+}
+
+fn not_ready() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the caches are not synced yet").into_response()
 }
 
@@ -104,6 +105,10 @@ async fn world(
     if !peer.ip().to_canonical().is_loopback() {
         let hint = "only from this machine: use kubectl port-forward";
         return (StatusCode::FORBIDDEN, hint).into_response();
+    }
+    // Before that the loop may not run yet, and what it does not know may be there all the same.
+    if !health.is_ready() {
+        return not_ready();
     }
     match health.world(key).await {
         Ok(Some(world)) => {
@@ -124,6 +129,9 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+
+    /// Longer than any answer takes.
+    const PATIENCE: Duration = Duration::from_secs(10);
 
     /// The status and the body of the answer to one plain request.
     async fn fetch(address: SocketAddr, path: &str) -> (u16, String) {
@@ -149,6 +157,8 @@ mod tests {
         tokio::spawn(serve_health(listener, health.clone()));
         assert_eq!(fetch(address, "/healthz").await, (200, "ok".into()));
         assert_eq!(fetch(address, "/readyz").await.0, 503);
+        let world = tokio::time::timeout(PATIENCE, fetch(address, "/debug/world/shop/web")).await;
+        assert_eq!(world.expect("an answer, though no loop runs").0, 503);
         health.set_ready(true);
         assert_eq!(fetch(address, "/readyz").await, (200, "ok".into()));
     }
@@ -157,6 +167,7 @@ mod tests {
     async fn the_loop_tells_what_it_thinks() {
         let (listener, address) = listen().await;
         let (health, mut questions) = Health::new();
+        health.set_ready(true);
         tokio::spawn(serve_health(listener, health));
         tokio::spawn(async move {
             while let Some(WorldRequest { key, reply }) = questions.recv().await {
@@ -173,6 +184,7 @@ mod tests {
     async fn a_loop_that_ended_is_no_hang() {
         let (listener, address) = listen().await;
         let (health, questions) = Health::new();
+        health.set_ready(true);
         drop(questions);
         tokio::spawn(serve_health(listener, health));
         assert_eq!(fetch(address, "/debug/world/shop/web").await.0, 503);
