@@ -1,6 +1,6 @@
 //! What runs when? The production loop: one select over a closed list of events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -411,20 +411,13 @@ fn command_line(command: &str, key: &Key) -> String {
     format!("kubectl argo rollouts {command} {} -n {}", key.name, key.namespace)
 }
 
+/// What would be done, in the order in which it would be.
 fn say_job<W: Watched>(job: &Job<W>) {
-    let mut would: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for change in &job.changes {
-        would.entry("write").or_default().push(change.id.0.to_string());
-    }
-    if let Some(status) = &job.status {
-        would.entry("status").or_default().push(status.patch.to_string());
-    }
-    for event in &job.events {
-        would.entry("event").or_default().push(format!("{}: {}", event.reason, event.message));
-    }
-    for (what, each) in would {
-        for one in each {
-            tracing::info!(key = %job.key, "dry run: would {what} {one}");
-        }
+    let writes = job.changes.iter().map(|change| format!("write {}", change.id.0));
+    let status = job.status.iter().map(|status| format!("status {}", status.patch));
+    let events =
+        job.events.iter().map(|event| format!("event {}: {}", event.reason, event.message));
+    for one in writes.chain(status).chain(events) {
+        tracing::info!(key = %job.key, "dry run: would {one}");
     }
 }

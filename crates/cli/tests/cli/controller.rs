@@ -140,6 +140,8 @@ fn a_dry_run_says_what_it_would_do_and_writes_nothing() {
     let before = cluster.server.with(|cluster, _| cluster.version());
     let (mut controller, ..) = start(&cluster.kubeconfig, &["--dry-run"]);
     controller.until("dry run: would write create ReplicaSet default/cart-");
+    assert_eq!(controller.count("dry run: would event"), 0, "an Event follows what it reports");
+    controller.until("dry run: would event RolloutUpdated");
     assert_eq!(cluster.server.with(|cluster, _| cluster.version()), before);
     cluster.delete_rollout("cart");
     controller.until("dry run: would event RolloutDeleted: Rollout cart/default is deleted.");
