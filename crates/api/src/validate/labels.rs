@@ -127,7 +127,8 @@ fn dns_subdomain_errors(name: &str) -> Vec<String> {
     errors
 }
 
-fn value_errors(value: &str) -> Vec<String> {
+/// What is wrong with the value of a label, in the words of an API server.
+pub fn value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{ArgAction, Args, ValueEnum};
+use gradus_api::validate::label_value_errors;
 use gradus_controller::program::Flags;
 use gradus_controller::run::Settings;
 use gradus_controller::shell::InterlockMode;
@@ -15,7 +16,7 @@ pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
     /// Only objects labelled with this instance id; empty for those without
-    #[arg(long, default_value = "")]
+    #[arg(long, value_name = "ID", default_value = "", value_parser = label_value)]
     instance_id: String,
     /// Let one of several controllers act; not there yet
     #[arg(long, default_value = "false", default_missing_value = "true")]
@@ -45,6 +46,14 @@ impl From<Interlock> for InterlockMode {
             Interlock::Enforce => InterlockMode::Enforce,
             Interlock::Warn => InterlockMode::Warn,
         }
+    }
+}
+
+/// An instance id becomes the value of a label, and part of a selector.
+fn label_value(text: &str) -> Result<String, String> {
+    match label_value_errors(text).first() {
+        Some(wrong) => Err(wrong.clone()),
+        None => Ok(text.to_owned()),
     }
 }
 
@@ -122,6 +131,16 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_id_is_the_value_of_a_label() {
+        for good in ["", "blue", "team-a.2_b"] {
+            assert_eq!(label_value(good).as_deref(), Ok(good));
+        }
+        for bad in ["a b", "a,tier=web", "-a", &"x".repeat(64)] {
+            assert!(label_value(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn flags_of_argo_rollouts_that_are_missing_are_known_in_both_forms() {
