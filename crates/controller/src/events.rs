@@ -2,6 +2,7 @@
 
 mod known;
 mod poster;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -4,6 +4,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::told::Told;
 use super::{Outbox, Posting};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
@@ -24,7 +25,7 @@ pub async fn post_events<C: Cluster>(
     let mut outbox = Outbox::default();
     let mut posting = FuturesUnordered::new();
     let mut is_open = true;
-    let mut said = None;
+    let mut told = Told::default();
     loop {
         while posting.len() < AT_ONCE
             && let Some(next) = outbox.next(clock.now())
@@ -42,15 +43,14 @@ pub async fn post_events<C: Cluster>(
                 None => is_open = false,
             },
             Some((done, outcome)) = posting.next() => {
-                let about = done.event.about.clone();
+                let (about, is_posted) = (done.event.about.clone(), outcome.is_ok());
                 match outbox.done(done, outcome, clock.now()) {
-                    Ok(()) => said = None,
+                    Ok(()) if is_posted => told.is_well(&about.namespace),
+                    Ok(()) => {} // It is tried again.
                     Err(error) => {
                         metrics.events_dropped(1);
-                        let line = format!("cannot post an Event about {about}: {error}");
-                        if said.as_ref() != Some(&line) {
-                            tracing::warn!("{line}");
-                            said = Some(line);
+                        if told.is_news(&about.namespace, error.class) {
+                            tracing::warn!("cannot post an Event about {about}: {error}");
                         }
                     }
                 }
