@@ -170,6 +170,8 @@ fn install_crypto() {
 pub struct Server {
     /// Its time, if it told it.
     pub time: Option<Timestamp>,
+    /// Was it there at once, and does it say that it is ready?
+    pub is_ready: bool,
 }
 
 /// Waits until the server answers anything at all. Says once what is wrong, and again only when
@@ -183,7 +185,7 @@ pub async fn reach(connection: &Connection) -> Server {
                 if said.is_some() {
                     tracing::info!("the API server {} answers", connection.server);
                 }
-                return server;
+                return Server { is_ready: server.is_ready && said.is_none(), ..server };
             }
             Err(problem) if said.as_ref() == Some(&problem) => {}
             Err(problem) => {
@@ -198,13 +200,14 @@ pub async fn reach(connection: &Connection) -> Server {
 }
 
 async fn knock(client: &Client) -> Result<Server, String> {
-    let request = Request::get("/version").body(Body::empty()).expect("a constant request");
+    let request = Request::get("/readyz").body(Body::empty()).expect("a constant request");
     match tokio::time::timeout(crate::kube_cluster::REQUEST_LIMIT, client.send(request)).await {
         Err(_) => Err("no answer in time".to_owned()),
         Ok(Err(error)) => Err(one_line(&error)),
         Ok(Ok(response)) => {
             let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
-            Ok(Server { time: date.and_then(http_date) })
+            let is_ready = response.status().is_success();
+            Ok(Server { time: date.and_then(http_date), is_ready })
         }
     }
 }

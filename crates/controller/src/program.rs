@@ -102,6 +102,9 @@ impl Flags {
             server = reach(&connection) => server,
             () = stop.asked() => return Ok(()),
         };
+        if !server.is_ready {
+            settings.outage.was_away();
+        }
         let clock = Clock::system();
         let clock = server.time.map_or(clock, |time| clock.not_before(time));
         let given = self.namespace.filter(|namespace| !namespace.is_empty());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::{FutureExt, LocalBoxFuture, join3};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
+use gradus_engine::ask::Class;
 use gradus_engine::decision::{Event, Frees, Kind};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
@@ -304,6 +305,9 @@ impl<W: Watched> Loop<W> {
                 if W::IS_MEASURED {
                     self.metrics.reconciled(&key.namespace, &key.name, took.unsigned_abs());
                 }
+                if !acted.written.is_empty() {
+                    self.settings.outage.takes_writes();
+                }
                 if W::IS_MEASURED && !acted.failures.is_empty() {
                     self.metrics.reconcile_failed(&key.namespace, &key.name);
                 }
@@ -390,8 +394,11 @@ impl<W: Watched> Loop<W> {
                     tracing::error!(%key, "what would break invariant {} {done}: {message}", invariant.id());
                 }
                 Alarm::Refused { key, change, class, message, times } => {
-                    // The first refusals are ordinary; a refusal that stays is news.
-                    if times.is_power_of_two() && times > 1 {
+                    // The first refusals are ordinary; a refusal that stays is news. Of a server
+                    // that is away, one tells for all.
+                    let is_of_server = matches!(class, Class::Unreachable | Class::Unknown);
+                    let is_lasting = times.is_power_of_two() && times > 1;
+                    if is_lasting && (!is_of_server || self.settings.outage.refuses_writes()) {
                         tracing::warn!(%key, %change, ?class, times, "refused: {message}");
                     } else {
                         tracing::debug!(%key, %change, ?class, times, "refused: {message}");

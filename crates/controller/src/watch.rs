@@ -85,6 +85,7 @@ pub fn watch(
         wait: TRY_AGAIN.0,
         pause: None,
         has_failed: false,
+        is_patient: false,
         said: None,
         outage: outage.clone(),
     };
@@ -134,6 +135,8 @@ struct Watch {
     pause: Option<Duration>,
     /// Since something was seen last.
     has_failed: bool,
+    /// The last failure was one that should pass.
+    is_patient: bool,
     /// The problem of this kind that was logged last.
     said: Option<String>,
     outage: Outage,
@@ -185,6 +188,7 @@ impl Watch {
 
     fn solved(&mut self) {
         self.has_failed = false;
+        self.is_patient = false;
         self.wait = TRY_AGAIN.0;
         let resource = problem::resource(&self.source.selection);
         if self.said.take().is_some_and(|problem| self.outage.is_solved(&problem)) {
@@ -203,21 +207,32 @@ impl Watch {
         self.has_failed = true;
         self.pause = Some(self.wait);
         self.wait = (self.wait * 2).min(TRY_AGAIN.1);
+        let was_patient = std::mem::replace(&mut self.is_patient, scope == Scope::Passing);
+        let resource = problem::resource(&self.source.selection);
         match scope {
             Scope::Nobody => {}
-            Scope::Kind if self.said.as_ref() == Some(&failed.message) => {}
-            Scope::Kind => {
-                if self.outage.is_news(&failed.message) {
-                    tracing::warn!("{}; trying again", failed.message);
-                }
-                self.said = Some(failed.message.clone());
+            Scope::Server(trouble) => self.outage.note(resource, trouble, &failed.message),
+            Scope::Kind | Scope::Passing if self.outage.is_returning(&resource) => {
+                return Failed { cause: Cause::Away, ..failed };
             }
-            Scope::Server(trouble) => {
-                let resource = problem::resource(&self.source.selection);
-                self.outage.note(resource, trouble, &failed.message);
+            Scope::Passing if !was_patient => {}
+            Scope::Kind | Scope::Passing => {
+                self.outage.solved(&resource); // The server is there; it is something else.
+                self.say(&failed.message);
             }
         }
         failed
+    }
+
+    /// Tells of a problem of this kind, once.
+    fn say(&mut self, problem: &str) {
+        if self.said.as_deref() == Some(problem) {
+            return;
+        }
+        if self.outage.is_news(problem) {
+            tracing::warn!("{problem}; trying again");
+        }
+        self.said = Some(problem.to_owned());
     }
 }
 

@@ -59,7 +59,7 @@ async fn serve(token: Arc<Mutex<String>>) -> (String, Arc<Mutex<HeaderMap>>) {
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().route("/version", get(answer.clone())).fallback(answer);
+    let router = Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, router).await });
     (server, seen)
 }
@@ -95,6 +95,7 @@ async fn the_server_tells_its_time() {
     let connection = client(Config::new(server.parse().unwrap())).unwrap();
     let server = reach(&connection).await;
     assert!(server.time.is_some(), "even with a refusal");
+    assert!(!server.is_ready, "it has not said so");
 }
 
 #[tokio::test]
@@ -107,11 +108,13 @@ async fn a_server_that_comes_later_is_found() {
     let starting = async {
         assert!(knock(&connection.client).await.is_err());
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-        let router = Router::new().route("/version", get(|| async { "{}" }));
+        let router = Router::new().route("/readyz", get(|| async { "ok" }));
         tokio::spawn(async move { axum::serve(listener, router).await });
     };
     let (server, ()) = tokio::join!(reaching, starting);
     assert!(server.time.is_some());
+    assert!(!server.is_ready, "it was away just now");
+    assert!(reach(&connection).await.is_ready);
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ pub(super) enum Scope {
     Nobody,
     /// This kind alone.
     Kind,
+    /// This kind alone, and the server asks for patience: it is nothing unless it stays.
+    Passing,
     /// All kinds.
     Server(Trouble),
 }
@@ -87,6 +89,7 @@ fn scope(code: Option<u16>) -> Scope {
         None => Scope::Server(Trouble::Unreachable),
         Some(401) => Scope::Server(Trouble::Unauthorized),
         Some(410) => Scope::Nobody,
+        Some(429) => Scope::Passing,
         Some(_) => Scope::Kind,
     }
 }

@@ -365,6 +365,74 @@ async fn an_outage_is_logged_once_for_all_kinds() {
     );
 }
 
+/// What a watch says in the log while it is shown so many things, and why it saw nothing.
+async fn told(replies: Vec<Reply>, count: usize) -> (Vec<String>, Vec<Cause>) {
+    let log = Log::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    let (client, _) = scripted(replies);
+    let seen = watch(client, selection(), &Outage::default()).take(count);
+    let causes = seen.filter_map(|seen| std::future::ready(seen.err().map(|failed| failed.cause)));
+    let causes = causes.collect().await;
+    drop(guard);
+    let lines = log.0.lock().unwrap().clone();
+    (lines, causes)
+}
+
+const AWAY: &str = "cannot reach the API server: connection refused; trying again";
+const BACK: &str = "the API server answers again";
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_just_come_back_is_not_taken_at_its_word() {
+    let (lines, causes) = told(
+        vec![
+            list(&[], None),
+            Reply::Refuse,
+            refusal(403, "Forbidden", "no"),
+            Reply::Answer(404, vec![json!("404 page not found")]),
+            refusal(429, "TooManyRequests", "storage is (re)initializing"),
+            refusal(500, "InternalError", "not yet"),
+            list(&[], None),
+        ],
+        12,
+    )
+    .await;
+    assert_eq!(causes, [Cause::Away; 5]);
+    assert_eq!(lines, [AWAY, BACK]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_still_says_half_a_minute_later_is_believed() {
+    let refused = (0..12).map(|_| refusal(403, "Forbidden", "no"));
+    let (lines, causes) = told([Reply::Refuse].into_iter().chain(refused).collect(), 26).await;
+    assert_eq!(causes.first(), Some(&Cause::Away));
+    assert_eq!(causes.last(), Some(&Cause::Forbidden));
+    let refused = "no permission to list rollouts.argoproj.io in all namespaces: no; trying again";
+    assert_eq!(lines, [AWAY, BACK, refused]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_patience_has_it_once() {
+    let busy = || refusal(429, "TooManyRequests", "storage is (re)initializing");
+    let (lines, causes) = told(vec![busy(), list(&[], None)], 4).await;
+    assert_eq!((lines, causes), (vec![], vec![Cause::Away]));
+    let (lines, _) = told(vec![busy(), busy(), busy(), list(&[], None)], 8).await;
+    let said = "cannot list rollouts.argoproj.io: the server answered 429: \
+                storage is (re)initializing; trying again";
+    assert_eq!(lines, [said, "watching rollouts.argoproj.io again"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_server_that_takes_no_writes_one_tells_for_all() {
+    let outage = Outage::default();
+    assert!(outage.refuses_writes());
+    assert!(!outage.refuses_writes(), "another object, the same server");
+    outage.takes_writes();
+    assert!(outage.refuses_writes());
+    outage.takes_writes();
+    outage.note("rollouts".into(), outage::Trouble::Unreachable, "away");
+    assert!(!outage.refuses_writes(), "a watch has told");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_version_that_grew_old_is_nothing_to_talk_about() {
     let log = Log::default();
