@@ -140,7 +140,7 @@ impl<K: Ord + Clone> Queue<K> {
 }
 
 /// The delay after one more failure than so many before: 1 ms, 2 ms, 4 ms, … 10 s.
-fn back_off(failures_before: u32) -> SignedDuration {
+pub fn back_off(failures_before: u32) -> SignedDuration {
     let factor = 1i32.checked_shl(failures_before).filter(|factor| *factor > 0);
     let delay = factor.and_then(|factor| FIRST_DELAY.checked_mul(factor));
     delay.map_or(LONGEST_DELAY, |delay| delay.min(LONGEST_DELAY))

@@ -2,7 +2,7 @@
 //! should be? One clear message each, and it goes on by itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_simkube::ApiError;
@@ -62,6 +62,39 @@ fn what_is_wrong_with_a_spec_is_said_on_that_rollout_alone() {
         assert!(message.contains(words), "{name}: {message}");
         assert_eq!(rollout["status"]["phase"], "Degraded", "{name}");
     }
+    until(&cluster, "cart", is_healthy);
+}
+
+#[test]
+fn what_the_server_refuses_is_said_in_its_words() {
+    let folder = folder("refuses");
+    let cluster = Cluster::start(0, &folder);
+    let is_full = Arc::new(AtomicBool::new(true));
+    let tries = Arc::new(AtomicUsize::new(0));
+    let (full, counted) = (Arc::clone(&is_full), Arc::clone(&tries));
+    cluster.server.set_hook(move |seen| {
+        let is_create = seen.method == "POST" && seen.path.ends_with("/replicasets");
+        if !is_create || !full.load(Ordering::Relaxed) {
+            return Verdict::Pass;
+        }
+        counted.fetch_add(1, Ordering::Relaxed);
+        let message = "exceeded quota: none".into();
+        Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
+    });
+    cluster.create(sample("rolling-update.yaml"));
+    let (_controller, ..) = start(&cluster.kubeconfig, &[]);
+    let progressing = |rollout: &Value| {
+        let conditions = rollout["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|condition| condition["type"] == "Progressing")
+    };
+    let rollout = until(&cluster, "cart", |rollout| progressing(rollout).is_some());
+    let told = progressing(&rollout).unwrap();
+    assert_eq!(told["reason"], "ReplicaSetCreateError");
+    assert!(told["message"].as_str().unwrap().ends_with("exceeded quota: none"), "{told}");
+    std::thread::sleep(Duration::from_secs(2));
+    let tried = tries.load(Ordering::Relaxed);
+    assert!(tried < 15, "the delay doubles each time, but it was tried {tried} times");
+    is_full.store(false, Ordering::Relaxed);
     until(&cluster, "cart", is_healthy);
 }
 

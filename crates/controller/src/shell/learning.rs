@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Alarm, Settled, Shell};
 use crate::act::{Acted, Job};
 use crate::cluster::WriteError;
+use crate::queue::back_off;
 use crate::watched::{Key, Watched};
 
 /// A write that failed.
@@ -22,6 +23,14 @@ pub struct Refusal {
     pub again_after: Option<SignedDuration>,
 }
 
+impl Refusal {
+    /// Is it a change that the user must hear of, in the server's words? Then it is decided at once,
+    /// for when the change is due again there is only the change to be made.
+    fn is_to_be_told(&self) -> bool {
+        self.id.is_some() && self.error.class == Class::Denied
+    }
+}
+
 impl<W: Watched> Shell<W> {
     /// Takes in what carrying a decision out has shown.
     pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
@@ -29,6 +38,7 @@ impl<W: Watched> Shell<W> {
         let Job { key, memo, wake_at, status, .. } = *job;
         self.release(&key, now);
         let has_failed = !failures.is_empty();
+        let is_to_be_told = failures.iter().any(Refusal::is_to_be_told);
         // A change that failed is part of the next World, which is told at once. Of a status that
         // failed there is nothing to tell.
         let status_failed = failures.iter().find(|failed| failed.id.is_none());
@@ -70,7 +80,7 @@ impl<W: Watched> Shell<W> {
             }
         }
         self.queue.finish(&key);
-        if !has_failed {
+        if !has_failed || is_to_be_told {
             self.queue.add(key.clone(), now);
         }
         if let Some(wake_at) = wake_at {
@@ -131,7 +141,9 @@ impl<W: Watched> Shell<W> {
         // Only who was asked to wait does: a disruption budget speaks so. All else is tried again.
         let again_after = again_after.filter(|_| error.class == Class::Throttled);
         let fixed = again_after.or_else(|| W::retry_after(error.class)).map(|delay| now + delay);
-        let retry_at = fixed.unwrap_or(due);
+        // A change has a back-off of its own: what is told meanwhile must not shorten it.
+        let own = (error.class == Class::Denied && !is_status).then(|| now + back_off(times - 1));
+        let retry_at = fixed.or(own).unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
         match error.class {
             // A newer object, or none, comes by the watch; nothing to hold back until then, and a
