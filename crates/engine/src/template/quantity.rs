@@ -61,6 +61,11 @@ impl Quantity {
     }
 
     fn from_parts(parts: &Parts) -> Option<Self> {
+        let format = parts.suffix.format();
+        if parts.is_beyond_binary() {
+            let (negative, mantissa) = (parts.negative, LARGEST);
+            return Some(Self { negative, mantissa, exponent: 0, format });
+        }
         let digits = parts.whole.bytes().chain(parts.fraction.bytes());
         let mut mantissa = 0u128;
         for digit in digits {
@@ -71,7 +76,6 @@ impl Quantity {
             Suffix::Decimal(power) | Suffix::Exponent(power) => exponent += i64::from(power),
             Suffix::Binary(power) => mantissa = mantissa.checked_mul(1 << power)?,
         }
-        let format = parts.suffix.format();
         let quantity = Self { negative: parts.negative, mantissa, exponent, format };
         let quantity = quantity.rounded_up_to(NANO).capped();
         // Room for the two zeros that a suffix may cost.
@@ -98,7 +102,6 @@ impl Quantity {
 
     /// Kubernetes caps binary quantities at the largest signed 64-bit number.
     fn capped(self) -> Self {
-        const LARGEST: u128 = i64::MAX as u128;
         let floor = match u32::try_from(-self.exponent) {
             Ok(digits @ 1..) => Some(self.mantissa / 10u128.pow(digits)),
             _ => self.whole(),
@@ -142,17 +145,21 @@ impl fmt::Display for Quantity {
             _ => (1, exponent),
         };
         write!(out, "{sign}{}", mantissa * factor)?;
-        match DECIMAL_SUFFIXES.iter().find(|(_, power)| i64::from(*power) == exponent) {
-            Some(_) if exponent == 0 => Ok(()),
-            Some((suffix, _)) if self.format != Format::Exponent => out.write_str(suffix),
-            _ => write!(out, "e{exponent}"),
+        if self.format == Format::Exponent {
+            return if exponent == 0 { Ok(()) } else { write!(out, "e{exponent}") };
         }
+        // Kubernetes has no letter beyond E, and prints none: 1000E becomes 1.
+        let mut suffixes = DECIMAL_SUFFIXES.iter();
+        let suffix = suffixes.find(|(_, power)| i64::from(*power) == exponent);
+        suffix.map_or(Ok(()), |(suffix, _)| out.write_str(suffix))
     }
 }
 
 const NANO: i64 = -9;
 const MILLI: i64 = -3;
 const MANTISSA_LIMIT: u128 = 10u128.pow(36);
+/// No binary quantity is larger.
+const LARGEST: u128 = i64::MAX as u128;
 
 const DECIMAL_SUFFIXES: [(&str, i32); 10] = [
     ("n", -9),
@@ -196,19 +203,27 @@ enum Suffix {
 }
 
 impl<'a> Parts<'a> {
+    /// Kubernetes asks for some text, but for no digit: `m` is 0.
     fn of(text: &'a str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, rest) = split_digits(unsigned);
         let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), split_digits);
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
         let whole = match whole.trim_start_matches('0') {
             "" => "0",
             digits => digits,
         };
         let suffix = Suffix::of(suffix)?;
         Some(Self { negative: text.starts_with('-'), whole, fraction, suffix })
+    }
+
+    /// Is it certain that this is more than any binary quantity can be, whatever its fraction?
+    fn is_beyond_binary(&self) -> bool {
+        let Suffix::Binary(power) = self.suffix else { return false };
+        let whole = self.whole.parse::<u128>().ok();
+        whole.and_then(|whole| whole.checked_mul(1 << power)).is_none_or(|whole| whole > LARGEST)
     }
 
     /// Does Kubernetes keep this text? It asks less than its canonical form does: `1.500` stays.

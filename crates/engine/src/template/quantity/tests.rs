@@ -62,7 +62,10 @@ fn everything_else_is_printed_in_canonical_form() {
         ("0100Ti", "100Ti"),
         ("1Ki", "1Ki"),
         ("1.5Ki", "1536"),
-        ("1000000000000000000000", "1e21"),
+        ("1000000000000000000000", "1"),
+        ("5000E", "5"),
+        ("-1000E", "-1"),
+        ("12345678901234567890123", "12345678901234567890123"),
         ("1e22", "10e21"),
         ("0.0000000001", "1n"),
         ("1.0000000001", "1000000001n"),
@@ -71,6 +74,11 @@ fn everything_else_is_printed_in_canonical_form() {
         ("9.3Ei", "9223372036854775807"),
         ("-9Ei", "-9223372036854775807"),
         ("4Ei", "4Ei"),
+        ("347391210545085088699999999.18007213000Gi", "9223372036854775807"),
+        ("m", "0"),
+        ("-", "0"),
+        ("+.Ki", "0"),
+        ("e3", "0"),
         ("123456789012345678901", "123456789012345678901"),
     ];
     for (typed, printed) in cases {
@@ -123,8 +131,7 @@ fn resources_are_rounded_up_to_milli() {
 
 #[test]
 fn what_is_no_quantity_is_refused_and_printed_as_it_is() {
-    let texts =
-        ["", "-", ".", "m", "1x", "1 Gi", "1ki", "1e", "1e1.5", "--1", "1.2.3", "1Gi ", "½"];
+    let texts = ["", "x", "1x", "1 Gi", "1ki", "1e", "1e1.5", "--1", "1.2.3", "1Gi ", "½"];
     for text in texts {
         assert_eq!(
             Quantity::parse(text).unwrap_err(),
@@ -139,7 +146,7 @@ fn what_is_no_quantity_is_refused_and_printed_as_it_is() {
 }
 
 proptest::proptest! {
-    /// Printing never changes the amount, and the canonical form is stable.
+    /// Printing changes no amount that Kubernetes has a suffix for, and the canonical form is stable.
     #[test]
     fn printing_keeps_the_value(
         sign in "[+-]?",
@@ -150,6 +157,8 @@ proptest::proptest! {
         let typed = format!("{sign}{whole}{fraction}{suffix}");
         let quantity = Quantity::parse(&typed).unwrap();
         let printed = print(&typed);
+        let (_, _, exponent) = quantity.value();
+        proptest::prop_assume!(exponent < 21 || quantity.format == Format::Exponent);
         proptest::prop_assert!(quantity.same_value(&Quantity::parse(&printed).unwrap()));
         let canonical = quantity.to_string();
         proptest::prop_assert_eq!(Quantity::parse(&canonical).unwrap().to_string(), canonical);
