@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Write as _};
 
+use gradus_api::json::Json;
+use gradus_api::values::Time;
 use serde_json::{Map, Number, Value};
 
 use super::digest::Sink;
@@ -61,6 +63,12 @@ pub(super) fn is_zero(value: &Value) -> bool {
     }
 }
 
+/// Is this how Go reads what is not there? Its time of zero has a text, too.
+fn is_absent(kind: &Kind, value: &Value) -> bool {
+    const NO_TIME: &str = "0001-01-01T00:00:00Z";
+    value.is_null() || (matches!(kind, Kind::Time) && value == NO_TIME)
+}
+
 struct Writer<'a, S: Sink> {
     sink: &'a mut S,
     dialect: Dialect,
@@ -73,9 +81,15 @@ impl<S: Sink> Writer<'_, S> {
         match (kind, value) {
             (Kind::Text, None) => self.text(""),
             (Kind::Text, Some(Value::String(text))) => self.text(text),
+            (Kind::Time, Some(value)) => match Time::from_json(value) {
+                Some(time) => self.text(&time.to_string()),
+                None => self.json(value),
+            },
             (Kind::Number | Kind::IntOrText, None) => self.sink.put(b"0"),
             (Kind::Flag, None) => self.sink.put(b"false"),
-            (Kind::Json | Kind::List(_) | Kind::Map(_), None) => self.sink.put(b"null"),
+            (Kind::Json | Kind::List(_) | Kind::Map(_) | Kind::Time, None) => {
+                self.sink.put(b"null")
+            }
             (Kind::Quantity, _) => self.quantity(value, Rounding::Exact),
             (Kind::List(item), Some(Value::Array(items))) => self.list(item, items),
             (Kind::Map(item), Some(Value::Object(map))) => self.map(item, map),
@@ -118,7 +132,8 @@ impl<S: Sink> Writer<'_, S> {
         let mut open = kind.speaking;
         for (key, value) in map {
             let position = kind.fields.iter().position(|field| field.key == key);
-            if let (Some(index), false) = (position, value.is_null()) {
+            let Some(index) = position else { continue };
+            if !is_absent(&kind.fields[index].kind, value) {
                 given[index] = Some(value);
                 open |= 1 << index;
             }
@@ -373,6 +388,7 @@ impl<S: Sink> fmt::Write for Formatter<'_, S> {
 mod tests {
     use serde_json::json;
 
+    use super::super::order::ObjectMeta;
     use super::*;
 
     fn encoded(kind: &Kind, value: &Value) -> String {
@@ -411,6 +427,27 @@ mod tests {
         for (what, number, expected) in cases {
             assert_eq!(encoded(&Kind::Json, &number), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn times_are_written_in_utc_and_whole_seconds() {
+        let cases = [
+            ("as stored", "2026-08-17T10:11:12Z", "2026-08-17T10:11:12Z"),
+            ("another zone", "2026-08-17T10:11:12+02:00", "2026-08-17T08:11:12Z"),
+            ("a fraction", "2026-08-17T10:11:12.987Z", "2026-08-17T10:11:12Z"),
+            ("no time", "yesterday", "yesterday"),
+        ];
+        for (what, text, expected) in cases {
+            assert_eq!(encoded(&Kind::Time, &json!(text)), format!("\"{expected}\""), "{what}");
+        }
+    }
+
+    #[test]
+    fn the_time_of_zero_is_no_time() {
+        let meta =
+            json!({"creationTimestamp": "0001-01-01T00:00:00Z", "name": "0001-01-01T00:00:00Z"});
+        let expected = r#"{"name":"0001-01-01T00:00:00Z"}"#;
+        assert_eq!(encoded(&Kind::Struct(ObjectMeta), &meta), expected);
     }
 
     #[test]

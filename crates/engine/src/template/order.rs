@@ -81,6 +81,8 @@ pub(super) enum Kind {
     Flag,
     IntOrText,
     Quantity,
+    /// A moment, in any zone and as fine as it likes: volumes are stored as they were typed.
+    Time,
     /// Any JSON, written as it is.
     Json,
     List(&'static Kind),
@@ -165,9 +167,8 @@ macro_rules! kind {
     (quantity) => {
         Kind::Quantity
     };
-    // The API server stores times in the one form Go writes.
     (time) => {
-        Kind::Text
+        Kind::Time
     };
     (json) => {
         Kind::Json
