@@ -156,7 +156,7 @@ view! {
         /// Where the credentials are.
         secret_ref: DatadogSecretRef,
         /// How long to wait.
-        request_timeout: String,
+        request_timeout: String => with(String::schema(), json!({ "default": "10s" })),
     }
 
     /// Where Datadog's credentials are.
@@ -313,10 +313,10 @@ view! {
         required region: String,
         /// Seconds per point.
         required step: i64,
-        /// When it starts.
-        required start: String,
-        /// When it ends.
-        required end: String,
+        /// When it starts; empty means as `lookback` says.
+        start: String,
+        /// When it ends; empty means now.
+        end: String,
     }
 
     /// A Job whose end is the verdict.

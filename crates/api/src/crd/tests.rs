@@ -124,6 +124,23 @@ fn a_pod_template_has_exactly_the_defaults_that_are_hashed() {
 }
 
 #[test]
+fn beside_pod_templates_only_datadog_has_defaults() {
+    let mut found = BTreeSet::new();
+    for (_, crd) in crds() {
+        visit(schema_of(&crd), "", &mut |path, schema| {
+            if let Some(default) =
+                schema.get("default").filter(|_| !path.contains("template.spec."))
+            {
+                found.insert(format!("{path}={default}"));
+            }
+        });
+    }
+    let datadog = |rest: &str| format!(".spec.metrics[].provider.datadog.{rest}");
+    let expected = ["interval=\"5m\"", "apiVersion=\"v1\"", "requestTimeout=\"10s\""];
+    assert_eq!(found, expected.map(datadog).into());
+}
+
+#[test]
 fn unknown_fields_are_kept_only_where_they_belong_to_somebody_else() {
     let mut found = BTreeSet::new();
     for (_, crd) in crds() {
@@ -221,7 +238,7 @@ fn what_the_contract_requires_is_required() {
 }
 
 /// Index of the CRD, path, required fields. Where nothing is listed nothing is required.
-const REQUIRED: [(usize, &str, &str); 47] = [
+const REQUIRED: [(usize, &str, &str); 49] = [
     (0, "", "spec"),
     (0, ".spec", ""),
     (0, ".spec.template.spec", "containers"),
@@ -271,6 +288,8 @@ const REQUIRED: [(usize, &str, &str); 47] = [
     (1, ".spec.metrics[]", "name provider"),
     (1, ".spec.metrics[].provider.web", "url"),
     (1, ".spec.metrics[].provider.job.spec", "template"),
+    (1, ".spec.metrics[].provider.kayenta.scopes[]", "controlScope experimentScope name"),
+    (1, ".spec.metrics[].provider.kayenta.scopes[].controlScope", "region scope step"),
     (1, ".status", "phase"),
     (1, ".status.metricResults[].measurements[]", "phase"),
     (2, ".spec", ""),
