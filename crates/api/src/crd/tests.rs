@@ -1,5 +1,7 @@
 //! The CRDs against the files in the repository, the server's limits, the contract, the types.
 
+mod misread;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
