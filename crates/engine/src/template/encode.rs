@@ -423,6 +423,8 @@ mod tests {
             ("a fraction", json!(0.25), "0.25"),
             ("tiny", json!(1e-7), "1e-7"),
             ("huge", json!(1e21), "1e+21"),
+            // Read to its last digit: `float_roundtrip` of serde_json.
+            ("long", serde_json::from_str("123456789.12345679").unwrap(), "123456789.12345679"),
         ];
         for (what, number, expected) in cases {
             assert_eq!(encoded(&Kind::Json, &number), expected, "{what}");
