@@ -187,12 +187,8 @@ const NOT_LISTED: &str = "not listed yet";
 fn unreadable(world: &World, message: &str, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     let mut next = (*world.rollout.status).clone();
     if !is_told(&world.rollout.status, message) {
-        let statement = conditions::Statement {
-            r#type: condition::HELD,
-            status: condition_status::TRUE,
-            reason: reason::UNREADABLE,
-            message: format_args!("{message}"),
-        };
+        let words = format_args!("{message}");
+        let statement = conditions::Statement::held(reason::UNREADABLE, words);
         conditions::refresh(&mut next.conditions, now, statement);
     }
     let (object, field) = unread::first(world);

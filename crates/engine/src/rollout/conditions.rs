@@ -18,6 +18,19 @@ pub(super) struct Statement<'a> {
     pub message: Arguments<'a>,
 }
 
+impl<'a> Statement<'a> {
+    /// How it is coming along.
+    pub fn progressing(status: &'static str, reason: &'static str, message: Arguments<'a>) -> Self {
+        Statement { r#type: condition::PROGRESSING, status, reason, message }
+    }
+
+    /// What holds it up.
+    pub fn held(reason: &'static str, message: Arguments<'a>) -> Self {
+        let (r#type, status) = (condition::HELD, condition_status::TRUE);
+        Statement { r#type, status, reason, message }
+    }
+}
+
 /// Sets a condition. Equal status and reason change nothing; the transition time moves only with
 /// the status; a changed condition goes to the end of the list.
 pub(super) fn set(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
@@ -67,7 +80,7 @@ pub(super) fn is_progressing(status: &RolloutStatus, reason: &str) -> bool {
 
 /// The Progressing condition of who neither goes on nor has failed.
 fn waiting<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a> {
-    Statement { r#type: condition::PROGRESSING, status: condition_status::UNKNOWN, reason, message }
+    Statement::progressing(condition_status::UNKNOWN, reason, message)
 }
 
 /// The conditions that say whether somebody waits: they follow the pause, the resume and the retry

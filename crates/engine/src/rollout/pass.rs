@@ -37,12 +37,9 @@ fn found_new(draft: Draft<'_>, new: usize) -> Draft<'_> {
         return draft;
     }
     let mut draft = draft;
-    let statement = conditions::Statement {
-        r#type: condition::PROGRESSING,
-        status: condition_status::TRUE,
-        reason: reason::FOUND_NEW_REPLICA_SET,
-        message: format_args!("Found new replica set \"{}\"", draft.sets[new].name),
-    };
+    let (truth, reason) = (condition_status::TRUE, reason::FOUND_NEW_REPLICA_SET);
+    let words = format_args!("Found new replica set \"{}\"", draft.sets[new].name);
+    let statement = conditions::Statement::progressing(truth, reason, words);
     let status = Arc::make_mut(&mut draft.status);
     conditions::set(&mut status.conditions, draft.now, statement);
     draft

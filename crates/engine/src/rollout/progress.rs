@@ -127,16 +127,14 @@ pub(super) fn set_progressing<'w>(
     }
     let message = timed_out_message(&draft, roles);
     let message = format_args!("{message}");
-    let statement = Statement {
-        status: condition_status::FALSE,
-        ..progressing(reason::PROGRESS_DEADLINE_EXCEEDED, message)
-    };
+    let (status, reason) = (condition_status::FALSE, reason::PROGRESS_DEADLINE_EXCEEDED);
+    let statement = Statement::progressing(status, reason, message);
     conditions::set(&mut next.conditions, now, statement);
     draft
 }
 
 fn progressing<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a> {
-    Statement { r#type: condition::PROGRESSING, status: condition_status::TRUE, reason, message }
+    Statement::progressing(condition_status::TRUE, reason, message)
 }
 
 /// Progress by counts is a new best of this attempt; a step, a promotion or other steps count too.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use gradus_api::names::{annotation, condition, condition_status, event, phase, reason};
+use gradus_api::names::{annotation, condition, condition_status, phase, reason};
 use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -140,21 +140,30 @@ fn cut(
 
 /// Any other write that is refused for good stands in a condition, in the server's words.
 fn denied(draft: &Draft<'_>, change: &Change, failure: &Failure) -> Option<RolloutStatus> {
-    let stored = &draft.rollout().status;
-    let message = format!("{}: {}", change.target, failure.message);
-    let known = stored.condition(condition::HELD);
-    if failure.class != Class::Denied || known.is_some_and(|known| known.message == message) {
+    if failure.class != Class::Denied {
         return None;
     }
-    let mut next = (**stored).clone();
-    let statement = Statement {
-        r#type: condition::HELD,
-        status: condition_status::TRUE,
-        reason: reason::REFUSED,
-        message: format_args!("{message}"),
-    };
+    let mut next = (*draft.rollout().status).clone();
+    let message = format!("{}: {}", change.target, failure.message);
+    let words = format_args!("{message}");
+    said(draft, &mut next, Statement::held(reason::REFUSED, words)).map(|_| next)
+}
+
+/// Puts a refusal into a condition; the Event about it, unless the status already says so.
+fn said(draft: &Draft<'_>, next: &mut RolloutStatus, statement: Statement<'_>) -> Option<Event> {
+    let message = statement.message.to_string();
+    let known = next.condition(statement.r#type);
+    if known.is_some_and(|known| known.message == message) {
+        return None;
+    }
     conditions::refresh(&mut next.conditions, draft.now, statement);
-    Some(next)
+    Some(Event {
+        about: draft.rollout().reference(),
+        kind: EventKind::Warning,
+        reason: statement.reason.into(),
+        message,
+        after: After::Status,
+    })
 }
 
 /// What the server finds wrong with the pod template, as a field error, and when it is asked again. It
@@ -180,29 +189,14 @@ fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>,
     let name = replica_sets::create_target(rollout).name;
     let message = format!("Failed to create new replica set \"{name}\": {}", failure.message);
     let mut next = (*rollout.status).clone();
-    let known = next.condition(condition::PROGRESSING);
-    let is_told = known.is_some_and(|known| known.message == message);
-    if !is_told {
-        let statement = Statement {
-            r#type: condition::PROGRESSING,
-            status: condition_status::FALSE,
-            reason: reason::REPLICA_SET_CREATE_ERROR,
-            message: format_args!("{message}"),
-        };
-        conditions::refresh(&mut next.conditions, draft.now, statement);
-    }
+    let (status, reason) = (condition_status::FALSE, reason::REPLICA_SET_CREATE_ERROR);
+    let words = format_args!("{message}");
+    let told = said(draft, &mut next, Statement::progressing(status, reason, words));
     conditions::remove(&mut next.conditions, condition::INVALID_SPEC);
     next.observed_generation = draft.generation_text();
     // The old version may serve perfectly, but what was asked for is not there.
-    (next.phase, next.message) = (phase::PROGRESSING.into(), message.clone().into());
-    let told = Event {
-        about: rollout.reference(),
-        kind: EventKind::Warning,
-        reason: reason::REPLICA_SET_CREATE_ERROR.into(),
-        message,
-        after: After::Status,
-    };
-    ((next != *rollout.status).then_some(next), (!is_told).then_some(told))
+    (next.phase, next.message) = (phase::PROGRESSING.into(), message.into());
+    ((next != *rollout.status).then_some(next), told)
 }
 
 /// Something of the wanted name is there: ours and equal is used, anything else is stepped around.
@@ -245,23 +239,9 @@ fn exists(draft: Draft<'_>, at: usize, change: &Change) -> Decision<RolloutStatu
 
 /// A router cannot be told: condition and Event, in the server's words.
 fn routing_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>, Option<Event>) {
-    let rollout = draft.rollout();
-    let message = failure.message.clone();
-    let mut next = (*rollout.status).clone();
-    let known = next.condition(condition::HELD);
-    if known.is_some_and(|known| known.message == message) {
-        return (None, None);
-    }
-    let words = format_args!("{message}");
-    conditions::refresh(&mut next.conditions, draft.now, weights::error(words));
-    let told = Event {
-        about: rollout.reference(),
-        kind: EventKind::Warning,
-        reason: event::TRAFFIC_ROUTING_ERROR.into(),
-        message,
-        after: After::Status,
-    };
-    (Some(next), Some(told))
+    let mut next = (*draft.rollout().status).clone();
+    let told = said(draft, &mut next, weights::error(format_args!("{}", failure.message)));
+    (told.is_some().then_some(next), told)
 }
 
 fn is_ours_and_equal(draft: &Draft<'_>, object: &Arc<Value>) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gradus_api::json::Json;
-use gradus_api::names::{annotation, condition, condition_status, event, label, reason};
+use gradus_api::names::{annotation, condition_status, event, label, reason};
 use serde_json::{Map, Value, json};
 
 use super::affinity;
@@ -73,16 +73,13 @@ pub(super) fn create(draft: Draft<'_>) -> Draft<'_> {
     draft.sets.push(Arc::new(created(&draft, &name, revision)));
     draft.creation = Creation::Unsized;
     let mut draft = note_revision(draft, revision);
-    let statement = Statement {
-        r#type: condition::PROGRESSING,
-        status: condition_status::TRUE,
-        reason: reason::NEW_REPLICA_SET_CREATED,
-        message: format_args!("Created new replica set \"{name}\""),
-    };
     let status = Arc::make_mut(&mut draft.status);
+    let (truth, reason) = (condition_status::TRUE, reason::NEW_REPLICA_SET_CREATED);
+    let words = format_args!("Created new replica set \"{name}\"");
+    let statement = Statement::progressing(truth, reason, words);
     conditions::set(&mut status.conditions, draft.now, statement);
     let text = format!("Created ReplicaSet {name} (revision {revision})");
-    draft.event(EventKind::Normal, reason::NEW_REPLICA_SET_CREATED, text, after)
+    draft.event(EventKind::Normal, reason, text, after)
 }
 
 /// Brings annotations, revision and minReadySeconds of the new ReplicaSet, and the revision of the

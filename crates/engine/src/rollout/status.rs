@@ -301,12 +301,9 @@ fn set_aborted<'w>(
     if let Some(why) = why {
         message = format!("{message}: {why}");
     }
-    let statement = Statement {
-        r#type: condition::PROGRESSING,
-        status: condition_status::FALSE,
-        reason: reason::ROLLOUT_ABORTED,
-        message: format_args!("{message}"),
-    };
+    let (status, reason) = (condition_status::FALSE, reason::ROLLOUT_ABORTED);
+    let words = format_args!("{message}");
+    let statement = Statement::progressing(status, reason, words);
     conditions::set(&mut next.conditions, draft.now, statement);
     if is_known { draft } else { warn(draft, message) }
 }

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gradus_api::names::{condition, condition_status, event};
+use gradus_api::names::{condition, event};
 use gradus_api::rollout::StepKind;
 use gradus_api::rollout::status::AlbStatus;
 use jiff::SignedDuration;
@@ -120,14 +120,9 @@ fn held<'w>(draft: Draft<'w>, reason: &'static str, message: String) -> Draft<'w
         return draft;
     }
     let mut draft = draft;
-    let statement = Statement {
-        r#type: condition::HELD,
-        status: condition_status::TRUE,
-        reason,
-        message: format_args!("{message}"),
-    };
     let status = Arc::make_mut(&mut draft.status);
-    conditions::refresh(&mut status.conditions, draft.now, statement);
+    let words = format_args!("{message}");
+    conditions::refresh(&mut status.conditions, draft.now, Statement::held(reason, words));
     draft.event(EventKind::Warning, reason, message, After::Status)
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gradus_api::names::{condition, condition_status, event, pause, value};
+use gradus_api::names::{condition, event, pause, value};
 use gradus_api::rollout::canary::SetHeaderRoute;
 use gradus_api::rollout::status::{TrafficWeights, WeightDestination};
 
@@ -471,12 +471,7 @@ pub(super) fn unheld(draft: Draft<'_>) -> Draft<'_> {
 
 /// The condition that a router is not where it should be.
 pub(super) fn error(message: Arguments<'_>) -> Statement<'_> {
-    Statement {
-        r#type: condition::HELD,
-        status: condition_status::TRUE,
-        reason: event::TRAFFIC_ROUTING_ERROR,
-        message,
-    }
+    Statement::held(event::TRAFFIC_ROUTING_ERROR, message)
 }
 
 #[cfg(test)]
