@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::uid::Uid;
 
-/// Labels or annotations.
-pub type Texts = BTreeMap<String, String>;
+/// Labels or annotations as they arrive, shared with whoever sends them; views keep
+/// [`gradus_api::Texts`].
+pub type TextMap = BTreeMap<String, String>;
 
 /// One object of a watch, a list or a read, with `managedFields` never kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -87,10 +88,10 @@ pub struct Meta {
     pub deleting: Option<Timestamp>,
     /// Labels.
     #[serde(deserialize_with = "or_empty")]
-    pub labels: Arc<Texts>,
+    pub labels: Arc<TextMap>,
     /// Annotations.
     #[serde(deserialize_with = "or_empty")]
-    pub annotations: Arc<Texts>,
+    pub annotations: Arc<TextMap>,
     /// Its owners.
     #[serde(rename = "ownerReferences", deserialize_with = "or_empty")]
     pub owners: Vec<Owner>,

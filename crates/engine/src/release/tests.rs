@@ -17,7 +17,7 @@ fn marked(hash: Option<&str>, managed_by: Option<&str>, users: &[&str]) -> Marke
         uid: crate::uid::Uid::default(),
         version: 7,
         hash: hash.map(Into::into),
-        selector: BTreeMap::new(),
+        selector: gradus_api::Texts::default(),
         managed_by: managed_by.map(Into::into),
     };
     Marked {

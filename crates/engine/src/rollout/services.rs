@@ -85,7 +85,7 @@ pub fn mismatch(rollout: &RolloutView, service: &ServiceView) -> Option<String> 
     let name = &service.name;
     let labels: Value = serde_json::from_str(&rollout.spec.template).unwrap_or_default();
     let labels = &labels["metadata"]["labels"];
-    let unmatched = service.selector.iter().find(|(key, value)| labels[key.as_str()] != **value);
+    let unmatched = service.selector.iter().find(|(key, value)| labels[*key] != **value);
     if let Some((key, _)) = unmatched {
         return Some(format!("Service {name:?} has unmatch label {key:?} in rollout"));
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::ingress::{Named, backend, paths, reference, rules};
 use super::{Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, Seen, Sides};
 use crate::decision::ObjectRef;
-use crate::frame::Texts;
+use crate::frame::TextMap;
 use crate::world::RolloutView;
 
 /// Prefix of the annotations nginx reads, unless the configuration says otherwise.
@@ -126,8 +126,8 @@ impl Nginx<'_> {
     }
 
     /// The annotations of the canary Ingress, later ones overriding earlier ones.
-    fn annotations(&self, stable: &RouteView, goal: &Goal<'_>) -> Texts {
-        let mut notes = Texts::new();
+    fn annotations(&self, stable: &RouteView, goal: &Goal<'_>) -> TextMap {
+        let mut notes = TextMap::new();
         if let Some(class) = stable.annotation(CLASS) {
             notes.insert(CLASS.to_owned(), class.to_owned());
         }
@@ -146,7 +146,7 @@ impl Nginx<'_> {
         notes
     }
 
-    fn manifest(&self, target: &ObjectRef, notes: &Texts, spec: Value) -> Value {
+    fn manifest(&self, target: &ObjectRef, notes: &TextMap, spec: Value) -> Value {
         json!({
             "apiVersion": target.kind.api_version(),
             "kind": &*target.kind.name,
@@ -199,7 +199,7 @@ fn canary_spec(stable: &RouteView, goal: &Goal<'_>) -> Result<Value, RouteError>
 }
 
 /// The patch that gives a canary Ingress these annotations and this spec; others' stay.
-fn missing(known: &RouteView, notes: &Texts, spec: &Value) -> Option<Value> {
+fn missing(known: &RouteView, notes: &TextMap, spec: &Value) -> Option<Value> {
     let notes: Map<String, Value> = notes
         .iter()
         .filter(|(key, value)| known.annotation(key) != Some(value))

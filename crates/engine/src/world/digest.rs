@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::frame::Texts;
+use crate::frame::TextMap;
 use crate::words::{Words, words};
 
 /// What a pair of key and value is.
@@ -64,7 +64,7 @@ fn mixed(seed: u64, text: &str) -> u64 {
 }
 
 /// The digests of an object's own labels and annotations.
-pub(super) fn digests(labels: &Texts, annotations: &Texts) -> impl Iterator<Item = u64> {
+pub(super) fn digests(labels: &TextMap, annotations: &TextMap) -> impl Iterator<Item = u64> {
     let of = |pair: Pair| {
         move |(key, value): (&String, &String)| digest(Bearer::Object, pair, key, value)
     };
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn pairs_are_found_and_not_confused() {
-        let texts = Texts::from([("a".to_owned(), "bc".to_owned())]);
-        let all: Vec<u64> = digests(&texts, &Texts::new()).collect();
+        let texts = TextMap::from([("a".to_owned(), "bc".to_owned())]);
+        let all: Vec<u64> = digests(&texts, &TextMap::new()).collect();
         let has = |bearer, pair, key, value| all.contains(&digest(bearer, pair, key, value));
         assert!(has(Bearer::Object, Pair::Label, "a", "bc"));
         assert!(!has(Bearer::Template, Pair::Label, "a", "bc"));

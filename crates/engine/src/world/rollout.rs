@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::decision::ObjectRef;
-use crate::frame::{self, Frame};
+use crate::frame::{Frame, TextMap};
 use crate::kinds;
 use crate::rollout::selector;
 use crate::template::{self, Side};
@@ -251,7 +251,7 @@ fn hashes(template: &Value, collision_count: Option<i32>) -> (Arc<str>, Arc<str>
 }
 
 /// The texts without kubectl's copy, which can be as large as the object; the earlier ones if equal.
-fn kept(texts: &frame::Texts, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
+fn kept(texts: &TextMap, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
     let ours = || {
         let all = texts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         all.filter(|(key, _)| *key != names::annotation::LAST_APPLIED)

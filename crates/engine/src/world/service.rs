@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use gradus_api::Texts;
 use gradus_api::names::{annotation, label};
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{Frame, Texts};
+use crate::frame::Frame;
 use crate::uid::Uid;
 
 /// A Service as decisions see it.
@@ -29,17 +30,16 @@ impl ServiceView {
     /// The view of a frame.
     pub fn read(frame: &Frame) -> Self {
         let meta = &frame.meta;
-        let pairs = frame.spec["selector"].as_object().into_iter().flatten();
-        let mut selector: Texts = pairs
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect();
-        let hash = selector.remove(label::POD_TEMPLATE_HASH).filter(|hash| !hash.is_empty());
+        let selector = &frame.spec["selector"];
+        let hash = selector[label::POD_TEMPLATE_HASH].as_str().filter(|hash| !hash.is_empty());
+        let pairs = selector.as_object().into_iter().flatten();
+        let pairs = pairs.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
         ServiceView {
             name: Arc::clone(&meta.name),
             uid: meta.uid,
             version: meta.version,
             hash: hash.map(Arc::from),
-            selector,
+            selector: pairs.filter(|(key, _)| *key != label::POD_TEMPLATE_HASH).collect(),
             managed_by: meta
                 .annotations
                 .get(annotation::MANAGED_BY)
