@@ -210,9 +210,16 @@ impl<'w> Scratch<'w> {
         let is_set = |change: &Change| change.target.kind == crate::kinds::REPLICA_SET;
         let is_create = |planned: &Change| is_set(planned) && matches!(planned.op, Op::Create(_));
         let create = self.changes.iter().position(is_create);
-        let is_itself = change.target.kind == crate::kinds::ROLLOUT;
-        let leads_away = self.rollout().status.abort && !is_itself;
+        let leads_away = self.rollout().status.abort && self.leads_away(change);
         create.filter(|_| is_set(change) || leads_away).unwrap_or(self.changes.len())
+    }
+
+    /// Does this take users off a version that is given up? A router gives such a version no more than
+    /// it has; a Service may also move on to the next one.
+    fn leads_away(&self, change: &Change) -> bool {
+        let Op::Merge(body) = &change.op else { return false };
+        let selected = &body["spec"]["selector"][names::label::POD_TEMPLATE_HASH];
+        self.routes.contains_key(&change.target) || *selected == *self.status.stable_rs
     }
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.

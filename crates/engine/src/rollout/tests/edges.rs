@@ -97,6 +97,28 @@ fn after_an_abort_users_go_back_though_the_next_version_cannot_be_made() {
 }
 
 #[test]
+fn after_an_abort_no_service_moves_on_to_a_version_that_cannot_be_made() {
+    let steps = json!({ "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let cases = [
+        ("preview", Story::blue_green(3, json!({ "autoPromotionEnabled": false }))),
+        ("canary", Story::nginx(4, steps)),
+    ];
+    for (service, mut story) in cases {
+        story.settle(at(0));
+        story.set_image("v2");
+        story.settle(at(1));
+        assert_eq!(story.selects(service), 2, "{service}");
+        story.patch_status(json!({ "abort": true }));
+        story.set_image("v3");
+        story.refuse("exceeded quota", at(1_000));
+        story.settle(at(2));
+        assert_ne!(story.selects(service), 0, "{service} leads to a version that is there");
+        story.settle(at(1_001));
+        assert_eq!(story.selects(service), 3, "{service} once the next one is there");
+    }
+}
+
+#[test]
 fn what_the_server_finds_wrong_with_the_template_is_a_fault_of_the_spec() {
     let words = "spec.template.spec.containers[0].resources.requests: Invalid value: \"2\": must be \
                  less than or equal to cpu limit of 1";
