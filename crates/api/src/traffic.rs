@@ -8,6 +8,35 @@ use serde_json::Value;
 use crate::schema::free_form_object;
 use crate::view::view;
 
+/// A router that a spec may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterField {
+    /// Its field.
+    pub name: &'static str,
+    /// What the metrics call it, if they know it.
+    pub label: Option<&'static str>,
+    /// Is it asked for?
+    pub is_used: bool,
+}
+
+impl TrafficRouting {
+    /// Every router there is, asked for or not.
+    pub fn routers(&self) -> [RouterField; 9] {
+        let router = |name, label, is_used| RouterField { name, label, is_used };
+        [
+            router("alb", Some("ALB"), self.alb.is_some()),
+            router("ambassador", Some("Ambassador"), self.ambassador.is_some()),
+            router("istio", Some("Istio"), self.istio.is_some()),
+            router("nginx", Some("Nginx"), self.nginx.is_some()),
+            router("smi", Some("SMI"), self.smi.is_some()),
+            router("appMesh", Some("AppMesh"), self.app_mesh.is_some()),
+            router("traefik", None, self.traefik.is_some()),
+            router("apisix", None, self.apisix.is_some()),
+            router("plugins", None, !self.plugins.is_empty()),
+        ]
+    }
+}
+
 view! {
     /// Who splits the traffic. Several routers may be set; all are served.
     pub struct TrafficRouting {

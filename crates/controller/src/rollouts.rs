@@ -408,19 +408,11 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
 /// The traffic router as the metrics name it; of several the last.
 fn router(spec: &gradus_api::rollout::RolloutSpec) -> &'static str {
     let canary = spec.strategy.canary.as_ref();
-    let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_ref()) else {
-        return "";
-    };
+    let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
     // Also those that are refused: the metric says what was asked for.
-    let routers = [
-        ("ALB", routing.alb.is_some()),
-        ("Ambassador", routing.ambassador.is_some()),
-        ("Istio", routing.istio.is_some()),
-        ("Nginx", routing.nginx.is_some()),
-        ("SMI", routing.smi.is_some()),
-        ("AppMesh", routing.app_mesh.is_some()),
-    ];
-    routers.into_iter().rfind(|(_, is_used)| *is_used).map_or("", |(name, _)| name)
+    let asked_for = routing.map(|routing| routing.routers()).into_iter().flatten();
+    let mut labels = asked_for.filter(|router| router.is_used).filter_map(|router| router.label);
+    labels.next_back().unwrap_or_default()
 }
 
 /// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing

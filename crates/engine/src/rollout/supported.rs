@@ -15,18 +15,14 @@ pub fn first_unsupported(spec: &RolloutSpec) -> Option<String> {
     Some(format!("{found}: Forbidden: this version of Gradus does not support it yet"))
 }
 
+/// The routers that are there.
+const ROUTERS: [&str; 2] = ["nginx", "alb"];
+
 /// The first router that is not there yet.
 fn unsupported_router(routing: &TrafficRouting) -> Option<String> {
-    let routers = [
-        ("spec.strategy.canary.trafficRouting.istio", routing.istio.is_some()),
-        ("spec.strategy.canary.trafficRouting.smi", routing.smi.is_some()),
-        ("spec.strategy.canary.trafficRouting.ambassador", routing.ambassador.is_some()),
-        ("spec.strategy.canary.trafficRouting.appMesh", routing.app_mesh.is_some()),
-        ("spec.strategy.canary.trafficRouting.traefik", routing.traefik.is_some()),
-        ("spec.strategy.canary.trafficRouting.apisix", routing.apisix.is_some()),
-        ("spec.strategy.canary.trafficRouting.plugins", !routing.plugins.is_empty()),
-    ];
-    routers.into_iter().find(|(_, is_used)| *is_used).map(|(path, _)| path.to_owned())
+    let mut asked_for = routing.routers().into_iter().filter(|router| router.is_used);
+    let missing = asked_for.find(|router| !ROUTERS.contains(&router.name))?;
+    Some(format!("spec.strategy.canary.trafficRouting.{}", missing.name))
 }
 
 fn is_supported(step: &CanaryStep) -> bool {
