@@ -162,6 +162,10 @@ fn a_service_that_is_missing_not_ours_or_of_other_pods_is_named_and_heals() {
             );
             assert_eq!(broken.status()["message"], expected, "{row}");
             assert_eq!(broken.sizes(), [2], "{row}: {field}");
+            broken.lose_service(name);
+            let mut mended = broken.with_services(&[name]);
+            mended.settle(at(2));
+            assert_eq!(mended.status()["phase"], "Healthy", "{row}: {field}");
         }
     }
 }
