@@ -92,11 +92,7 @@ pub(crate) fn run<S: Subject>(prepared: &Prepared, faults: &Faults, trace: Trace
 }
 
 /// Runs a story while somebody looks at the cluster after every change.
-pub(crate) fn simulate_watched(
-    prepared: &Prepared,
-    faults: &Faults,
-    watcher: Watcher<'_>,
-) -> Outcome {
+pub fn simulate_watched(prepared: &Prepared, faults: &Faults, watcher: Watcher<'_>) -> Outcome {
     let run = Run::<Rollouts>::new(prepared, faults, Trace::hashed());
     Run { watcher: Some(watcher), ..run }.finish()
 }

@@ -5,6 +5,8 @@ mod kubeconfig;
 mod picture;
 mod scene;
 mod screen;
+#[cfg(test)]
+mod still;
 mod story;
 
 use std::io::{self, Write};
@@ -84,15 +86,17 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn greet(kubeconfig: &Kubeconfig) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let path = kubeconfig.path().display();
     if let Some(other) = kubeconfig.first_other() {
         writeln!(out, "Another demo runs in this folder; {other} leads to that one.")?;
     }
-    writeln!(
-        out,
-        "An embedded cluster with sample rollouts; Ctrl-C ends it. Meanwhile, elsewhere:"
-    )?;
-    writeln!(out, "  export KUBECONFIG={path}; kubectl get rollouts\n")
+    writeln!(out, "{}", greeting(&kubeconfig.path().display().to_string()))
+}
+
+fn greeting(kubeconfig: &str) -> String {
+    format!(
+        "An embedded cluster with sample rollouts; Ctrl-C ends it. Meanwhile, elsewhere:\n  \
+         export KUBECONFIG={kubeconfig}; kubectl get rollouts\n"
+    )
 }
 
 /// The production controller, connected to the embedded cluster over its port.

@@ -22,11 +22,8 @@ use super::scene;
 /// The namespace of the samples: the one kubectl uses if nobody says otherwise.
 pub const NAMESPACE: &str = "default";
 
-/// Where kubectl keeps what it last applied.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
 /// The sample rollouts, which README, docs and tests share.
-const SAMPLES: [(&str, &str); 6] = [
+pub const SAMPLES: [(&str, &str); 6] = [
     (
         "canary-with-pauses",
         include_str!("../../../../../examples/rollouts/canary-with-pauses.yaml"),
@@ -86,7 +83,8 @@ impl Embedded {
 
     /// Creates an object as `kubectl apply` does, so that people can go on with that.
     fn create(&self, mut manifest: Value) -> anyhow::Result<()> {
-        manifest["metadata"]["annotations"] = json!({ LAST_APPLIED: manifest.to_string() });
+        manifest["metadata"]["annotations"] =
+            json!({ names::annotation::LAST_APPLIED: manifest.to_string() });
         let text = |field: &str| manifest[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         self.server.with(|cluster, now| {
@@ -138,10 +136,15 @@ impl Embedded {
     }
 }
 
-/// A cluster with our CRDs, in which images named `bad-…` never get ready.
-fn prepared(clock: Clock) -> anyhow::Result<SimCluster> {
+/// Images named `bad-…` never get ready.
+pub fn behaviours() -> Behaviours {
     let bad = Behaviour { image: "*:bad-*".to_owned(), never_ready: true, ..Behaviour::default() };
-    let mut cluster = SimCluster::new(Behaviours::new(vec![bad]), clock.now());
+    Behaviours::new(vec![bad])
+}
+
+/// A cluster with our CRDs.
+fn prepared(clock: Clock) -> anyhow::Result<SimCluster> {
+    let mut cluster = SimCluster::new(behaviours(), clock.now());
     for (name, crd) in gradus_api::crd::crds() {
         let request = Request::create(KindId::CUSTOM_RESOURCE_DEFINITION, "", crd);
         let made = cluster.call(&request, clock.now());

@@ -48,7 +48,7 @@ impl Screen {
     pub fn tell(&mut self, rollout: &str, deed: &str, now: Timestamp) -> io::Result<()> {
         match self {
             Screen::Terminal(terminal) => {
-                terminal.last = format!("{} {rollout:<9} {deed}", seconds(terminal.start, now));
+                terminal.last = line_of(rollout, deed, terminal.start, now);
                 Ok(())
             }
             Screen::Lines(lines) => lines.say(rollout, deed, now),
@@ -148,7 +148,7 @@ impl Lines {
 
     fn say(&self, rollout: &str, text: &str, now: Timestamp) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{} {rollout:<9} {text}", seconds(self.start, now))?;
+        writeln!(out, "{}", line_of(rollout, text, self.start, now))?;
         out.flush()
     }
 }
@@ -157,6 +157,11 @@ fn transition(standing: &Standing) -> String {
     let Standing { phase, revision, updated, available, desired, .. } = standing;
     let counts = format!("{updated}/{desired} updated, {available} available");
     format!("{phase:<12} revision {revision}, {}, {counts}", step_text(standing))
+}
+
+/// What a rollout does or has done to it, and when.
+pub fn line_of(rollout: &str, text: &str, start: Timestamp, now: Timestamp) -> String {
+    format!("{} {rollout:<9} {text}", seconds(start, now))
 }
 
 fn seconds(start: Timestamp, now: Timestamp) -> String {

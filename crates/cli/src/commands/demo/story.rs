@@ -156,6 +156,24 @@ impl Story {
         Some(action)
     }
 
+    /// The same for the lab, where a person takes a while for each beat.
+    #[cfg(test)]
+    pub fn steps(&self) -> Vec<gradus_lab::scenario::Step> {
+        use gradus_lab::scenario::Step;
+        use gradus_lab::sight::When;
+        let mut at = SignedDuration::ZERO;
+        let step = |beat: &Beat| {
+            at += SignedDuration::from_secs(20);
+            let when = match beat.moment {
+                Moment::Judging => When { run: Some(run_type::STEP.into()), ..When::default() },
+                moment => When { phase: Some(format!("{moment:?}")), ..When::default() },
+            };
+            let r#do = Some(beat.action.clone());
+            Step { at: Some(at), when: Some(when), r#do, ..Step::default() }
+        };
+        self.beats.iter().map(step).collect()
+    }
+
     /// Goes on with the next beat that fits, when the one that was due does not come.
     fn find_thread(&mut self, sight: &Sight<'_>, now: Timestamp) {
         if Moment::Progressing.holds(sight) && !Moment::Judging.holds(sight) {
