@@ -72,7 +72,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "sim",
-        arguments: "[--seeds N] [--seed S] [--scenario X]",
+        arguments: "[--seeds N] [--from S] [--seed S] [--scenario X]",
         help: "run many seeds of every scenario with faults, optimised",
         run: sim::run,
     },
@@ -122,7 +122,7 @@ fn help() -> String {
     let mut text = String::from("Tasks of this repository: cargo xtask <task>\n\n");
     for Task { name, arguments, help, .. } in TASKS {
         let usage = format!("{name} {arguments}");
-        text.push_str(&format!("  {usage:<36}{help}\n"));
+        text.push_str(&format!("  {usage:<50}{help}\n"));
     }
     text
 }
@@ -131,4 +131,40 @@ fn help() -> String {
 fn repository() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.parent().expect("xtask lies in the repository").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_in_the_documents_is_there() {
+        let root = repository();
+        let files = tidy::tracked(&root).unwrap();
+        let mut named = Vec::new();
+        for page in files.iter().filter(|path| path.ends_with(".md")) {
+            let text = std::fs::read_to_string(root.join(page)).unwrap();
+            for call in text.split("cargo xtask ").skip(1) {
+                let call = call.split(['`', '\n']).next().unwrap();
+                let mut words = call.split_whitespace();
+                let name = words.next().unwrap();
+                let task = TASKS.iter().find(|task| task.name == name);
+                let task = task.unwrap_or_else(|| panic!("{page}: no task {name}"));
+                for option in words.filter(|word| word.starts_with("--")) {
+                    assert!(task.arguments.contains(option), "{page}: {name} has no {option}");
+                }
+                named.push(name.to_owned());
+            }
+            // What can be run nowhere but outside the tests: to build, and to run them.
+            for block in text.split("\n```sh\n").skip(1) {
+                for line in block.split("\n```").next().unwrap().lines() {
+                    let is_known = line == "cargo build" || line.starts_with("cargo xtask ");
+                    assert!(is_known, "{page}: nothing tries {line:?}");
+                }
+            }
+        }
+        for Task { name, .. } in TASKS {
+            assert!(named.iter().any(|known| known == name), "no document names {name}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ use packages::Metadata;
 
 /// Why nothing could be checked.
 #[derive(Debug, Error)]
-enum TidyError {
+pub enum TidyError {
     #[error("{command}: {message}")]
     Command { command: &'static str, message: String },
     #[error("{path}: {source}")]
@@ -95,7 +95,7 @@ fn over(sources: &[Source], rule: fn(&Source) -> Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Every file of the repository, those not yet committed included.
-fn tracked(root: &Path) -> Result<Vec<String>, TidyError> {
+pub fn tracked(root: &Path) -> Result<Vec<String>, TidyError> {
     let command = "git ls-files";
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let text = output(command, Command::new("git").current_dir(root).args(arguments))?;

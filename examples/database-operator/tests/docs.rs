@@ -40,7 +40,7 @@ fn every_piece_of_code_is_a_piece_of_the_operator() {
 #[test]
 fn the_manifest_is_the_sample() {
     let sample = text(&example().join("orders.yaml"));
-    let shown: Vec<_> = blocks().into_iter().filter(|(info, _)| info == "yml").collect();
+    let shown: Vec<_> = blocks().into_iter().filter(|(info, _)| info == "yaml operator").collect();
     assert_eq!(shown.len(), 1);
     assert_eq!(shown[0].1.trim_end(), sample.trim_end());
 }
@@ -48,7 +48,7 @@ fn the_manifest_is_the_sample() {
 #[test]
 fn every_command_runs() {
     let mut count = 0;
-    for (_, commands) in blocks().iter().filter(|(info, _)| info == "sh") {
+    for (_, commands) in blocks().iter().filter(|(info, _)| info == "sh operator") {
         for line in commands.lines() {
             let rest = line.strip_prefix("cargo run --release -p database-operator -- ");
             let rest = rest.or(line.strip_prefix("database-operator "));

@@ -1,18 +1,15 @@
 //! Does kubectl find the plugin, and do the pages about its commands tell the truth? These tests say
 //! so where there is no kubectl to try.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
 use crate::cluster::{Cluster, sample};
 use crate::controller::start;
-use crate::docs::{Block, blocks, root};
-use crate::found;
+use crate::docs::{Block, blocks, root, the_block};
 use crate::plugin::Plugin;
-use crate::program::folder;
+use crate::shell::Shell;
 
 /// Pages that are tried at the same time.
 const AT_ONCE: usize = 4;
@@ -20,32 +17,23 @@ const AT_ONCE: usize = 4;
 /// The first minor version of kubectl 1 that is asked for.
 const OLDEST: u32 = 29;
 
-/// A shell in which `kubectl` and the plugin are found.
-fn shell(text: &str, plugin: &Plugin, kubectl: &Path, kubeconfig: &Path) -> (bool, String) {
-    let path = plugin.folder().join("kubectl");
-    if !path.exists() {
-        symlink(kubectl, &path).unwrap();
-    }
-    let path = format!("{}:{}", plugin.folder().display(), std::env::var("PATH").unwrap());
-    let mut shell = Command::new("sh");
-    shell.args(["-e", "-c", text]).current_dir(plugin.folder()).env("PATH", path);
-    let output = shell.env("KUBECONFIG", kubeconfig).env("HOME", plugin.folder()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.success(), said + &String::from_utf8_lossy(&output.stderr))
+/// Installs the plugin as docs/plugin.md says; what is said then.
+fn install(shell: &Shell, kubeconfig: &Path) -> String {
+    shell.says(&the_block("sh install").text, kubeconfig)
 }
 
 #[test]
 fn kubectl_finds_and_runs_the_plugin() {
-    let Some(kubectl) = found::kubectl() else { return };
-    let folder = folder("found");
-    let cluster = Cluster::start(0, &folder);
+    let Some(shell) = Shell::with_kubectl("found") else { return };
+    let cluster = Cluster::start(0, &shell.home);
     cluster.create(sample("canary-with-pauses.yaml"));
-    let plugin = Plugin::install("found", &cluster.kubeconfig);
-    let run = |text: &str| shell(text, &plugin, &kubectl, &cluster.kubeconfig);
+    let run = |text: &str| shell.run(text, &cluster.kubeconfig);
     let version: Value = serde_json::from_str(&run("kubectl version --client -o json").1).unwrap();
     let minor = version["clientVersion"]["minor"].as_str().unwrap();
     let minor: u32 = minor.trim_end_matches('+').parse().unwrap();
     assert!(minor >= OLDEST, "kubectl 1.{minor} is older than 1.{OLDEST}");
+    let said = install(&shell, &cluster.kubeconfig);
+    assert!(said.starts_with("kubectl-argo-rollouts: v"), "{said}");
     let (is_found, said) = run("kubectl plugin list");
     assert!(is_found && said.contains("kubectl-argo-rollouts"), "{said}");
     let (is_shown, said) = run("kubectl argo rollouts get rollout checkout --no-color");
@@ -56,34 +44,38 @@ fn kubectl_finds_and_runs_the_plugin() {
 
 #[test]
 fn every_example_of_the_command_pages_works() {
-    let Some(kubectl) = found::kubectl() else { return };
     let blocks = blocks();
     let examples: Vec<&Block> = blocks.iter().filter(|block| block.info == "sh plugin").collect();
     assert!(examples.len() > 14, "nearly every command has an example");
     for (number, chunk) in examples.chunks(AT_ONCE).enumerate() {
+        let shells: Option<Vec<Shell>> = (0..chunk.len())
+            .map(|at| Shell::with_kubectl(&format!("page-{number}-{at}")))
+            .collect();
+        let Some(shells) = shells else { return };
         std::thread::scope(|scope| {
-            for (at, block) in chunk.iter().enumerate() {
-                let kubectl = &kubectl;
-                scope.spawn(move || works(block, &format!("page-{number}-{at}"), kubectl));
+            for (block, shell) in chunk.iter().zip(shells) {
+                scope.spawn(move || works(block, &shell));
             }
         });
     }
 }
 
 /// Runs the lines of a block on a cluster where `checkout` is paused in its second revision.
-fn works(block: &Block, name: &str, kubectl: &Path) {
-    let folder = folder(name);
-    let cluster = Cluster::start(0, &folder);
+fn works(block: &Block, shell: &Shell) {
+    let cluster = Cluster::start(0, &shell.home);
     for file in ["canary-with-pauses.yaml", "rolling-update.yaml"] {
         cluster.create(sample(file));
     }
-    let _controller = start(&cluster.kubeconfig, &[]);
-    let plugin = Plugin::install(name, &cluster.kubeconfig);
-    symlink(root().join("examples"), plugin.folder().join("examples")).unwrap();
-    plugin.says("status checkout -t 60s");
-    plugin.says("set image checkout checkout=nginx:1.28");
-    plugin.says("wait checkout --for=paused -t 60s");
-    let (is_good, said) = shell(&block.text, &plugin, kubectl, &cluster.kubeconfig);
+    let (_controller, health, _) = start(&cluster.kubeconfig, &[]);
+    install(shell, &cluster.kubeconfig);
+    shell.says(
+        "gradus status checkout -t 60s
+         gradus set image checkout checkout=nginx:1.28
+         gradus wait checkout --for=paused -t 60s",
+        &cluster.kubeconfig,
+    );
+    let lines = block.text.replace("localhost:8080", &format!("localhost:{health}"));
+    let (is_good, said) = shell.run(&lines, &cluster.kubeconfig);
     assert!(is_good, "{}:\n{}\n{said}", block.page, block.text);
 }
 

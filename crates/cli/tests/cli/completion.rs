@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
 use crate::cluster::{Cluster, sample};
-use crate::docs::root;
+use crate::docs::the_block;
 use crate::found;
 use crate::plugin::Plugin;
 use crate::program::{finish, folder};
@@ -157,8 +157,7 @@ fn powershell_completes_live_names_where_it_is_installed() {
 fn kubectl_completes_live_names_as_the_documents_say() {
     let Some(kubectl) = found::kubectl() else { return };
     let (cluster, plugin) = typed_at("completion-kubectl");
-    let page = std::fs::read_to_string(root().join("docs/commands/completion.md")).unwrap();
-    let lines = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines = the_block("sh complete").text;
     let mut setup = Command::new("sh");
     setup.args(["-e", "-c", &lines.replace("~/.local/bin", &plugin.folder().to_string_lossy())]);
     run(&plugin, &cluster, setup, "").unwrap();

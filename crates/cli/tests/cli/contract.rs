@@ -1,8 +1,6 @@
 //! Is every row of the contract told by a test or a scenario that exists?
 
-use std::path::Path;
-
-use crate::docs::root;
+use crate::docs::{code, root};
 
 /// The cells of every row of the page's tables, without the heads.
 fn rows(page: &str) -> Vec<Vec<String>> {
@@ -14,25 +12,12 @@ fn rows(page: &str) -> Vec<Vec<String>> {
     page.lines().filter(is_row).map(cells).collect()
 }
 
-/// The text of every source file of ours.
-fn sources(folder: &Path, text: &mut String) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, text);
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            text.push_str(&std::fs::read_to_string(&path).unwrap());
-        }
-    }
-}
-
 #[test]
 fn every_row_of_the_contract_is_told_by_something_that_exists() {
     let rows = rows(&std::fs::read_to_string(root().join("docs/contract.md")).unwrap());
     let numbers: Vec<usize> = rows.iter().filter_map(|cells| cells[0].parse().ok()).collect();
     assert_eq!(numbers, (1..=111).collect::<Vec<_>>(), "each row once, in order");
-    let mut code = String::new();
-    sources(&root().join("crates"), &mut code);
+    let code = code();
     for cells in &rows {
         let shown = cells.last().unwrap();
         // A name stands between every other pair of backticks.

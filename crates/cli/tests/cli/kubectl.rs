@@ -1,26 +1,23 @@
 //! Does kubectl do what the documents say? These tests say so where there is no kubectl to try.
 
-use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
-use crate::docs::{blocks, root};
-use crate::found;
-use crate::program::{Running, command, folder};
+use crate::docs::{blocks, the_block};
+use crate::program::{Running, command};
+use crate::shell::Shell;
 
 #[test]
 fn the_demo_is_open_to_kubectl_as_the_documents_say() {
-    let Some(folder) = workplace("kubectl-demo") else { return };
+    let Some(shell) = Shell::with_kubectl("kubectl-demo") else { return };
     let mut program = command(&["demo"]);
-    program.current_dir(&folder);
+    program.current_dir(&shell.home);
     let mut demo = Running::start(program);
     demo.until("cart      Healthy");
-    let kubeconfig = folder.join("gradus-demo.kubeconfig");
+    let kubeconfig = shell.home.join("gradus-demo.kubeconfig");
     let mut said = String::new();
     for block in blocks().iter().filter(|block| block.info == "sh demo") {
-        said += &shell(&block.text, &folder, &kubeconfig);
+        said += &shell.says(&block.text, &kubeconfig);
     }
     for expected in ["NAME", "checkout", "DESIRED", "rollout.argoproj.io/cart scaled", "Events:"] {
         assert!(said.contains(expected), "{expected:?} in:\n{said}");
@@ -29,14 +26,12 @@ fn the_demo_is_open_to_kubectl_as_the_documents_say() {
 
 #[test]
 fn a_cluster_is_set_up_as_the_documents_say() {
-    let Some(folder) = workplace("kubectl-cluster") else { return };
-    let cluster = Cluster::bare(0, &folder);
-    let blocks = blocks();
-    let block = blocks.iter().find(|block| block.info == "sh cluster").unwrap();
+    let Some(shell) = Shell::with_kubectl("kubectl-cluster") else { return };
+    let cluster = Cluster::bare(0, &shell.home);
     let mut controller = None;
-    for line in block.text.lines() {
+    for line in the_block("sh cluster").text.lines() {
         match line.strip_prefix("cargo run --release -- ") {
-            None => drop(shell(line, &folder, &cluster.kubeconfig)),
+            None => drop(shell.says(line, &cluster.kubeconfig)),
             Some(arguments) => {
                 let mut program = command(&arguments.split(' ').collect::<Vec<_>>());
                 program.args(["--healthzPort=0", "--metricsPort=0"]);
@@ -51,28 +46,4 @@ fn a_cluster_is_set_up_as_the_documents_say() {
         assert!(began.elapsed() < Duration::from_secs(60), "{:#}", cluster.rollout("checkout"));
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// A folder in which paths of the repository, and kubectl, lead somewhere; none where kubectl cannot
-/// be had.
-fn workplace(name: &str) -> Option<std::path::PathBuf> {
-    let kubectl = found::kubectl()?;
-    let folder = folder(name);
-    symlink(kubectl, folder.join("kubectl")).unwrap();
-    for part in ["examples", "manifests"] {
-        symlink(root().join(part), folder.join(part)).unwrap();
-    }
-    Some(folder)
-}
-
-/// Runs lines of a shell; returns what they said.
-fn shell(text: &str, folder: &Path, kubeconfig: &Path) -> String {
-    let mut shell = Command::new("sh");
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    shell.args(["-e", "-c", text]).current_dir(folder).env("PATH", path);
-    let output = shell.env("KUBECONFIG", kubeconfig).env("HOME", folder).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let wrong = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\n{said}{wrong}");
-    said
 }
