@@ -122,6 +122,26 @@ impl Store {
             .map(|(_, object)| object)
     }
 
+    /// The same as they were at an earlier version, if the log goes back that far.
+    pub(crate) fn list_at(
+        &self,
+        kind: KindId,
+        namespace: &str,
+        version: u64,
+    ) -> Result<Vec<Arc<Object>>, Gone> {
+        let now = self.list(kind, namespace).map(|object| (object.key(), object.clone()));
+        let mut then: BTreeMap<Key, Arc<Object>> = now.collect();
+        for event in self.events_after(kind, version)?.rev() {
+            let key = event.object.key();
+            match &event.before {
+                _ if !namespace.is_empty() && *key.namespace != *namespace => continue,
+                Some(before) => then.insert(key, before.clone()),
+                None => then.remove(&key),
+            };
+        }
+        Ok(then.into_values().collect())
+    }
+
     /// Whether nothing of a kind is there at all.
     pub(crate) fn is_bare(&self, kind: KindId) -> bool {
         self.shelf(kind).objects.is_empty()
@@ -147,7 +167,7 @@ impl Store {
         &self,
         kind: KindId,
         version: u64,
-    ) -> Result<impl Iterator<Item = &Event>, Gone> {
+    ) -> Result<impl DoubleEndedIterator<Item = &Event>, Gone> {
         let shelf = self.shelf(kind);
         if version < shelf.horizon {
             return Err(Gone { asked: version, oldest: shelf.horizon });
@@ -380,6 +400,30 @@ mod tests {
         assert_eq!(store.list(KindId::CONFIG_MAP, "a").count(), 2);
         assert_eq!(store.list(KindId::CONFIG_MAP, "b").count(), 1);
         assert_eq!(store.list(KindId::CONFIG_MAP, "").count(), 3);
+    }
+
+    #[test]
+    fn the_past_can_be_listed_as_far_as_the_log_goes_back() {
+        let mut store = store_with(2);
+        let key = Key::new("a", "n0");
+        let before = store.get(KindId::CONFIG_MAP, &key).unwrap().clone();
+        store.put(config_map("n1"), Verb::Update, &"test".into());
+        store.take(&before, Verb::Delete, &"test".into());
+        store.put(config_map("n2"), Verb::Create, &"test".into());
+        let at = |version| {
+            let list = store.list_at(KindId::CONFIG_MAP, "a", version).unwrap();
+            let name = |one: &Arc<Object>| format!("{} {}", one.meta.name, one.version);
+            list.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(at(0), Vec::<String>::new());
+        assert_eq!(at(2), ["n0 1", "n1 2"]);
+        assert_eq!(at(3), ["n0 1", "n1 3"]);
+        assert_eq!(at(4), ["n1 3"]);
+        assert_eq!(at(5), ["n1 3", "n2 5"]);
+        assert!(store.list_at(KindId::CONFIG_MAP, "b", 3).unwrap().is_empty());
+        store.compact();
+        let gone = store.list_at(KindId::CONFIG_MAP, "a", 4);
+        assert_eq!(gone, Err(Gone { asked: 4, oldest: 5 }));
     }
 
     #[test]

@@ -13,12 +13,12 @@ use crate::selector::{FieldSelector, LabelSelector};
 impl SimCluster {
     pub(super) fn list_verb(&self, request: &Request, kind: &Kind) -> Result<Reply, ApiError> {
         let options = &request.options;
-        self.check_version(options)?;
         let filter = Filter::of(options, kind)?;
         let after = options.continue_token.as_deref().map(page).transpose()?;
-        let version = after.as_ref().map_or(self.version(), |(version, _)| *version);
-        let found = self.store.list(kind.stored_as, &request.namespace);
+        let version = self.version_to_list(options, after.as_ref())?;
+        let found = self.listed_at(kind, &request.namespace, version)?;
         let mut rest = found
+            .iter()
             .filter(|object| after.as_ref().is_none_or(|(_, key)| object.key() > *key))
             .filter(|object| filter.accepts(object));
         let limit = options.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
@@ -38,16 +38,41 @@ impl SimCluster {
         Ok(Reply { content: Content::List(list), created: false, warnings: Vec::new() })
     }
 
-    /// Only the present can be listed: an exact version of the past is gone.
-    fn check_version(&self, options: &Options) -> Result<(), ApiError> {
+    /// Which moment a list shows: pages go on with that of the first, others may name one.
+    fn version_to_list(
+        &self,
+        options: &Options,
+        after: Option<&(u64, Key)>,
+    ) -> Result<u64, ApiError> {
         let current = self.version();
-        match options.resource_version {
-            Some(asked) if asked > current => Err(ApiError::too_large_version(asked, current)),
-            Some(asked) if options.exact_version && asked < current => Err(ApiError::gone(
-                format!("The resourceVersion for the provided list is too old: {asked}"),
+        match (after, options.resource_version) {
+            (Some(_), Some(asked)) if asked > 0 => Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
             )),
-            _ => Ok(()),
+            (Some((version, _)), _) => Ok(*version),
+            (None, Some(asked)) if asked > current => {
+                Err(ApiError::too_large_version(asked, current))
+            }
+            (None, Some(asked)) if options.exact_version => Ok(asked),
+            (None, _) => Ok(current),
         }
+    }
+
+    /// The objects of a kind as they were at a version, as long as that is remembered.
+    fn listed_at(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        version: u64,
+    ) -> Result<Vec<Arc<Object>>, ApiError> {
+        if version == self.version() {
+            return Ok(self.store.list(kind.stored_as, namespace).cloned().collect());
+        }
+        self.store.list_at(kind.stored_as, namespace, version).map_err(|_| {
+            ApiError::gone(format!(
+                "The resourceVersion for the provided list is too old: {version}"
+            ))
+        })
     }
 }
 

@@ -371,6 +371,9 @@ fn lists_are_selected_and_cut_into_pages() {
     let first = Options { limit: Some(2), ..Options::default() };
     let (page, remaining, token) = names(&mut cluster, first);
     assert_eq!((page.as_str(), remaining), ("ab", Some(3)));
+    // What happens in between is for the next list.
+    call(&mut cluster, &Request::new(Verb::Delete, KindId::CONFIG_MAP, "default", "d")).unwrap();
+    make(&mut cluster, KindId::CONFIG_MAP, config_map("f"));
     let rest = Options { continue_token: Some(token.into()), ..Options::default() };
     assert_eq!(names(&mut cluster, rest), ("cde".to_owned(), None, String::new()));
 }
@@ -378,6 +381,7 @@ fn lists_are_selected_and_cut_into_pages() {
 #[test]
 fn lists_refuse_what_they_cannot_answer() {
     let mut cluster = cluster();
+    cluster.compact();
     let cases = [
         (
             "a field nobody can select by",
@@ -395,8 +399,13 @@ fn lists_refuse_what_they_cannot_answer() {
             504,
         ),
         (
-            "a version of the past, exactly",
+            "a version of the past that is forgotten, exactly",
             Options { resource_version: Some(1), exact_version: true, ..Options::default() },
+            410,
+        ),
+        (
+            "a page of a list that is forgotten",
+            Options { continue_token: Some("1.default/a".into()), ..Options::default() },
             410,
         ),
         (
