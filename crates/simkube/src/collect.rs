@@ -6,10 +6,23 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::SimCluster;
+use crate::kinds::KindId;
 use crate::object::{Meta, Object, OwnerReference};
 use crate::request::{Options, PatchKind, Propagation, Verb};
 use crate::store::Place;
 use crate::verbs::{FOREGROUND, ORPHAN};
+
+/// What a reference to an owner leads to.
+enum Owner {
+    /// Nowhere.
+    Gone,
+    /// To one that waits for its dependents to go.
+    Waits,
+    /// To one that stays.
+    Stays,
+    /// Where nobody can look: nothing is done about its dependent.
+    Unknowable,
+}
 
 impl SimCluster {
     /// Looks at one object that may have to go, or may have to be let go.
@@ -33,13 +46,11 @@ impl SimCluster {
         let mut waiting = false;
         let mut staying = Vec::new();
         for reference in &object.meta.owners {
-            let Some(owner) = self.by_uid(&reference.uid) else { continue };
-            let is_waiting = owner.meta.deleting.is_some()
-                && owner.meta.finalizers.iter().any(|name| name == FOREGROUND);
-            if is_waiting {
-                waiting = true;
-            } else {
-                staying.push(reference.clone());
+            match self.owner(object, reference) {
+                Owner::Unknowable => return,
+                Owner::Gone => {}
+                Owner::Waits => waiting = true,
+                Owner::Stays => staying.push(reference.clone()),
             }
         }
         if staying.len() == object.meta.owners.len() {
@@ -60,6 +71,38 @@ impl SimCluster {
         let kinds = self.kinds.clone();
         self.delete_object(object, kinds.get(object.kind), &options, now)
             .expect("the uid is the object's own");
+    }
+
+    /// What a reference leads to. Owners are looked for where the dependent is, or outside of all
+    /// namespaces, under the kind and the name that the reference gives.
+    fn owner(&self, dependent: &Object, reference: &OwnerReference) -> Owner {
+        let found = self.by_uid(&reference.uid);
+        let kind = match found.map(|owner| owner.kind) {
+            Some(kind) if self.is_called(kind, reference) => kind,
+            _ => match self.kinds.by_name(&reference.api_version, &reference.kind) {
+                Some(kind) => kind,
+                None => return Owner::Unknowable,
+            },
+        };
+        let kind = self.kinds.get(kind);
+        if kind.namespaced && dependent.meta.namespace.is_empty() {
+            return Owner::Unknowable;
+        }
+        let namespace = if kind.namespaced { &*dependent.meta.namespace } else { "" };
+        let is_it = |owner: &&Arc<Object>| {
+            owner.kind == kind.stored_as
+                && *owner.meta.namespace == *namespace
+                && owner.meta.name == reference.name
+        };
+        let Some(owner) = found.filter(is_it) else { return Owner::Gone };
+        let is_waiting = owner.meta.deleting.is_some()
+            && owner.meta.finalizers.iter().any(|name| name == FOREGROUND);
+        if is_waiting { Owner::Waits } else { Owner::Stays }
+    }
+
+    fn is_called(&self, kind: KindId, reference: &OwnerReference) -> bool {
+        let kind = self.kinds.get(kind);
+        *kind.kind == *reference.kind && kind.has_api_version(&reference.api_version)
     }
 
     fn keep_owners(&mut self, object: &Object, owners: Vec<OwnerReference>) {

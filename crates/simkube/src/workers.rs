@@ -295,8 +295,15 @@ impl SimCluster {
                 }
                 let is_waiting = meta.deleting.is_some()
                     && meta.finalizers.iter().any(|name| name == FOREGROUND || name == ORPHAN);
-                let is_lost = !meta.owners.is_empty()
-                    && !meta.owners.iter().any(|owner| self.store.place(&owner.uid).is_some());
+                // An owner elsewhere is as good as none; which it is, the collector finds out.
+                let is_near = |owner: &OwnerReference| {
+                    self.store.place(&owner.uid).is_some_and(|place| {
+                        place.key.name == owner.name
+                            && (place.key.namespace == meta.namespace
+                                || place.key.namespace.is_empty())
+                    })
+                };
+                let is_lost = !meta.owners.iter().all(is_near);
                 if is_waiting || is_lost {
                     self.work.garbage.insert(after.place());
                 }

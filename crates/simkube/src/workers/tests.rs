@@ -275,6 +275,56 @@ fn an_object_whose_owner_never_was_is_collected() {
 }
 
 #[test]
+fn owners_are_looked_for_where_their_reference_says() {
+    let mut cluster = cluster(json!([]));
+    let namespace = json!({"metadata": {"name": "other"}});
+    create(&mut cluster, KindId::NAMESPACE, namespace, at(0));
+    for namespace in ["default", "other"] {
+        let owner = json!({"metadata": {"name": "owner"}});
+        cluster.call(&Request::create(KindId::SECRET, namespace, owner), at(0)).unwrap();
+    }
+    let uid = |namespace: &str| {
+        let owner = cluster.get(KindId::SECRET, namespace, "owner").unwrap();
+        owner.meta.uid.to_string()
+    };
+    let (here, elsewhere) = (uid("default"), uid("other"));
+    let node = cluster.get(KindId::NODE, "", crate::NODE).unwrap().meta.uid.to_string();
+    let secret = |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name, "uid": uid});
+    let cases = [
+        ("beside it", vec![secret("owner", &here)], Some(1)),
+        ("in another namespace", vec![secret("owner", &elsewhere)], None),
+        ("under another name", vec![secret("other", &here)], None),
+        ("one of two", vec![secret("owner", &here), secret("owner", "nobody")], Some(1)),
+        (
+            "outside of all namespaces",
+            vec![json!({"apiVersion": "v1", "kind": "Node", "name": crate::NODE, "uid": node})],
+            Some(1),
+        ),
+        (
+            "of a kind that nobody knows",
+            vec![json!({"apiVersion": "frob.dev/v1", "kind": "Frob", "name": "x", "uid": "x"})],
+            Some(1),
+        ),
+    ];
+    for (what, owners, expected) in cases {
+        let body = json!({"metadata": {"name": "child", "ownerReferences": owners}});
+        create(&mut cluster, KindId::CONFIG_MAP, body, at(1));
+        let child = cluster.get(KindId::CONFIG_MAP, "default", "child");
+        assert_eq!(child.map(|child| child.meta.owners.len()), expected, "{what}");
+        let delete = Request::new(Verb::Delete, KindId::CONFIG_MAP, "default", "child");
+        cluster.call(&delete, at(1)).ok();
+    }
+    let owners = [secret("owner", &here)];
+    let body = json!({"metadata": {"name": "wide", "ownerReferences": owners}});
+    create(&mut cluster, KindId::NAMESPACE, body, at(1));
+    let delete = Request::new(Verb::Delete, KindId::SECRET, "default", "owner");
+    cluster.call(&delete, at(2)).unwrap();
+    cluster.settle(at(2));
+    let wide = cluster.get(KindId::NAMESPACE, "", "wide").unwrap();
+    assert!(wide.meta.deleting.is_none(), "nobody knows in which namespace its owner would be");
+}
+
+#[test]
 fn a_deleted_namespace_empties_itself_and_goes() {
     let mut cluster = cluster(json!([]));
     create(&mut cluster, KindId::NAMESPACE, json!({"metadata": {"name": "shop"}}), at(0));
