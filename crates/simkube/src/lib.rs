@@ -155,6 +155,17 @@ impl SimCluster {
         self.store.forget_until(version);
     }
 
+    /// Takes out what was last written at a version or before it, without asking anybody: so
+    /// Events end.
+    pub(crate) fn expire(&mut self, kind: KindId, version: u64) {
+        let is_old = |object: &&Arc<Object>| object.version <= version;
+        let old: Vec<_> = self.list(kind, "").filter(is_old).cloned().collect();
+        let nobody = Arc::default();
+        for object in old {
+            self.take(&object, Verb::Delete, &nobody);
+        }
+    }
+
     /// How images behave in pods made from now on; pods that run already stay as they are.
     pub fn set_behaviours(&mut self, behaviours: Behaviours) {
         self.behaviours = Arc::new(behaviours);

@@ -1,5 +1,6 @@
 //! The cluster as a running server: one owner of cluster and clock, in process and on a port.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,7 +18,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use tower::Service as _;
 
 use crate::SimCluster;
+use crate::kinds::KindId;
 use crate::service::{Hook, Service};
+
+/// How often a server looks what it can forget.
+const FORGET_EVERY: Duration = Duration::from_secs(15);
 
 /// Tells the server what time it is; in a simulation that is virtual time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -26,6 +31,15 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
+}
+
+/// How far back a server remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// How long an Event stays that nobody writes any more. An hour on most clusters.
+    pub events: Duration,
+    /// How long a watch may have been away, and a list may be read on. Five minutes on most.
+    pub past: Duration,
 }
 
 /// What all requests of one server share.
@@ -89,6 +103,33 @@ impl Server {
                 }
                 () = self.until(due) => {}
             }
+        }
+    }
+
+    /// Forgets for ever what is too long ago, so that a server which runs on and on does not grow:
+    /// Events that were not written for a while, and the past that watches can go back to.
+    pub async fn run_forgetting(&self, memory: Memory) {
+        let mut moments = VecDeque::new();
+        loop {
+            let began = tokio::time::Instant::now();
+            moments.push_back((began, self.with(|cluster, _| cluster.version())));
+            tokio::time::sleep(FORGET_EVERY).await;
+            // The versions that were the newest so long ago.
+            let before = |age: Duration| {
+                let past = moments.iter().rev().find(|(moment, _)| moment.elapsed() >= age);
+                past.map(|(_, version)| *version)
+            };
+            let (events, past) = (before(memory.events), before(memory.past));
+            self.with(|cluster, _| {
+                if let Some(version) = events {
+                    cluster.expire(KindId::EVENT, version);
+                }
+                if let Some(version) = past {
+                    cluster.forget_until(version);
+                }
+            });
+            let longest = memory.events.max(memory.past) + FORGET_EVERY;
+            moments.retain(|(moment, _)| moment.elapsed() <= longest);
         }
     }
 
@@ -211,6 +252,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::Request;
     use crate::behave::Behaviours;
     use crate::service::Verdict;
 
@@ -222,6 +264,43 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_long_ago_is_forgotten() {
+        let start = Timestamp::UNIX_EPOCH;
+        let server =
+            Server::new(SimCluster::new(Behaviours::default(), start), Arc::new(move || start));
+        let minutes = |number: u64| Duration::from_secs(60 * number);
+        let forgetful = server.clone();
+        let memory = Memory { events: minutes(10), past: minutes(5) };
+        tokio::spawn(async move { forgetful.run_forgetting(memory).await });
+        let write = |name: &str| {
+            server.with(|cluster, now| {
+                let body = json!({
+                    "metadata": {"name": name}, "involvedObject": {"namespace": "default"},
+                });
+                cluster.call(&Request::create(KindId::EVENT, "default", body), now).unwrap();
+                cluster.version()
+            })
+        };
+        let first = write("first");
+        tokio::time::sleep(minutes(8)).await;
+        write("second");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let look = || {
+            server.with(|cluster, _| {
+                let names = cluster.list(KindId::EVENT, "").map(|one| one.meta.name.to_string());
+                (names.collect::<Vec<_>>(), cluster.events_after(KindId::EVENT, first).is_ok())
+            })
+        };
+        assert_eq!(look(), (vec!["first".to_owned(), "second".to_owned()], true));
+        tokio::time::sleep(minutes(3)).await;
+        assert_eq!(look(), (vec!["second".to_owned()], true), "nobody wrote it for ten minutes");
+        tokio::time::sleep(minutes(3)).await;
+        assert_eq!(look(), (vec!["second".to_owned()], false), "that was five minutes ago");
+        tokio::time::sleep(minutes(8)).await;
+        assert_eq!(look().0, Vec::<String>::new());
     }
 
     #[tokio::test]

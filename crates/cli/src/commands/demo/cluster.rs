@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use gradus_api::names;
@@ -12,7 +13,7 @@ use gradus_lab::sight::Sight;
 use gradus_simkube::behave::{Behaviour, Behaviours};
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
-use gradus_simkube::server::{Listening, Server};
+use gradus_simkube::server::{Listening, Memory, Server};
 use gradus_simkube::{ApiError, NODE, Request, SimCluster, Subresource};
 use serde_json::{Value, json};
 
@@ -21,6 +22,10 @@ use super::scene;
 
 /// The namespace of the samples: the one kubectl uses if nobody says otherwise.
 pub const NAMESPACE: &str = "default";
+
+/// Rollouts that never rest make five Events a second: the usual hour of them would be too much.
+const MEMORY: Memory =
+    Memory { events: Duration::from_secs(10 * 60), past: Duration::from_secs(5 * 60) };
 
 /// The sample rollouts, which README, docs and tests share.
 pub const SAMPLES: [(&str, &str); 6] = [
@@ -60,8 +65,9 @@ impl Embedded {
         let written = Kubeconfig::write(folder, listening.kubeconfig());
         let kubeconfig = written
             .with_context(|| format!("cannot write a kubeconfig into {}", folder.display()))?;
-        let workers = server.clone();
+        let (workers, memory) = (server.clone(), server.clone());
         tokio::spawn(async move { workers.run_workers().await });
+        tokio::spawn(async move { memory.run_forgetting(MEMORY).await });
         Ok(Embedded { server, kubeconfig, listening })
     }
 
