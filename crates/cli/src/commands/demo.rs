@@ -62,8 +62,10 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = std::env::current_dir()?;
     let embedded = Embedded::start(clock, arguments.port, &folder).await?;
     let mut screen = Screen::of_stdout(clock.now());
-    if matches!(screen, Screen::Lines(_)) {
-        start_logging("warn", LogFormat::Text)?; // On a terminal they would tear the picture.
+    match screen {
+        Screen::Terminal(_) => stop = stop.or_hangup()?,
+        // On a terminal they would tear the picture.
+        Screen::Lines(_) => start_logging("warn", LogFormat::Text)?,
     }
     greet(&embedded.kubeconfig)?;
     embedded.apply_samples()?;

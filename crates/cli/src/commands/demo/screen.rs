@@ -98,7 +98,8 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if self.drawn > 0 {
-            print!("{SHOW_CURSOR}");
+            // A terminal that is gone has no cursor either.
+            write!(io::stdout(), "{SHOW_CURSOR}").ok();
         }
     }
 }
