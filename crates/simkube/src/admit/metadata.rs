@@ -40,6 +40,9 @@ pub(super) fn check(object: &Object, right: Option<&Object>, kind: &Kind) -> Vec
     if right.is_none_or(|right| !Arc::ptr_eq(&right.meta.name, &meta.name)) {
         check_name(object, kind, &mut causes);
     }
+    if right.is_none() && !meta.generate_name.is_empty() {
+        check_base(object, kind, &mut causes);
+    }
     if right.is_none_or(|right| !Arc::ptr_eq(&right.meta.labels, &meta.labels)) {
         check_labels(&meta.labels, &mut causes);
     }
@@ -57,14 +60,31 @@ pub(super) fn check(object: &Object, right: Option<&Object>, kind: &Kind) -> Vec
 
 fn check_name(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
     let name = &object.meta.name;
-    let problems = match object.kind {
+    for why in problems_of(name, object.kind, kind) {
+        causes.push(Cause::invalid("metadata.name", &json!(name), &why));
+    }
+}
+
+/// What names are generated from may end in a dash; the names themselves will not.
+fn check_base(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
+    let base = &object.meta.generate_name;
+    let mut name = base.to_string();
+    if let Some(rest) = base.strip_suffix('-').filter(|rest| !rest.is_empty()) {
+        name = rest.to_owned();
+        name.pop();
+        name.push('a');
+    }
+    for why in problems_of(&name, object.kind, kind) {
+        causes.push(Cause::invalid("metadata.generateName", &json!(base), &why));
+    }
+}
+
+fn problems_of(name: &str, id: KindId, kind: &Kind) -> Vec<String> {
+    match id {
         KindId::NAMESPACE => dns_label(name),
         KindId::SERVICE => dns_1035(name),
         _ if &*kind.group == "rbac.authorization.k8s.io" => path_segment(name),
         _ => subdomain(name),
-    };
-    for why in problems {
-        causes.push(Cause::invalid("metadata.name", &json!(name), &why));
     }
 }
 

@@ -278,6 +278,27 @@ fn what_makes_no_sense_is_refused_by_field() {
 }
 
 #[test]
+fn what_names_are_made_from_is_checked_too() {
+    let cases = [
+        ("Bad_", vec!["metadata.name", "metadata.generateName"]),
+        ("good-", vec![]),
+        ("-", vec!["metadata.name", "metadata.generateName"]),
+        ("é-", vec!["metadata.name"]),
+    ];
+    for (base, fields) in cases {
+        let body = json!({"metadata": {"generateName": base}});
+        let request = Request::create(KindId::CONFIG_MAP, "default", body);
+        let found = match cluster().call(&request, Timestamp::UNIX_EPOCH) {
+            Ok(_) => Vec::new(),
+            Err(refusal) => {
+                refusal.details.unwrap().causes.into_iter().map(|one| one.field).collect()
+            }
+        };
+        assert_eq!(found, fields, "{base}");
+    }
+}
+
+#[test]
 fn services_need_ports_in_range() {
     let cases = [
         ("no ports", json!({}), vec!["Required spec.ports"]),
