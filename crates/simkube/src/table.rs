@@ -30,12 +30,42 @@ pub fn table<'a>(
     include: Include,
     now: Timestamp,
 ) -> Value {
-    let kind = kinds.get(id);
-    let columns = columns(id, kind);
-    let rows: Vec<Value> = objects
+    let documents = objects.into_iter().map(|object| object.to_json(kinds));
+    filled(&columns(id, kinds.get(id)), documents, metadata, include, now)
+}
+
+/// A `Table` of a Scale.
+pub fn scale(scale: Value, include: Include, now: Timestamp) -> Value {
+    let mut columns = vec![built_in_column(built_in::NAME)];
+    columns.extend(
+        [
+            ("Desired", "integer", ".spec.replicas"),
+            ("Available", "integer", ".status.replicas"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ]
+        .map(|(name, column_type, path)| {
+            custom_column(&Column {
+                name: name.into(),
+                column_type: column_type.into(),
+                json_path: path.into(),
+                ..Column::default()
+            })
+        }),
+    );
+    let metadata = json!({"resourceVersion": scale["metadata"]["resourceVersion"]});
+    filled(&columns, [scale], metadata, include, now)
+}
+
+fn filled(
+    columns: &[Printed],
+    documents: impl IntoIterator<Item = Value>,
+    metadata: Value,
+    include: Include,
+    now: Timestamp,
+) -> Value {
+    let rows: Vec<Value> = documents
         .into_iter()
-        .map(|object| {
-            let document = object.to_json(kinds);
+        .map(|document| {
             let cells: Vec<Value> =
                 columns.iter().map(|column| column.cell.of(&document, now)).collect();
             let included = match include {
@@ -44,7 +74,7 @@ pub fn table<'a>(
                 Include::Metadata => json!({
                     "kind": "PartialObjectMetadata",
                     "apiVersion": "meta.k8s.io/v1",
-                    "metadata": object.meta.to_json(object.version),
+                    "metadata": document["metadata"],
                 }),
             };
             json!({"cells": cells, "object": included})
@@ -161,6 +191,20 @@ fn shown(value: &Value, column_type: &str, now: Timestamp) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scale_is_shown_with_its_numbers() {
+        let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+        let scaled = json!({
+            "kind": "Scale", "spec": {"replicas": 3}, "status": {"replicas": 2},
+            "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        });
+        let table = scale(scaled, Include::None, now);
+        let columns = table["columnDefinitions"].as_array().unwrap();
+        let names: Vec<_> = columns.iter().map(|column| &column["name"]).collect();
+        assert_eq!(names, ["Name", "Desired", "Available", "Age"]);
+        assert_eq!(table["rows"][0]["cells"], json!(["a", 3, 2, "10m"]));
+    }
 
     #[test]
     fn custom_cells_are_shown_by_their_type() {

@@ -68,6 +68,9 @@ impl Shape {
                 let items = list.items.iter().map(|item| &**item);
                 table::table(kinds, list.kind, items, list.metadata(kinds), include, now)
             }
+            (Self::Table(include), Content::Json(document)) if document["kind"] == "Scale" => {
+                table::scale(document.clone(), include, now)
+            }
             (Self::Metadata, Content::Object(object)) => metadata_of(object),
             (Self::Metadata, Content::List(list)) => json!({
                 "kind": "PartialObjectMetadataList",
