@@ -165,6 +165,14 @@ fn respond(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> 
         Route::NoPage => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         Route::NoResource => refusal(&no_such_resource()),
         Route::NoSide(kind, name) => refusal(&ApiError::not_found(kinds.get(kind), &name)),
+        Route::Container(namespace, name) => {
+            let pod =
+                shared.with(|cluster, _| cluster.get(KindId::POD, &namespace, &name).cloned());
+            refusal(&match pod {
+                Some(_) => no_container(),
+                None => ApiError::not_found(kinds.get(KindId::POD), &name),
+            })
+        }
         Route::Version => json(StatusCode::OK, &discovery::version()),
         Route::Discovery(what) => match discovery::document(&kinds, &what, accept, host) {
             Some((content_type, document)) => typed(StatusCode::OK, content_type, &document),
@@ -306,6 +314,13 @@ fn response(status: StatusCode, content_type: &'static str, body: Body) -> Respo
 fn no_such_resource() -> ApiError {
     let message = "the server could not find the requested resource".into();
     ApiError { code: 404, reason: "NotFound", message, details: Some(Box::default()) }
+}
+
+/// Pods are played: there is nothing to read from, to run in or to connect to.
+fn no_container() -> ApiError {
+    let message = "no containers run in this cluster, its pods are played: there are no logs, and \
+                   nothing to execute, attach or connect to";
+    ApiError { code: 501, reason: "NotImplemented", message: message.into(), details: None }
 }
 
 fn method_not_allowed() -> ApiError {

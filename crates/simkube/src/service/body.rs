@@ -61,6 +61,11 @@ pub fn patch_kind(parts: &Parts, kind: &Kind) -> Result<PatchKind, ApiError> {
         "application/merge-patch+json" => Ok(PatchKind::Merge),
         "application/json-patch+json" => Ok(PatchKind::Json),
         "application/strategic-merge-patch+json" if !kind.custom => Ok(PatchKind::Strategic),
+        "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
+            Err(ApiError::unsupported_media_type(
+                "this cluster knows no server-side apply; kubectl apply without --server-side works",
+            ))
+        }
         _ => {
             let strategic = match kind.custom {
                 true => "",

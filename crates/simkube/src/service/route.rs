@@ -30,6 +30,8 @@ pub enum Route {
     NoResource,
     /// The object has no such side; a custom one is said to be absent itself.
     NoSide(KindId, String),
+    /// What only a container could answer: the namespace and name of its pod.
+    Container(String, String),
     /// Nothing is served there.
     NoPage,
 }
@@ -116,6 +118,9 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
         [name, "scale"] => (*name, Subresource::Scale),
         [name, "eviction"] => (*name, Subresource::Eviction),
         [name, "binding"] => (*name, Subresource::Binding),
+        [name, "log" | "exec" | "attach" | "portforward"] if kind == KindId::POD => {
+            return Route::Container(namespace.to_owned(), (*name).to_owned());
+        }
         [name, _] if known.custom => return Route::NoSide(kind, (*name).to_owned()),
         _ => return Route::NoResource,
     };
@@ -166,6 +171,8 @@ mod tests {
                 "/apis/apps/v1/namespaces/a/replicasets/b/scale",
                 at(KindId::REPLICA_SET, "a", "b", Subresource::Scale),
             ),
+            ("/api/v1/namespaces/a/pods/b/log", Route::Container("a".to_owned(), "b".to_owned())),
+            ("/api/v1/namespaces/a/configmaps/b/log", Route::NoResource),
             ("/api/v1/namespaces/a/configmaps/b/status", Route::NoResource),
             ("/api/v1/namespaces/a/nodes", Route::NoResource),
             ("/apis/apps/v1/frobs", Route::NoResource),

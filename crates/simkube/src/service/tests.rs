@@ -73,6 +73,29 @@ async fn objects_are_made_read_changed_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_only_a_container_could_answer_is_refused_clearly() {
+    let server = server();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({
+        "metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    send(&server, Method::POST, pods, pod).await.unwrap();
+    for side in ["log", "exec", "attach", "portforward"] {
+        let path = format!("{pods}/a/{side}");
+        let (status, answer) = send(&server, Method::GET, &path, Value::Null).await.unwrap();
+        assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{side}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.starts_with("no containers run in this cluster"), "{message}");
+    }
+    let (status, answer) =
+        send(&server, Method::GET, &format!("{pods}/b/log"), Value::Null).await.unwrap();
+    assert_eq!(
+        (status, &answer["message"]),
+        (StatusCode::NOT_FOUND, &json!("pods \"b\" not found"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hook_can_refuse_lose_and_delay() {
     let server = server();
     let verdicts = [
