@@ -10,9 +10,11 @@ use crate::request::{FieldValidation, Options, Propagation, Request, Verb};
 pub fn read(call: &mut Request, query: &Query) -> Result<(), ApiError> {
     let options = &mut call.options;
     let text = |name: &str| query.get(name).map(Into::into);
-    options.dry_run = is_dry_run(query.get("dryRun"))?;
-    options.field_manager = text("fieldManager").unwrap_or_default();
-    options.field_validation = field_validation(query.get("fieldValidation"))?;
+    if let Some(kind) = written_with(call.verb) {
+        options.dry_run = is_dry_run(query.get("dryRun"), kind)?;
+        options.field_manager = field_manager(query.get("fieldManager"), kind)?.into();
+        options.field_validation = field_validation(query.get("fieldValidation"), kind)?;
+    }
     options.label_selector = text("labelSelector");
     options.field_selector = text("fieldSelector");
     options.limit = number(query, "limit")?.filter(|limit| *limit > 0);
@@ -23,7 +25,7 @@ pub fn read(call: &mut Request, query: &Query) -> Result<(), ApiError> {
     }
     options.resource_version = version(query)?;
     if call.verb == Verb::List {
-        options.exact_version = is_exact(query)?;
+        options.exact_version = is_exact(query, options.limit.is_some())?;
     }
     Ok(())
 }
@@ -34,7 +36,12 @@ pub fn read_deletion(options: &mut Options, body: &Value) -> Result<(), ApiError
         options.grace_seconds = Some(seconds);
     }
     match (body["propagationPolicy"].as_str(), body["orphanDependents"].as_bool()) {
-        (Some(policy), _) => options.propagation = Some(propagation(policy)?),
+        (Some(policy), Some(_)) => {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            let cause = Cause::invalid("propagationPolicy", &Value::from(policy), why);
+            return Err(invalid_options("DeleteOptions", cause));
+        }
+        (Some(policy), None) => options.propagation = Some(propagation(policy)?),
         (None, Some(true)) => options.propagation = Some(Propagation::Orphan),
         (None, Some(false)) => options.propagation = Some(Propagation::Background),
         (None, None) => {}
@@ -45,7 +52,7 @@ pub fn read_deletion(options: &mut Options, body: &Value) -> Result<(), ApiError
         options.expect_version = Some(version.parse().unwrap_or(u64::MAX));
     }
     if let Some(dry_run) = body["dryRun"].as_array().and_then(|list| list.first()) {
-        options.dry_run = is_dry_run(dry_run.as_str())?;
+        options.dry_run = is_dry_run(dry_run.as_str(), "DeleteOptions")?;
     }
     Ok(())
 }
@@ -72,20 +79,43 @@ pub fn invalid_options(kind: &str, cause: Cause) -> ApiError {
     ApiError { code: 422, reason: "Invalid", message, details: Some(Box::new(details)) }
 }
 
-/// Whether a list asks for exactly its version, if it says how it means it.
-fn is_exact(query: &Query) -> Result<bool, ApiError> {
+/// The longest name under which fields are written.
+const LONGEST_MANAGER: usize = 128;
+
+/// What the options of a verb are called, if it writes.
+fn written_with(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::Get | Verb::List => None,
+        Verb::Create => Some("CreateOptions"),
+        Verb::Update => Some("UpdateOptions"),
+        Verb::Patch(_) => Some("PatchOptions"),
+        Verb::Delete | Verb::DeleteCollection => Some("DeleteOptions"),
+    }
+}
+
+/// Whether a list asks for exactly its version: it says so, or it wants pages of a version.
+fn is_exact(query: &Query, is_paged: bool) -> Result<bool, ApiError> {
     let field = "resourceVersionMatch";
+    let forbidden =
+        |field: &str, why: &str| Err(invalid_options("ListOptions", Cause::forbidden(field, why)));
+    if query.get("sendInitialEvents").is_some() {
+        return forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+    }
+    let version = query.get("resourceVersion");
     let Some(word) = query.get(field) else {
-        return Ok(false);
+        return Ok(is_paged && version.is_some_and(|version| version != "0"));
     };
-    let forbidden = |why: &str| Err(invalid_options("ListOptions", Cause::forbidden(field, why)));
-    match (word, query.get("resourceVersion")) {
+    match (word, version) {
         (_, None) => {
-            forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
         }
-        ("Exact", Some("0")) => {
-            forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+        _ if query.get("continue").is_some() => {
+            forbidden(field, "resourceVersionMatch is forbidden when continue is provided")
         }
+        ("Exact", Some("0")) => forbidden(
+            field,
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ),
         ("Exact", Some(_)) => Ok(true),
         ("NotOlderThan", Some(_)) => Ok(false),
         (other, Some(_)) => Err(invalid_options(
@@ -95,24 +125,38 @@ fn is_exact(query: &Query) -> Result<bool, ApiError> {
     }
 }
 
-fn is_dry_run(value: Option<&str>) -> Result<bool, ApiError> {
+fn is_dry_run(value: Option<&str>, kind: &str) -> Result<bool, ApiError> {
     match value {
         None => Ok(false),
         Some("All") => Ok(true),
         Some(other) => Err(invalid_options(
-            "CreateOptions",
+            kind,
             Cause::unsupported("dryRun", &Value::from(vec![other]), &["All"]),
         )),
     }
 }
 
-fn field_validation(value: Option<&str>) -> Result<FieldValidation, ApiError> {
+fn field_manager<'a>(value: Option<&'a str>, kind: &str) -> Result<&'a str, ApiError> {
+    let name = value.unwrap_or_default();
+    let refused = |cause| Err(invalid_options(kind, cause));
+    if name.len() > LONGEST_MANAGER {
+        let message = format!("Too long: may not be more than {LONGEST_MANAGER} bytes");
+        return refused(Cause::new("FieldValueTooLong", "fieldManager", message));
+    }
+    if name.chars().any(char::is_control) {
+        let why = "should only contain printable characters";
+        return refused(Cause::invalid("fieldManager", &Value::from(name), why));
+    }
+    Ok(name)
+}
+
+fn field_validation(value: Option<&str>, kind: &str) -> Result<FieldValidation, ApiError> {
     match value {
         None | Some("Warn") => Ok(FieldValidation::Warn),
         Some("Strict") => Ok(FieldValidation::Strict),
         Some("Ignore") => Ok(FieldValidation::Ignore),
         Some(other) => Err(invalid_options(
-            "CreateOptions",
+            kind,
             Cause::unsupported(
                 "fieldValidation",
                 &Value::from(other),

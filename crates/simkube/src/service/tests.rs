@@ -73,6 +73,65 @@ async fn objects_are_made_read_changed_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn options_that_make_no_sense_are_refused_by_name() {
+    let server = server();
+    send(&server, Method::POST, MAPS, config_map("a", json!({}))).await.unwrap();
+    let manager = "m".repeat(129);
+    let cases = [
+        (Method::POST, "?dryRun=Some".to_owned(), json!({}), "CreateOptions", "dryRun"),
+        (Method::PUT, "/a?dryRun=Some".to_owned(), json!({}), "UpdateOptions", "dryRun"),
+        (
+            Method::PATCH,
+            "/a?fieldValidation=x".into(),
+            json!({}),
+            "PatchOptions",
+            "fieldValidation",
+        ),
+        (Method::DELETE, "/a?dryRun=Some".to_owned(), Value::Null, "DeleteOptions", "dryRun"),
+        (
+            Method::POST,
+            format!("?fieldManager={manager}"),
+            json!({}),
+            "CreateOptions",
+            "fieldManager",
+        ),
+        (Method::POST, "?fieldManager=a%0A".into(), json!({}), "CreateOptions", "fieldManager"),
+        (
+            Method::DELETE,
+            "/a".to_owned(),
+            json!({"propagationPolicy": "Orphan", "orphanDependents": true}),
+            "DeleteOptions",
+            "propagationPolicy",
+        ),
+        (
+            Method::GET,
+            "?sendInitialEvents=1".into(),
+            Value::Null,
+            "ListOptions",
+            "sendInitialEvents",
+        ),
+        (
+            Method::GET,
+            "?continue=1.a/b&resourceVersion=1&resourceVersionMatch=Exact".to_owned(),
+            Value::Null,
+            "ListOptions",
+            "resourceVersionMatch",
+        ),
+    ];
+    for (method, path, body, kind, field) in cases {
+        let what = format!("{method} {path}");
+        let answer = send(&server, method, &format!("{MAPS}{path}"), body).await.unwrap();
+        assert_eq!(answer.0, StatusCode::UNPROCESSABLE_ENTITY, "{what}");
+        let details = &answer.1["details"];
+        assert_eq!(details["kind"], kind, "{what}");
+        assert_eq!(details["causes"][0]["field"], field, "{what}");
+    }
+    let (status, _) =
+        send(&server, Method::GET, &format!("{MAPS}?dryRun=Some"), Value::Null).await.unwrap();
+    assert_eq!(status, StatusCode::OK, "reading changes nothing anyway");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_only_a_container_could_answer_is_refused_clearly() {
     let server = server();
     let pods = "/api/v1/namespaces/default/pods";
