@@ -155,6 +155,11 @@ impl SimCluster {
         self.store.forget_until(version);
     }
 
+    /// Forgets what has happened up to a version: who asks for it gets 410.
+    pub(crate) fn forget_all_until(&mut self, version: u64) {
+        self.store.forget_all_until(version);
+    }
+
     /// Takes out what was last written at a version or before it, without asking anybody: so
     /// Events end.
     pub(crate) fn expire(&mut self, kind: KindId, version: u64) {

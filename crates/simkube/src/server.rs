@@ -125,7 +125,7 @@ impl Server {
                     cluster.expire(KindId::EVENT, version);
                 }
                 if let Some(version) = past {
-                    cluster.forget_until(version);
+                    cluster.forget_all_until(version);
                 }
             });
             let longest = memory.events.max(memory.past) + FORGET_EVERY;

@@ -217,6 +217,21 @@ impl Store {
         }
     }
 
+    /// The same of all kinds, whoever may still want to know.
+    pub(crate) fn forget_all_until(&mut self, version: u64) {
+        for shelf in &mut self.shelves {
+            let is_past = |event: &Event| event.object.version <= version;
+            if !shelf.log.front().is_some_and(is_past) {
+                continue;
+            }
+            let shelf = Arc::make_mut(shelf);
+            while let Some(event) = shelf.log.pop_front_if(|event| is_past(event)) {
+                shelf.horizon = event.object.version;
+            }
+        }
+        while self.writes.pop_front_if(|write| write.version <= version).is_some() {}
+    }
+
     /// Stores a new object or a new state of one. Returns what it replaced, and the new state.
     pub(crate) fn put(
         &mut self,
@@ -400,6 +415,25 @@ mod tests {
         assert_eq!(store.list(KindId::CONFIG_MAP, "a").count(), 2);
         assert_eq!(store.list(KindId::CONFIG_MAP, "b").count(), 1);
         assert_eq!(store.list(KindId::CONFIG_MAP, "").count(), 3);
+    }
+
+    #[test]
+    fn what_is_forgotten_by_all_is_so_in_every_kind() {
+        let mut store = store_with(1);
+        for index in 0..=WRITES_KEPT {
+            let mut secret = config_map(&format!("s{index}"));
+            secret.kind = KindId::SECRET;
+            store.put(secret, Verb::Create, &"test".into());
+        }
+        assert_eq!(store.writes_after(0).next().unwrap().version, 3, "the first is not remembered");
+        store.forget_all_until(5);
+        assert!(
+            store.events_after(KindId::CONFIG_MAP, 0).is_err(),
+            "its event is gone all the same"
+        );
+        assert!(store.events_after(KindId::SECRET, 4).is_err());
+        assert!(store.events_after(KindId::SECRET, 5).is_ok());
+        assert_eq!(store.writes_after(0).next().unwrap().version, 6);
     }
 
     #[test]
