@@ -276,8 +276,13 @@ impl Meta {
     /// Lays a merge patch (RFC 7386) of `metadata` over this; returns the resourceVersion it names.
     pub fn merge(&mut self, patch: &Value) -> Result<u64, ApiError> {
         let mut version = 0;
-        let Value::Object(patch) = patch else {
-            return Err(wrong_type("metadata", "an object", patch));
+        let patch = match patch {
+            Value::Object(patch) => patch,
+            Value::Null => {
+                *self = Self::default();
+                return Ok(version);
+            }
+            other => return Err(wrong_type("metadata", "an object", other)),
         };
         for (field, value) in patch {
             match (field.as_str(), value) {

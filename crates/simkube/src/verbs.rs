@@ -125,6 +125,13 @@ fn check_type(kind: &Kind, body: &Value, name: &str) -> Result<(), ApiError> {
     Err(ApiError::invalid(&named, name, vec![cause]))
 }
 
+/// What the server says to a whole object without a name.
+fn undeterminable(name: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    ))
+}
+
 /// Refuses a body that names another object than the path.
 fn check_path(request: &Request, meta: &Meta) -> Result<(), ApiError> {
     if !meta.name.is_empty() && meta.name != request.name {

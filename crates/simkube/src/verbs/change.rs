@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::patch::unreadable;
-use super::{check_named, check_path, check_type};
+use super::{check_named, check_path, check_type, undeterminable};
 use crate::SimCluster;
 use crate::admit;
 use crate::error::{ApiError, Cause};
@@ -26,11 +26,7 @@ impl SimCluster {
         check_type(kind, &request.body, &request.name)?;
         let wanted = Object::from_json(kind.stored_as, Value::clone(&request.body))?;
         if wanted.meta.name.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be \
-                 provided",
-                request.name
-            )));
+            return Err(undeterminable(&request.name));
         }
         check_path(request, &wanted.meta)?;
         let before = self.find(request, kind)?;
@@ -153,6 +149,14 @@ fn keep_what_the_server_owns(
         if !new.is_empty() && new != old && (kind.namespaced || field != "metadata.namespace") {
             causes.push(Cause::invalid(field, &json!(new), "field is immutable"));
         }
+    }
+    if meta.deleting.is_some_and(|when| old.deleting != Some(when)) {
+        let found = json!(meta.deleting.map(|when| when.to_string()));
+        causes.push(Cause::invalid("metadata.deletionTimestamp", &found, "field is immutable"));
+    }
+    if meta.grace_seconds.is_some_and(|seconds| old.grace_seconds != Some(seconds)) {
+        let field = "metadata.deletionGracePeriodSeconds";
+        causes.push(Cause::invalid(field, &json!(meta.grace_seconds), "field is immutable"));
     }
     meta.name = old.name.clone();
     meta.namespace = old.namespace.clone();

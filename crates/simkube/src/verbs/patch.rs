@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{check_path, check_type};
+use super::{check_named, check_path, check_type, undeterminable};
 use crate::SimCluster;
 use crate::error::{ApiError, Cause, Details};
 use crate::kinds::Kind;
@@ -26,6 +26,7 @@ impl SimCluster {
             (Verb::Patch(PatchKind::Merge), Value::Object(patch))
                 if is_in_parts(&before, patch) =>
             {
+                check_version(kind, &request.body, &request.name)?;
                 check_type(kind, &request.body, &request.name)?;
                 let mut wanted = Object { version: 0, ..Object::clone(&before) };
                 if let Some(change) = patch.get("metadata") {
@@ -43,6 +44,8 @@ impl SimCluster {
             (Verb::Patch(language), _) => {
                 let mut value = before.to_json(&self.kinds);
                 apply(&mut value, &request.body, language, kind)?;
+                check_named(kind, &value).map_err(|error| unreadable(error, &value))?;
+                check_version(kind, &value, &request.name)?;
                 check_type(kind, &value, &request.name)?;
                 if language == PatchKind::Json && !kind.custom {
                     let checked = openapi::check(kind, &mut value, false, &request.options);
@@ -53,6 +56,9 @@ impl SimCluster {
             }
             _ => return Err(super::no_such_resource()),
         };
+        if wanted.meta.name.is_empty() {
+            return Err(undeterminable(&request.name));
+        }
         check_path(&request, &wanted.meta)?;
         self.change(&request, kind, before, wanted, now)
     }
@@ -71,7 +77,21 @@ pub(crate) fn unreadable(error: ApiError, value: &Value) -> ApiError {
 
 /// Whether the stored parts are what the patch is about: of a running pod only the metadata is.
 fn is_in_parts(before: &Object, patch: &Map<String, Value>) -> bool {
-    before.pod.is_none() || (!patch.contains_key("spec") && !patch.contains_key("status"))
+    let takes_type = ["apiVersion", "kind"].iter().any(|one| patch.get(*one) == Some(&Value::Null));
+    !takes_type
+        && (before.pod.is_none() || (!patch.contains_key("spec") && !patch.contains_key("status")))
+}
+
+/// A patch makes no other version of an object.
+fn check_version(kind: &Kind, value: &Value, name: &str) -> Result<(), ApiError> {
+    let found = value["apiVersion"].as_str().filter(|text| !text.is_empty());
+    let Some(found) = found.filter(|text| !kind.has_api_version(text)) else { return Ok(()) };
+    let why = format!("must be {}", kind.api_version());
+    if kind.custom {
+        let cause = Cause::invalid("apiVersion", &json!(found), &why);
+        return Err(ApiError::invalid(kind, name, vec![cause]));
+    }
+    Err(unreadable(ApiError::bad_request(format!("apiVersion {found}: {why}")), value))
 }
 
 /// Lays a patch of any language over a whole document.
