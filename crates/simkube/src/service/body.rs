@@ -34,6 +34,11 @@ pub fn read(
         Verb::Delete | Verb::DeleteCollection => {
             if !body.is_empty() {
                 let document = object(parts, body, None)?;
+                if let Some(other) = document["kind"].as_str().filter(|kind| !is_deletion(kind)) {
+                    return Err(ApiError::bad_request(format!(
+                        "{other} cannot be handled as DeleteOptions"
+                    )));
+                }
                 options::read_deletion(&mut call.options, &document)?;
             }
         }
@@ -101,10 +106,12 @@ pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, 
     Ok(document)
 }
 
+fn is_deletion(kind: &str) -> bool {
+    matches!(kind, "" | "DeleteOptions")
+}
+
 fn patch(language: PatchKind, body: &[u8]) -> Result<Value, ApiError> {
-    // kubectl sends patches it read from YAML files as they are.
     let mut document: Value = serde_json::from_slice(body)
-        .or_else(|error| serde_saphyr::from_slice(body).map_err(|_| error))
         .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     let expected = match (language, &document) {
         (PatchKind::Json, Value::Array(_)) => None,

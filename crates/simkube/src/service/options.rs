@@ -17,7 +17,8 @@ pub fn read(call: &mut Request, query: &Query) -> Result<(), ApiError> {
     }
     options.label_selector = text("labelSelector");
     options.field_selector = text("fieldSelector");
-    options.limit = number(query, "limit")?.filter(|limit| *limit > 0);
+    let limit = number::<i64>(query, "limit")?.filter(|limit| *limit > 0);
+    options.limit = limit.and_then(|limit| usize::try_from(limit).ok());
     options.continue_token = text("continue");
     options.grace_seconds = number(query, "gracePeriodSeconds")?;
     if let Some(policy) = query.get("propagationPolicy") {
@@ -32,8 +33,13 @@ pub fn read(call: &mut Request, query: &Query) -> Result<(), ApiError> {
 
 /// Reads the DeleteOptions a DELETE may carry as its body; what it says counts.
 pub fn read_deletion(options: &mut Options, body: &Value) -> Result<(), ApiError> {
-    if let Some(seconds) = body["gracePeriodSeconds"].as_i64() {
-        options.grace_seconds = Some(seconds);
+    match &body["gracePeriodSeconds"] {
+        Value::Null => {}
+        Value::Number(seconds) if seconds.is_i64() => options.grace_seconds = seconds.as_i64(),
+        other => {
+            let message = format!("gracePeriodSeconds: expected a whole number, found {other}");
+            return Err(ApiError::bad_request(message));
+        }
     }
     match (body["propagationPolicy"].as_str(), body["orphanDependents"].as_bool()) {
         (Some(policy), Some(_)) => {

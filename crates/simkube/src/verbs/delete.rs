@@ -57,12 +57,11 @@ impl SimCluster {
         let filter = Filter::of(&request.options, kind)?;
         let namespace = request.namespace.clone();
         let found = self.store.list(kind.stored_as, &namespace);
-        let found: Vec<Arc<Object>> = found.filter(|one| filter.accepts(one)).cloned().collect();
-        let mut items = Vec::with_capacity(found.len());
-        for object in found {
-            items.push(match self.delete_object(&object, kind, &request.options, now)? {
-                Deleted::Now(object) | Deleted::Later(object) => object,
-            });
+        let most = request.options.limit.unwrap_or(usize::MAX);
+        let found = found.filter(|one| filter.accepts(one)).take(most);
+        let items: Vec<Arc<Object>> = found.cloned().collect();
+        for object in &items {
+            self.delete_object(object, kind, &request.options, now)?;
         }
         let list = List {
             kind: kind.stored_as,
