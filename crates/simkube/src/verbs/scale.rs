@@ -26,17 +26,39 @@ impl SimCluster {
         }
         let mut scale = shown(&before, paths);
         match request.verb {
-            Verb::Update => scale = Value::clone(&request.body),
+            Verb::Update => {
+                scale = Value::clone(&request.body);
+                check_body(&scale, &request.name)?;
+            }
             Verb::Patch(language) => patch::apply(&mut scale, &request.body, language, kind)?,
             _ => return Ok(Reply::json(scale)),
         }
-        let wanted = wanted(&before, paths, &scale, kind)?;
+        let wanted = wanted(&before, paths, &scale, kind);
+        let wanted = match request.verb {
+            Verb::Patch(_) => wanted.map_err(|error| patch::unreadable(error, &scale)),
+            _ => wanted,
+        }?;
         let main =
             Request { subresource: Subresource::None, body: Arc::default(), ..request.clone() };
         let reply = self.change(&main, kind, before, wanted, now)?;
         let after = reply.as_object().expect("a change answers with the object");
         Ok(Reply::json(shown(after, paths)))
     }
+}
+
+/// Refuses a body that is no Scale, or that of another object.
+fn check_body(scale: &Value, name: &str) -> Result<(), ApiError> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (kind, named) = (text(&scale["kind"]), text(&scale["metadata"]["name"]));
+    if !matches!(kind.as_str(), "" | "Scale") {
+        return Err(ApiError::bad_request(format!("{kind} cannot be handled as a Scale")));
+    }
+    if !named.is_empty() && named != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({named}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
 }
 
 fn wanted(
@@ -57,7 +79,8 @@ fn wanted(
     if replicas < 0 && !kind.custom {
         let why = "must be greater than or equal to 0";
         let cause = Cause::invalid("spec.replicas", &json!(replicas), why);
-        return Err(ApiError::invalid(kind, &before.meta.name, vec![cause]));
+        let scale = Kind { group: "autoscaling".into(), kind: "Scale".into(), ..kind.clone() };
+        return Err(ApiError::invalid(&scale, &before.meta.name, vec![cause]));
     }
     let version = scale["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let mut wanted = before.clone();
