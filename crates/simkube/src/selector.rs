@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::admit::{label_value, qualified_name};
+
 /// Why a selector cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
@@ -65,6 +67,9 @@ impl LabelSelector {
                 other => return Err(found(&other, "',' or 'end of string'")),
             }
         }
+        for requirement in &requirements {
+            requirement.check()?;
+        }
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
         Ok(Self { requirements })
     }
@@ -106,6 +111,28 @@ impl LabelSelector {
     /// True if these labels meet every requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|one| one.test.accepts(labels.get(&one.key)))
+    }
+}
+
+impl Requirement {
+    /// No object can have a label that may not be.
+    fn check(&self) -> Result<(), SelectorError> {
+        let Self { key, test } = self;
+        if let Some(why) = qualified_name(key).first() {
+            return Err(SelectorError::Label(format!("<nil>: Invalid value: {key:?}: {why}")));
+        }
+        let values = match test {
+            Test::Equals(value) | Test::NotEquals(value) => std::slice::from_ref(value),
+            Test::In(values) | Test::NotIn(values) => values,
+            Test::Exists | Test::DoesNotExist | Test::Greater(_) | Test::Less(_) => &[],
+        };
+        for (at, value) in values.iter().enumerate() {
+            if let Some(why) = label_value(value).first() {
+                let problem = format!("values[{at}][{key}]: Invalid value: {value:?}: {why}");
+                return Err(SelectorError::Label(problem));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -200,7 +200,7 @@ fn is_dns_label(part: &str) -> bool {
 }
 
 /// `name`, or `prefix/name` with a DNS subdomain as prefix.
-fn qualified_name(key: &str) -> Vec<String> {
+pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let name = match key.split_once('/') {
         None => key,
@@ -233,7 +233,8 @@ fn qualified_name(key: &str) -> Vec<String> {
     problems
 }
 
-fn label_value(value: &str) -> Vec<String> {
+/// What is wrong with the value of a label.
+pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > LONGEST_LABEL {
         problems.push(too_long(LONGEST_LABEL));
