@@ -66,7 +66,8 @@ impl Watch {
         query: &Query,
         shape: Shape,
     ) -> Result<Self, ApiError> {
-        let (position, phase) = beginning(query)?;
+        let current = shared.with(|cluster, _| cluster.version());
+        let (position, phase) = beginning(query, current)?;
         let options = selectors(query);
         let filter =
             shared.with(|cluster, _| Filter::of(&options, cluster.kinds().get(target.kind)))?;
@@ -244,7 +245,7 @@ fn write_line(lines: &mut String, name: &str, object: &Value) {
 }
 
 /// Where a watch starts: at a version, or with the state of the moment.
-fn beginning(query: &Query) -> Result<(u64, Phase), ApiError> {
+fn beginning(query: &Query, current: u64) -> Result<(u64, Phase), ApiError> {
     let asked = version(query).map_err(|_| {
         // A watch trips over it later than a list does, and says so otherwise.
         let text = query.get("resourceVersion").unwrap_or_default();
@@ -272,8 +273,9 @@ fn beginning(query: &Query) -> Result<(u64, Phase), ApiError> {
             ),
         )),
         (Some("true" | "1"), true) => Ok((0, Phase::Initial { marked: true })),
-        _ => match asked {
+        (declined, _) => match asked {
             Some(version) => Ok((version, Phase::Following)),
+            None if declined.is_some() => Ok((current, Phase::Following)),
             None => Ok((0, Phase::Initial { marked: false })),
         },
     }

@@ -17,12 +17,12 @@ impl SimCluster {
         let after = options.continue_token.as_deref().map(page).transpose()?;
         let version = self.version_to_list(options, after.as_ref())?;
         let found = self.listed_at(kind, &request.namespace, version)?;
-        let mut rest = found
-            .iter()
-            .filter(|object| after.as_ref().is_none_or(|(_, key)| object.key() > *key))
-            .filter(|object| filter.accepts(object));
+        let mut rest =
+            found.iter().filter(|one| after.as_ref().is_none_or(|(_, key)| one.key() > *key));
         let limit = options.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-        let items: Vec<Arc<Object>> = rest.by_ref().take(limit).cloned().collect();
+        let items = rest.by_ref().filter(|object| filter.accepts(object)).take(limit);
+        let items: Vec<Arc<Object>> = items.cloned().collect();
+        // Whether any of them would be selected, only the next page finds out.
         let remaining = rest.count();
         let token = match items.last() {
             Some(last) if remaining > 0 => token(version, last),
