@@ -34,8 +34,14 @@ impl Shape {
                 continue;
             }
             let parameters: Vec<&str> = parts.collect();
-            let asked = parameters.iter().find_map(|one| one.strip_prefix("as="));
+            let value = |name: &str| {
+                parameters.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
+            };
+            let asked = value("as");
+            let is_known =
+                value("g") == Some("meta.k8s.io") && matches!(value("v"), Some("v1" | "v1beta1"));
             match asked {
+                Some(_) if !is_known => {}
                 None => return Ok(Self::Plain),
                 Some("Table") => return Ok(Self::Table(include(query)?)),
                 Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {

@@ -77,6 +77,8 @@ pub fn route(kinds: &Kinds, path: &str) -> Route {
         ["apis"] => Route::Discovery(Discovery::Groups),
         ["api", "v1"] => Route::Discovery(Discovery::Version(String::new(), "v1".into())),
         ["apis", group] => Route::Discovery(Discovery::Group((*group).into())),
+        ["api", _] => Route::NoResource,
+        ["apis", group, version] if is_foreign(kinds, group, version) => Route::NoResource,
         ["apis", group, version] => {
             Route::Discovery(Discovery::Version((*group).into(), (*version).into()))
         }
@@ -93,6 +95,9 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
         return Route::Review(review);
     }
     let is_served = |kind: &crate::kinds::Kind| *kind.group == *group && *kind.version == *version;
+    if is_foreign(kinds, group, version) {
+        return Route::NoResource;
+    }
     if !kinds.served().any(|(_, kind)| is_served(kind)) {
         return Route::NoPage;
     }
@@ -129,6 +134,14 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
         return if known.custom { no_side } else { Route::NoResource };
     }
     Route::Resource(Target { kind, namespace: namespace.into(), name: name.into(), subresource })
+}
+
+/// Is it a version that a built-in group does not have?
+fn is_foreign(kinds: &Kinds, group: &str, version: &str) -> bool {
+    let mut versions =
+        kinds.served().filter(|(_, kind)| *kind.group == *group).map(|(_, kind)| kind).peekable();
+    versions.peek().is_some_and(|kind| !kind.custom)
+        && !versions.any(|kind| *kind.version == *version)
 }
 
 fn has(kind: &crate::kinds::Kind, id: KindId, subresource: Subresource) -> bool {
@@ -177,6 +190,9 @@ mod tests {
             ("/api/v1/namespaces/a/nodes", Route::NoResource),
             ("/apis/apps/v1/frobs", Route::NoResource),
             ("/apis/frob.dev/v1/frobs", Route::NoPage),
+            ("/api/v2", Route::NoResource),
+            ("/apis/apps/v9", Route::NoResource),
+            ("/apis/apps/v9/deployments", Route::NoResource),
             ("/frob", Route::NoPage),
         ];
         for (path, expected) in cases {
