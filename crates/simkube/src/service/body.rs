@@ -68,7 +68,7 @@ pub fn patch_kind(parts: &Parts, kind: &Kind) -> Result<PatchKind, ApiError> {
         "application/strategic-merge-patch+json" if !kind.custom => Ok(PatchKind::Strategic),
         "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
             Err(ApiError::unsupported_media_type(
-                "this cluster knows no server-side apply; kubectl apply without --server-side works",
+                "this cluster knows no server-side apply; plain kubectl apply works",
             ))
         }
         _ => {

@@ -289,7 +289,10 @@ fn owners_are_looked_for_where_their_reference_says() {
     };
     let (here, elsewhere) = (uid("default"), uid("other"));
     let node = cluster.get(KindId::NODE, "", crate::NODE).unwrap().meta.uid.to_string();
-    let secret = |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name, "uid": uid});
+    let secret = |name: &str, uid: &str| {
+        let (version, kind) = ("v1", "Secret");
+        json!({"apiVersion": version, "kind": kind, "name": name, "uid": uid})
+    };
     let cases = [
         ("beside it", vec![secret("owner", &here)], Some(1)),
         ("in another namespace", vec![secret("owner", &elsewhere)], None),
