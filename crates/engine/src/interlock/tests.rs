@@ -240,6 +240,8 @@ fn a_step_index_that_falls_or_passes_a_pause_is_not_stored() {
             None,
         ),
         ("back", status(2, json!({})), status(0, json!({})), 1, Some("fall back")),
+        ("a number beyond the last step", status(77, json!({})), status(3, json!({})), 1, None),
+        ("back from it", status(77, json!({})), status(1, json!({})), 1, Some("3 would fall back")),
         ("back after an abort", status(2, json!({})), status(0, json!({ "abort": true })), 1, None),
         (
             "another update begins in the middle",

@@ -223,6 +223,8 @@ fn a_step_that_goes_back_or_passes_a_closed_gate_is_named() {
     let cases = [
         ("a step further", epoch(0), epoch(1), vec![]),
         ("back", epoch(2), epoch(1), vec!["I-7"]),
+        ("from beyond the last to the end", epoch(77), epoch(4), vec![]),
+        ("back from beyond the last", epoch(77), epoch(3), vec!["I-7"]),
         ("back by abort", with(2, json!({"abort": true})), with(0, json!({"abort": true})), vec![]),
         ("past a pause that has not begun", epoch(1), epoch(2), vec!["I-7"]),
         (

@@ -92,6 +92,16 @@ fn another_mistake_is_said_in_place_of_the_first() {
     assert_eq!(known["lastUpdateTime"], json!(at(30)));
 }
 
+#[test]
+fn an_index_beyond_the_steps_counts_as_their_end() {
+    let mut story = updating("canary");
+    story.patch_status(json!({ "currentStepIndex": 77 }));
+    story.settle(at(20));
+    let status = story.status();
+    assert_eq!((&status["currentStepIndex"], &status["phase"]), (&json!(2), &json!("Healthy")));
+    assert_eq!(status["stableRS"], status["currentPodHash"]);
+}
+
 /// Every Service a strategy can name, by its field.
 fn named(field: &str) -> Story {
     let services = |names: Value| json!({ "strategy": { "canary": names } });
