@@ -77,10 +77,10 @@ pub(super) fn missing_counts(draft: &Draft<'_>, roles: Roles) -> Option<Missing>
     let new = &draft.sets[roles.new];
     if !is_enough(draft, roles.new, sizes.new) {
         let (at, wanted) = (roles.new, sizes.new);
-        return Some(if new.size == wanted {
-            Missing::Available { at, wanted }
-        } else {
-            Missing::Size { at, wanted }
+        return Some(match new.available() {
+            _ if new.size != wanted => Missing::Size { at, wanted },
+            available if available < wanted => Missing::Available { at, wanted },
+            _ => Missing::Pods { at, wanted }, // More than wanted, until the last of them are gone.
         });
     }
     let is_routed = routed::is_routed(draft.spec());
@@ -144,7 +144,8 @@ fn is_enough(draft: &Draft<'_>, at: usize, wanted: i32) -> bool {
     let set = &draft.sets[at];
     match threshold(draft) {
         Some(_) => is_by_threshold(draft, at, wanted),
-        None => set.size == wanted && set.available() == wanted,
+        // As counted, not as it will be: pods beyond the size are still there.
+        None => set.size == wanted && set.reported_available == wanted,
     }
 }
 

@@ -70,6 +70,7 @@ fn a_weight_is_reached_by_pods_and_older_revisions_go_first() {
 45: a smaller weight keeps the canary until stable is there | 10 | {"steps":[{"setWeight":50},{"setWeight":10}]} | 5/5 5/5 | {"currentStepIndex":1} | resize 1 to 6
 45: and takes it with the pods that came | 10 | {"steps":[{"setWeight":50},{"setWeight":10}]} | 6/6 5/5 | {"currentStepIndex":1} | resize 2 to 4
 45: none of it while they start | 10 | {"steps":[{"setWeight":50},{"setWeight":10},{"pause":{}}]} | 6/5 5/5 | {"currentStepIndex":2} |
+45: nor is it reached before the last pod beyond it has gone | 10 | {"steps":[{"setWeight":50},{"setWeight":10},{"pause":{}}]} | 9/9 1/2 | {"currentStepIndex":1} |
 47: nine of ten are enough at 90 % | 10 | {"replicaProgressThreshold":{"type":"Percent","value":90},"steps":[{"setWeight":50}]} | 0/0 10/9 | {"currentStepIndex":1} | promoted
 47: eight are not | 10 | {"replicaProgressThreshold":{"type":"Percent","value":90},"steps":[{"setWeight":50}]} | 0/0 10/8 | {"currentStepIndex":1} |
 47: seven are not where eight pods are asked for | 10 | {"replicaProgressThreshold":{"type":"Pods","value":8},"steps":[{"setWeight":50}]} | 0/0 10/7 | {"currentStepIndex":1} |
