@@ -77,9 +77,10 @@ fn is_changed(draft: &Draft<'_>, roles: Roles) -> bool {
 fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let count = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
     let new = Arc::clone(&draft.sets[roles.new]);
+    let is_recent = rollback::classify(&draft, roles) == Rollback::WithinWindow;
     let skipped = if *new.hash == *draft.status.stable_rs {
         Some("Rollback to stable ReplicaSets")
-    } else if rollback::classify(&draft, roles) == Rollback::WithinWindow && new.size > 0 {
+    } else if is_recent && new.size > 0 {
         Some("Rollback to active ReplicaSets within RollbackWindow")
     } else {
         None
@@ -87,7 +88,8 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let mut draft = draft;
     let index = match (count, skipped) {
         (0, _) => None,
-        (_, None) => Some(0),
+        // Without pods it skips the steps all the same; only nobody is told.
+        (_, None) => Some(if is_recent { count } else { 0 }),
         (_, Some(why)) => {
             draft = draft.event(EventKind::Normal, event::SKIP_STEPS, why.into(), After::Status);
             Some(count)

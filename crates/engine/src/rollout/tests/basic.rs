@@ -307,6 +307,23 @@ fn a_way_back_skips_the_steps_within_the_window_and_takes_them_beyond_it() {
     assert_eq!(story.status()["duration"]["completionStatus"], "RolledBack", "37");
 }
 
+#[test]
+fn a_way_back_within_the_window_is_at_the_end_of_its_steps_from_the_first_status_on() {
+    let mut story = Story::canary(5, steps());
+    story.patch_spec(json!({ "rollbackWindow": { "revisions": 1 } }));
+    for (second, tag) in [(0, "v1"), (10, "v2")] {
+        story.set_image(tag);
+        story.settle(at(second));
+        story.patch_status(json!({ "promoteFull": true }));
+        story.settle(at(second + 5));
+    }
+    story.take_events();
+    story.set_image("v1");
+    story.reconcile(at(20));
+    assert_eq!(story.status()["currentStepIndex"], 2, "though it has no pods yet");
+    assert!(!story.take_events().contains(&"SkipSteps".to_owned()), "told of one with pods alone");
+}
+
 /// As `tell` reads them; steps 20 %, a person; three replicas.
 const OVERTAKEN: &str = r"
 0    | image v1   | 3      | 2 | Healthy                | deployed
