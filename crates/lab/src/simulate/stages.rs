@@ -19,7 +19,8 @@ const TRIAL: SignedDuration = SignedDuration::from_secs(2);
 pub(super) enum Stage {
     /// The story is being told, for so many turns now.
     Told(usize),
-    /// Its end is judged and being tried: how, after how many writes, and until when.
+    /// Its end is judged and being tried: how, after how many writes that were tried, and until
+    /// when. A write that changes nothing is one, too.
     Tried {
         trial: usize,
         writes: usize,
@@ -37,7 +38,7 @@ impl<S: Subject> Run<'_, S> {
                 Ok(true) => self.stage = Stage::Told(turns + 1),
                 Ok(false) => {
                     self.judge_end();
-                    let writes = self.bench.borrow().checker.writes();
+                    let writes = self.bench.borrow().attempts;
                     self.begin_trial(0, writes);
                 }
                 Err(stuck) => self.give_up(stuck),
@@ -92,7 +93,7 @@ impl<S: Subject> Run<'_, S> {
         if let Some(next) = self.next_moment().filter(|next| *next <= until) {
             return self.move_to(next);
         }
-        let more = self.bench.borrow().checker.writes() - writes;
+        let more = self.bench.borrow().attempts - writes;
         if more > 0 {
             let numbers = format!("{more} writes when {}, expected none", TRIALS[trial]);
             return self.give_up(self.at_end("I-10", numbers));
