@@ -287,7 +287,7 @@ impl<'p, S: Subject> Run<'p, S> {
         if self.bench.borrow().has_crashed {
             self.restart();
         }
-        self.blame_held();
+        self.blame_decisions();
         if let Some(watcher) = &mut self.watcher {
             let bench = self.bench.borrow();
             if bench.cluster.version() != self.watched {
@@ -356,16 +356,16 @@ impl<'p, S: Subject> Run<'p, S> {
         turn
     }
 
-    /// What the interlock had to hold is a fault of the engine, unless it decided about a Rollout whose
-    /// end it has not seen yet: its ReplicaSets may be gone before.
-    fn blame_held(&mut self) {
+    /// What the interlock had to hold, or what panicked, is a fault of ours, unless it was decided about
+    /// a Rollout whose end was not seen yet: its ReplicaSets may be gone before.
+    fn blame_decisions(&mut self) {
         let harms = self.minds.iter_mut().flat_map(|mind| mind.take_harms());
         for (invariant, numbers) in harms {
             if self.bench.borrow().rollout().is_none() {
                 continue;
             }
             let object = self.prepared.rollout.key.name.to_string();
-            let write = "a decision that the interlock held".to_owned();
+            let write = "a decision".to_owned();
             self.violations.push(Violation { invariant, write, object, numbers });
         }
     }

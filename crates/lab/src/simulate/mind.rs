@@ -44,7 +44,8 @@ pub(super) trait Mind {
     fn restart(&mut self);
     /// The earliest moment at which it can take a step again.
     fn next_due(&self, now: Timestamp) -> Option<Timestamp>;
-    /// What the interlock has held since the last call: the invariant, and what was wrong.
+    /// What was wrong with decisions since the last call: the invariant that the interlock saw
+    /// broken, a panic, a status that does not fit our CRDs.
     fn take_harms(&mut self) -> Vec<(&'static str, String)>;
 }
 
@@ -98,8 +99,18 @@ impl<W: Watched> Thinking<W> {
             bench.trace.note(now, told(outgoing.event));
         }
         for alarm in self.shell.take_alarms() {
-            if let Alarm::Interlock { invariant, message, .. } = &alarm {
-                self.harms.push((invariant.id(), message.clone()));
+            match &alarm {
+                Alarm::Interlock { invariant, message, .. } => {
+                    self.harms.push((invariant.id(), message.clone()));
+                }
+                Alarm::Panicked { doing, message, .. } => {
+                    self.harms.push(("I-18", format!("a panic while {doing}: {message}")));
+                }
+                // The CRDs here are our own: they know every field that we write.
+                Alarm::Pruned { fields, .. } => {
+                    self.harms.push(("I-20", format!("{fields:?} do not survive a status write")));
+                }
+                Alarm::Refused { .. } => {}
             }
             bench.trace.note(now, Record::Alarm(format!("{alarm:?}")));
         }
