@@ -35,6 +35,7 @@ pub(super) fn judge(
         .map(|orphan| at_end("I-13", orphan, "an orphan is left behind".to_owned()))
         .collect();
     found.extend(old_sets(rollout, &sets));
+    found.extend(deadlines(rollout, &sets));
     if let Some(rollout) = rollout {
         found.extend(trials.iter().flat_map(|trials| old_trials(rollout, &sets, trials)));
     }
@@ -73,6 +74,20 @@ fn old_sets(rollout: Option<&Object>, sets: &[&Arc<Object>]) -> Vec<Violation> {
         found.extend(beyond(rollout, "old ReplicaSets", old.len(), limit));
     }
     found
+}
+
+/// Deadlines of ReplicaSets that wait for no end: one is there already, or everybody is sent there.
+fn deadlines(rollout: Option<&Object>, sets: &[&Arc<Object>]) -> Vec<Violation> {
+    let is_waiting = |set: &Object| {
+        let hash = set.meta.labels.get(names::label::POD_TEMPLATE_HASH);
+        let stable = rollout.map(|rollout| &rollout.status["stableRS"]);
+        set.spec["replicas"] != 0 && stable.is_none_or(|it| it.as_str() != hash.map(|it| &**it))
+    };
+    let has_one =
+        |set: &Object| set.meta.annotations.contains_key(names::annotation::SCALE_DOWN_DEADLINE);
+    let left = sets.iter().filter(|set| has_one(set) && !is_waiting(set));
+    left.map(|set| at_end("I-13", set, "a deadline is left that means nothing".to_owned()))
+        .collect()
 }
 
 /// Runs or Experiments that nobody waits for: they must have been told to end, the revision they

@@ -232,3 +232,39 @@ fn an_ingress_of_ours_without_its_rollout_is_named() {
     let found: Vec<String> = judge(&cluster, None, &ours).iter().map(ToString::to_string).collect();
     assert_eq!(found, ["I-13 violated by the end of web-canary: an orphan is left behind"]);
 }
+
+#[test]
+fn a_deadline_that_means_nothing_is_named() {
+    let left = ["I-13 violated by the end of web-a: a deadline is left that means nothing"];
+    let cases = [
+        // what, size, stable, expected
+        ("it waits for its end", 2, "b", &[][..]),
+        ("that has come", 0, "b", &left),
+        ("it is wanted again", 2, "a", &left),
+    ];
+    for (what, size, stable, expected) in cases {
+        let status = json!({"phase": "Degraded", "abort": true, "currentPodHash": "a",
+            "stableRS": stable});
+        let rollout = json!({"metadata": {"name": "web"}, "spec": {}, "status": status});
+        let rollout = Arc::new(Object::from_json(KindId::CONFIG_MAP, rollout).unwrap());
+        let now = Timestamp::UNIX_EPOCH;
+        let mut cluster = SimCluster::new(gradus_simkube::behave::Behaviours::default(), now);
+        let labels = json!({"app": "web", "rollouts-pod-template-hash": "a"});
+        let set = json!({
+            "metadata": {"name": "web-a", "labels": labels,
+                "annotations": {"scale-down-deadline": now.to_string()}},
+            "spec": {
+                "replicas": size,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+                },
+            },
+        });
+        cluster.call(&Request::create(KindId::REPLICA_SET, NAMESPACE, set), now).unwrap();
+        let found = judge(&cluster, Some(&rollout), &Counts::new());
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{what}");
+    }
+}
