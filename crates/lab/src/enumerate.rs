@@ -7,6 +7,11 @@ use crate::person::Action;
 use crate::simulate::{Outcome, Prepared, narrate, simulate, simulate_each};
 use crate::trace::Met;
 use gradus_simkube::behave::Behaviours;
+use jiff::SignedDuration;
+
+/// What one fault may cost: a write is tried again, what was done is read, and who measures or waits
+/// looks again.
+const COST: SignedDuration = SignedDuration::from_secs(60);
 
 /// A run that did not end as it must.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,11 +103,15 @@ pub fn undisturbed(prepared: &Prepared) -> Tally {
 }
 
 /// Every fault at every write, or every `stride`th of these cases: each run must end like the
-/// undisturbed one.
+/// undisturbed one, and hardly later.
 pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
     let plain = simulate(prepared, &Faults::default());
-    let runs = points(plain.attempts).map(|(write, fault)| Faults::at(write, fault));
-    tally(told(prepared, runs.step_by(stride), &plain.ending))
+    let faults = points(plain.attempts).map(|(write, fault)| Faults::at(write, fault));
+    let runs = simulate_each(prepared, faults.step_by(stride)).map(|(faults, outcome)| {
+        let other = outcome.ending.same_as(&plain.ending).err().map(|found| found.to_string());
+        found(faults, &outcome, other.or_else(|| belated(&outcome, &plain)))
+    });
+    tally(runs)
 }
 
 /// Every fault at one write, and another at the write after it.
@@ -134,6 +143,13 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
     });
     let tally = tally(runs);
     Tally { interrupted, ..tally }
+}
+
+/// I-19: does a run with one fault take longer than that fault can cost? A pause or a delay that begins
+/// anew does.
+fn belated(outcome: &Outcome, plain: &Outcome) -> Option<String> {
+    let (lasted, usual) = (outcome.lasted, plain.lasted);
+    (usual + COST < lasted).then(|| format!("I-19: it lasts {lasted:#}, undisturbed {usual:#}"))
 }
 
 /// Every fault at every write that is tried: those that are refused count, as faults count them.
