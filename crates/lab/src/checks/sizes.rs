@@ -1,4 +1,4 @@
-//! I-1 and I-2: does a resize leave enough available pods, and not too many?
+//! I-1 and I-2, and I-6 of blue-green rollouts: does a resize leave enough pods, and not too many?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(super) struct Sizes {
     decided_limits: Option<Limits>,
     /// Revisions of a blue-green rollout that are wanted beside the newest: stable, and active.
     wanted: [String; 2],
+    /// The active Service of a blue-green rollout.
+    active: String,
 }
 
 #[derive(Clone, Debug)]
@@ -141,6 +143,7 @@ impl Sizes {
         let found = if is_ours && size != before {
             let hash = known.map_or_else(|| hash_in(&write.after), |set| &set.hash);
             let under_traffic = traffic.judge_size(hash, before, size);
+            let under_traffic = under_traffic.or_else(|| self.starves(traffic, hash, before, size));
             self.judge(&write.after, before, size).into_iter().chain(under_traffic).collect()
         } else {
             Vec::new()
@@ -165,6 +168,8 @@ impl Sizes {
     /// Takes in the spec of the Rollout.
     pub(super) fn rollout(&mut self, spec: &Value) {
         self.limits = Limits::of(spec);
+        let active = &spec["strategy"]["blueGreen"]["activeService"];
+        self.active = active.as_str().unwrap_or_default().to_owned();
     }
 
     /// Takes in the status of the Rollout.
@@ -217,6 +222,21 @@ impl Sizes {
                 below.into_iter().chain(self.above(ceiling, uid, size, next)).collect()
             }
         }
+    }
+
+    /// I-6: does the active Service select it, and are fewer left than all, as the controller knew it?
+    fn starves(
+        &self,
+        traffic: &Traffic,
+        hash: &str,
+        size: i64,
+        next: i64,
+    ) -> Option<(&'static str, String)> {
+        let Some(Limits::BlueGreen { each }) = self.limits else { return None };
+        let Limits::BlueGreen { each: told } = self.decided_limits? else { return None };
+        let is_short = next < size && next < each.min(told);
+        let text = || format!("{size} → {next} while the active Service sends it all traffic");
+        (is_short && traffic.selects(&self.active, hash)).then(|| ("I-6", text()))
     }
 
     /// Is a ReplicaSet neither wanted nor kept for a while?

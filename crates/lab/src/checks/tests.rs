@@ -148,6 +148,8 @@ fn a_blue_green_revision_that_nobody_waits_for_never_grows() {
         ("but not with more than all", "c", 4, 0, 6, false, vec!["I-2"]),
         ("stable returns", "a", 1, 2, 5, false, vec![]),
         ("what users reach stays whole", "b", 2, 2, 5, false, vec![]),
+        ("and is not taken away", "b", 2, 5, 4, false, vec!["I-6"]),
+        ("beyond what all are it may be", "b", 2, 7, 5, false, vec![]),
         ("one in between may go", "x", 3, 2, 0, false, vec![]),
         ("and never returns", "x", 3, 0, 1, false, vec!["I-2"]),
         ("unless it waits for its end", "x", 3, 2, 5, true, vec![]),
@@ -159,7 +161,8 @@ fn a_blue_green_revision_that_nobody_waits_for_never_grows() {
         let status = json!({"stableRS": "a", "blueGreen": {"activeSelector": "b"}});
         let sets = [("a", 1), ("b", 2), ("x", 3), ("c", 4)];
         let sets = sets.map(|(hash, revision)| numbered(hash, revision, size, is_delayed));
-        for one in [object(ROLLOUT, "web", spec, status)].iter().chain(&sets) {
+        let around = [object(ROLLOUT, "web", spec, status), service_to("active", "b")];
+        for one in around.iter().chain(&sets) {
             checker.judge(&write("somebody", None, one), at(0));
             checker.shown(one);
         }

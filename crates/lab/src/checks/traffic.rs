@@ -159,6 +159,11 @@ impl Traffic {
         (next < needed).then(|| ("I-6", text()))
     }
 
+    /// Does this Service select this revision?
+    pub(super) fn selects(&self, service: &str, hash: &str) -> bool {
+        self.services.get(service).is_some_and(|selected| selected == hash)
+    }
+
     /// I-9: is an aborted rollout back on stable, which can carry it?
     pub(super) fn judge_end(&self, sizes: &Sizes) -> Option<Found> {
         let plan = self.plan.as_ref().filter(|plan| plan.is_aborted)?;
