@@ -468,6 +468,8 @@ fn what_moves_against_a_verdict_is_named() {
         ("no verdict at the end", "Inconclusive", true, None, (1, 2), vec!["I-8"]),
         ("a verdict nobody has seen", "Failed", false, None, (1, 2), vec![]),
         ("a person wants it so", "Failed", true, Some("template"), (1, 2), vec![]),
+        ("a person wants more of all", "Failed", true, Some("replicas"), (1, 2), vec![]),
+        ("a person wants something else", "Failed", true, Some("paused"), (1, 2), vec!["I-8"]),
         ("away from it", "Failed", true, None, (1, 0), vec![]),
     ];
     for (what, phase, is_known, changed, (size, next), expected) in cases {

@@ -25,8 +25,10 @@ pub(super) struct Trials {
     status: Option<Arc<Value>>,
     /// Names of the runs that the status has.
     current: Vec<String>,
-    /// A person has written the Rollout since the last verdict: what happens now is wanted.
+    /// A person has decided since the last verdict: what happens now is wanted.
     is_excused: bool,
+    /// Somebody has changed the number of replicas since: as many more pods are no larger share.
+    is_scaled: bool,
     /// A person wants the rest skipped, whatever anybody finds.
     is_overruled: bool,
 }
@@ -44,7 +46,10 @@ impl Trials {
     pub(super) fn take_in(&mut self, write: &Write, is_ours: bool, is_rollout: bool) {
         let object = &write.after;
         if is_rollout {
-            self.is_excused |= !is_ours;
+            let others = write.before.as_ref().filter(|_| !is_ours);
+            self.is_excused |= others.is_some_and(|before| decides(before, object));
+            self.is_scaled |=
+                others.is_some_and(|before| before.spec["replicas"] != object.spec["replicas"]);
             if !is_same(self.status.as_ref(), &object.status) {
                 self.current = named(&object.status);
                 self.is_overruled = object.status["promoteFull"] == true;
@@ -57,7 +62,9 @@ impl Trials {
             let trial = self.by_name.entry(Arc::clone(&object.meta.name)).or_insert(new);
             let phase = phase_of(object);
             // A new verdict calls for a new decision of a person.
-            self.is_excused &= trial.phase == phase || !phase.is_completed();
+            let is_verdict = trial.phase != phase && phase.is_completed();
+            self.is_excused &= !is_verdict;
+            self.is_scaled &= !is_verdict;
             trial.phase = phase;
         }
     }
@@ -71,7 +78,7 @@ impl Trials {
     /// What is wrong with a resize of ours, if anything: a revision under a bad verdict must not
     /// grow.
     pub(super) fn judge_size(&self, write: &Write, is_ours: bool) -> Option<String> {
-        if !is_ours || self.current.is_empty() {
+        if !is_ours || self.current.is_empty() || self.is_scaled {
             return None;
         }
         let name = self.condemned(hash_of(&write.after.meta.labels))?;
@@ -121,6 +128,16 @@ impl Trials {
             (trial.shown, trial.decided) = (TrialPhase::Unstarted, TrialPhase::Unstarted);
         }
     }
+}
+
+/// Does somebody who writes this decide about the update? With a command (a pause ends, a step is
+/// skipped, an abort is taken back), or by asking for something else.
+fn decides(before: &Object, after: &Object) -> bool {
+    let asks = ["template", "workloadRef", "strategy"];
+    let commands = ["pauseConditions", "currentStepIndex", "abort", "promoteFull"];
+    let differs = |one: &Value, other: &Value, field: &str| one[field] != other[field];
+    asks.into_iter().any(|field| differs(&before.spec, &after.spec, field))
+        || commands.into_iter().any(|field| differs(&before.status, &after.status, field))
 }
 
 /// The names of the runs and the Experiment in a Rollout's status.
