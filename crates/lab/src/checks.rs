@@ -3,6 +3,7 @@
 
 mod commands;
 mod evictions;
+mod pauses;
 mod services;
 mod sizes;
 mod steps;
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use evictions::Pods;
+use pauses::Resumed;
 use sizes::Sizes;
 use told::Told;
 use traffic::Traffic;
@@ -64,6 +66,7 @@ pub struct Checker {
     trials: Trials,
     traffic: Traffic,
     pods: Pods,
+    resumed: Resumed,
     /// The version of each object that the controller has seen, by uid.
     seen: BTreeMap<Arc<str>, u64>,
     /// The spec of the Rollout: as it is,
@@ -94,6 +97,7 @@ impl Checker {
             trials: Trials::default(),
             traffic: Traffic::default(),
             pods: Pods::default(),
+            resumed: Resumed::default(),
             seen: BTreeMap::new(),
             spec: None,
             shown_spec: None,
@@ -139,7 +143,7 @@ impl Checker {
                 self.traffic.rollout(&write.after);
                 self.rollout_spec(&write.after.spec);
                 self.sizes.rollout_status(&write.after.status);
-                if is_ours { self.rollout_write(write, now) } else { Vec::new() }
+                self.rollout_write(write, is_ours, now)
             }
             _ => Vec::new(),
         };
@@ -223,20 +227,40 @@ impl Checker {
         self.spec = Some(Arc::clone(spec));
     }
 
-    fn rollout_write(&mut self, write: &Write, now: Timestamp) -> Vec<(&'static str, String)> {
-        let Some(before) = &write.before else {
-            return vec![("ownership", "a Rollout is never made by the controller".to_owned())];
+    fn rollout_write(
+        &mut self,
+        write: &Write,
+        is_ours: bool,
+        now: Timestamp,
+    ) -> Vec<(&'static str, String)> {
+        let wrong = |what: &str| vec![("ownership", format!("a Rollout is never {what}"))];
+        let before = match (&write.before, write.change) {
+            (None, _) if is_ours => return wrong("made by the controller"),
+            (_, Change::Deleted) if is_ours => return wrong("deleted by the controller"),
+            (None, _) | (_, Change::Deleted) => return Vec::new(),
+            (Some(before), _) => before,
         };
-        if write.change == Change::Deleted {
-            return vec![("ownership", "a Rollout is never deleted by the controller".to_owned())];
-        }
         if Arc::ptr_eq(&before.status, &write.after.status) {
             return Vec::new();
         }
         let (old, new) = (Told::read(&before.status), Told::read(&write.after.status));
-        let (spec, seen) = (&write.after.spec, (&self.trials, &self.sizes));
-        let steps = steps::judge(spec, (&old, &new), seen, now);
-        let command = commands::judge(spec, &old, &new).map(|numbers| ("commands", numbers));
+        let found = if is_ours { self.status_write(write, &old, &new, now) } else { Vec::new() };
+        self.resumed.take_in(&write.after.spec, (&old, &new), is_ours);
+        found
+    }
+
+    fn status_write(
+        &self,
+        write: &Write,
+        old: &Told<'_>,
+        new: &Told<'_>,
+        now: Timestamp,
+    ) -> Vec<(&'static str, String)> {
+        let spec = &write.after.spec;
+        let seen =
+            steps::Seen { trials: &self.trials, sizes: &self.sizes, resumed: self.resumed, now };
+        let steps = steps::judge(spec, (old, new), seen);
+        let command = commands::judge(spec, old, new).map(|numbers| ("commands", numbers));
         steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()
     }
 

@@ -11,7 +11,7 @@ pub(super) fn judge(spec: &Value, old: &Told<'_>, new: &Told<'_>) -> Option<Stri
     if !(old.is_aborted || old.promotes_fully || old.controller_pause) {
         return None;
     }
-    if !old.is_same_update(new) || new.is_promoted() {
+    if !old.is_same_update(new, spec) || new.is_promoted() {
         return None;
     }
     // Beside an abort that was not answered yet, nobody can tell which wish came first: the abort

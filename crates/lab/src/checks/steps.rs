@@ -5,32 +5,41 @@ use gradus_api::values::DurationText;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::pauses::{self, Resumed};
 use super::sizes::Sizes;
 use super::told::Told;
 use super::trials::Trials;
 use crate::sight;
 
+/// What a status write is judged by, beside what it says.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'c> {
+    pub trials: &'c Trials,
+    pub sizes: &'c Sizes,
+    pub resumed: Resumed,
+    pub now: Timestamp,
+}
+
 /// What is wrong with the step index after a status write of ours, if anything.
 pub(super) fn judge(
     spec: &Value,
     (old, new): (&Told<'_>, &Told<'_>),
-    (trials, sizes): (&Trials, &Sizes),
-    now: Timestamp,
+    seen: Seen<'_>,
 ) -> Option<String> {
-    let is_same_update = old.is_same_update(new);
-    if is_same_update && old.index == new.index {
-        return None;
-    }
+    let is_same_update = old.is_same_update(new, spec);
     let steps = sight::steps(spec);
+    if is_same_update && old.index == new.index {
+        return cut_short(steps, (old, new), seen);
+    }
     // A number beyond the last step, which only a person writes, means that all are done.
     let (from, to) = (old.index.min(steps.len()), new.index);
     let window = spec["rollbackWindow"]["revisions"].as_i64().unwrap_or(0);
-    let is_way_back = || sizes.is_way_back(new.hash, old.stable, window);
+    let is_way_back = || seen.sizes.is_way_back(new.hash, old.stable, window);
     if !is_same_update {
         let may_skip = new.is_promoted() || old.stable.is_empty() || is_way_back();
         // Nothing stored is about the new update yet, so no gate of it can be open.
         let none = Told::default();
-        let is_open = |at: usize| is_open((at, &steps[at]), (&none, &none), trials, now);
+        let is_open = |at: usize| is_open((at, &steps[at]), (&none, &none), seen);
         let closed = (0..to.min(steps.len())).find(|at| !is_open(*at));
         return closed.filter(|_| !may_skip).map(|closed| {
             format!("a new epoch begins at step {to}, past step {closed} whose gate is not open")
@@ -44,9 +53,24 @@ pub(super) fn judge(
     if old.promotes_fully || is_first || is_way_back() {
         return None;
     }
-    let closed = (from..to.min(steps.len()))
-        .find(|at| !is_open((*at, &steps[*at]), (old, new), trials, now))?;
+    let closed =
+        (from..to.min(steps.len())).find(|at| !is_open((*at, &steps[*at]), (old, new), seen))?;
     Some(format!("step {from} → {to} passes step {closed} whose gate is not open"))
+}
+
+/// Does a pause end here, at its own step, that has not run out, and that no command ends?
+fn cut_short(
+    steps: &[Value],
+    (old, new): (&Told<'_>, &Told<'_>),
+    seen: Seen<'_>,
+) -> Option<String> {
+    let at = old.index;
+    let is_wanted = new.is_aborted || old.promotes_fully || new.is_promoted();
+    if is_wanted || !pauses::ends(old, new) {
+        return None;
+    }
+    let step = steps.get(at).filter(|step| !is_open((at, step), (old, new), seen))?;
+    Some(format!("the pause of step {at} ends too early: {step}"))
 }
 
 /// Is the gate of this step open by what was stored? Only a plugin's answer comes in with the status
@@ -54,8 +78,7 @@ pub(super) fn judge(
 fn is_open(
     (at, step): (usize, &Value),
     (told, new): (&Told<'_>, &Told<'_>),
-    trials: &Trials,
-    now: Timestamp,
+    Seen { trials, resumed, now, .. }: Seen<'_>,
 ) -> bool {
     if step.get("analysis").is_some() {
         return trials.has_succeeded(&told.canary["currentStepAnalysisRunStatus"]["name"]);
@@ -70,7 +93,7 @@ fn is_open(
         return true;
     };
     let Some(began) = told.pause(pause::CANARY_PAUSE_STEP) else {
-        return told.controller_pause; // A person has ended it.
+        return told.controller_pause && resumed.is_at(at);
     };
     let duration: Option<DurationText> = serde_json::from_value(gate["duration"].clone()).ok();
     let Some(seconds) = duration.and_then(|duration| duration.seconds()) else {

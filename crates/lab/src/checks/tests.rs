@@ -243,12 +243,6 @@ fn a_step_that_goes_back_or_passes_a_closed_gate_is_named() {
             vec!["I-7"],
         ),
         (
-            "past a pause a person ended",
-            with(3, json!({"controllerPause": true})),
-            epoch(4),
-            vec![],
-        ),
-        (
             "past a pause nobody ended",
             with(3, json!({"pauseConditions": began(0), "controllerPause": true})),
             epoch(4),

@@ -1,5 +1,6 @@
 //! What does a Rollout's status say of what its writes are judged by?
 
+use gradus_engine::template::older_step_hashes;
 use serde_json::Value;
 
 /// A status, read in one walk: every write of ours is judged by the one before and the one after.
@@ -71,9 +72,14 @@ impl<'s> Told<'s> {
         told
     }
 
-    /// Is it about the same update as another?
-    pub(super) fn is_same_update(&self, other: &Told<'_>) -> bool {
-        self.hash == other.hash && self.step_hash == other.step_hash
+    /// Is it about the same update as the next one, which was made by this spec? The same steps had
+    /// other hashes in older releases.
+    pub(super) fn is_same_update(&self, next: &Told<'_>, spec: &Value) -> bool {
+        let are_same_steps = || {
+            let older = older_step_hashes(&spec["strategy"]["canary"]["steps"]);
+            older.iter().any(|hash| hash == self.step_hash)
+        };
+        self.hash == next.hash && (self.step_hash == next.step_hash || are_same_steps())
     }
 
     /// Is the revision that is rolled out the stable one?

@@ -47,6 +47,60 @@ fn judged(spec: &Value, old: &Value, new: &Value) -> Vec<&'static str> {
     found(&mut Checker::new(ROLLOUT), Some(&before), &after)
 }
 
+/// The same where a person has ended the pause of the step before.
+fn judged_after_promote(spec: &Value, old: &Value, new: &Value) -> Vec<&'static str> {
+    let [paused, before, after] =
+        [&paused(), old, new].map(|status| object(ROLLOUT, "web", spec.clone(), in_update(status)));
+    let mut checker = Checker::new(ROLLOUT);
+    checker.judge(&write("person", Some(&paused), &before), at(999));
+    found(&mut checker, Some(&before), &after)
+}
+
+fn paused() -> Value {
+    json!({"controllerPause": true, "pauseConditions": began("CanaryPauseStep")})
+}
+
+#[test]
+fn a_pause_that_nobody_has_ended_is_passed_by_nobody() {
+    let resumed = json!({"controllerPause": true});
+    let (next, none) = (json!({"currentStepIndex": 2}), json!({}));
+    let over = json!({"controllerPause": true, "pauseConditions":
+        [{"reason": "CanaryPauseStep", "startTime": at(900).to_string()}]});
+    let in_full = json!({"controllerPause": true, "promoteFull": true,
+        "pauseConditions": began("CanaryPauseStep")});
+    let cases = [
+        // what, old, new, expected
+        ("it stays", &paused(), &paused(), vec![]),
+        ("it is passed", &paused(), &next, vec!["I-7"]),
+        ("it ends by itself", &paused(), &resumed, vec!["I-7"]),
+        ("it ends without a trace", &paused(), &none, vec!["I-7"]),
+        ("it looks as if it was ended", &resumed, &next, vec!["I-7"]),
+        ("its time is over", &over, &next, vec![]),
+        ("the update is given up", &paused(), &json!({"abort": true}), vec![]),
+        ("all is wanted at once", &in_full, &json!({"promoteFull": true}), vec![]),
+    ];
+    let spec = canary(5, json!([{}, {"pause": {"duration": "60s"}}, {}]));
+    for (what, old, new, expected) in cases {
+        assert_eq!(judged(&spec, old, new), expected, "{what}");
+    }
+    assert_eq!(judged_after_promote(&spec, &resumed, &next), [""; 0], "a person has ended it");
+}
+
+#[test]
+fn the_same_steps_with_the_hash_of_an_older_release_are_the_same_update() {
+    let spec =
+        canary(5, json!([{"pause": {}}, {"analysis": {"templates": [{"templateName": "a"}]}}]));
+    let older = gradus_engine::template::older_step_hashes(&spec["strategy"]["canary"]["steps"]);
+    assert!(!older.is_empty(), "releases differ in the hash of these steps");
+    let status =
+        |hash: &str, index: i64| json!({"currentStepHash": hash, "currentStepIndex": index});
+    for (what, hash, expected) in
+        [("older", older[0].as_str(), vec![]), ("another", "x", vec!["I-7"])]
+    {
+        assert_eq!(judged(&spec, &status(hash, 1), &status("now", 1)), expected, "{what}");
+    }
+}
+
 #[test]
 fn a_lost_promote_of_a_canary_is_named() {
     let resumed = json!({"controllerPause": true});
@@ -83,7 +137,7 @@ fn a_lost_promote_of_a_canary_is_named() {
     ];
     let spec = canary(5, json!([{}, {"pause": {}}, {}]));
     for (what, old, new, expected) in cases {
-        assert_eq!(judged(&spec, old, &new), expected, "{what}");
+        assert_eq!(judged_after_promote(&spec, old, &new), expected, "{what}");
     }
 }
 

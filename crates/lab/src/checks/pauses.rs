@@ -1,0 +1,36 @@
+//! Who has ended the pause of a step: a person, or nobody yet?
+
+use gradus_api::names::pause;
+use serde_json::Value;
+
+use super::told::Told;
+
+/// The step whose pause a person has ended, to the end of that step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Resumed(Option<usize>);
+
+impl Resumed {
+    /// Has a person ended the pause of this step?
+    pub(super) fn is_at(self, step: usize) -> bool {
+        self.0 == Some(step)
+    }
+
+    /// Takes in a write of the status, whoever made it.
+    pub(super) fn take_in(
+        &mut self,
+        spec: &Value,
+        (old, new): (&Told<'_>, &Told<'_>),
+        is_ours: bool,
+    ) {
+        if !old.is_same_update(new, spec) || old.index != new.index {
+            self.0 = None;
+        } else if !is_ours && ends(old, new) {
+            self.0 = Some(new.index);
+        }
+    }
+}
+
+/// Does the pause of a step end with this write?
+pub(super) fn ends(old: &Told<'_>, new: &Told<'_>) -> bool {
+    old.pause(pause::CANARY_PAUSE_STEP).is_some() && new.pause(pause::CANARY_PAUSE_STEP).is_none()
+}
