@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use gradus_controller::cluster::Write as Sent;
+use gradus_engine::decision::{Expect, Op};
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::{Key, Object};
 use gradus_simkube::{Change, Write};
@@ -150,6 +152,17 @@ impl Checker {
         let is_gone = self.is_gone;
         for (invariant, numbers) in found.into_iter().filter(|_| !is_gone) {
             self.blame(invariant, write, numbers);
+        }
+    }
+
+    /// The controller sends this write. It must say on what it rests, or it could undo what somebody
+    /// has done since, at the one moment that nobody tries.
+    pub fn sent(&mut self, sent: &Sent) {
+        if !matches!(sent.op, Op::Create(_)) && sent.expect == Expect::Nothing {
+            let write = format!("a write after our write {}", self.writes);
+            let numbers = "it names no version and no uid".to_owned();
+            let object = sent.target.to_string();
+            self.violations.push(Violation { invariant: "rule 2", write, object, numbers });
         }
     }
 

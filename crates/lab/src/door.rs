@@ -129,6 +129,7 @@ impl Bench {
     fn write(&mut self, write: Write) -> Option<Result<Written, WriteError>> {
         self.interrupt();
         self.attempts += 1;
+        self.checker.sent(&write);
         let Some(fault) = self.fault() else { return Some(self.apply(write)) };
         self.trace.note(self.now, Record::Struck(fault));
         let message = format!("{}: an injected {fault:?}", write.target);

@@ -1,6 +1,11 @@
 //! Gates that a person, a plugin or a way back opens: who passes a closed one is named, and so is who
 //! closes one again.
 
+use gradus_controller::cluster::{Lane, Part, Write as Sent};
+use gradus_engine::decision::{Expect, ObjectRef, Op};
+use gradus_engine::kinds;
+use gradus_engine::uid::Uid;
+
 use super::*;
 
 #[test]
@@ -214,5 +219,27 @@ fn only_a_way_back_within_the_window_skips_steps() {
         let mut all = found(&mut checker, Some(&status("a", 3)), &status("b", 3));
         all.extend(found(&mut checker, Some(&status("b", 1)), &status("b", 3)));
         assert_eq!(all, expected, "{what}");
+    }
+}
+
+#[test]
+fn a_write_that_does_not_say_on_what_it_rests_is_named() {
+    let patch = || Op::Merge(Arc::new(json!({})));
+    let uid = || Expect::Uid(Uid::default());
+    let cases = [
+        ("a patch", patch(), Expect::Nothing, 1),
+        ("a patch of a version", patch(), Expect::Version(7), 0),
+        ("a patch of one life", patch(), uid(), 0),
+        ("a delete", Op::Delete, Expect::Nothing, 1),
+        ("a delete of one life", Op::Delete, uid(), 0),
+        ("an eviction", Op::Evict, Expect::Nothing, 1),
+        ("what is made rests on nothing", Op::Create(Arc::default()), Expect::Nothing, 0),
+    ];
+    for (what, op, expect, count) in cases {
+        let target = ObjectRef::new(kinds::ROLLOUT, &"default".into(), &"web".into());
+        let (part, lane) = (Part::Main, Lane::default());
+        let mut checker = Checker::new(ROLLOUT);
+        checker.sent(&Sent { target, part, op, expect, lane });
+        assert_eq!(checker.violations().len(), count, "{what}");
     }
 }
