@@ -137,7 +137,8 @@ pub fn client(mut config: Config) -> Result<Connection, ConnectError> {
     config.headers.push((header::USER_AGENT, agent));
     let token = token_file(&mut config).map(TokenLayer::new);
     let server = config.cluster_url.to_string();
-    let namespace = config.default_namespace.clone();
+    // A service account's file may end with a line break.
+    let namespace = config.default_namespace.trim().to_owned();
     let refused = |error: kube::Error| ConnectError::Client {
         server: server.clone(),
         reason: one_line(&error),
