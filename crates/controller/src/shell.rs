@@ -192,7 +192,7 @@ impl<W: Watched> Shell<W> {
 
     /// Are all watched kinds synced?
     pub fn is_synced(&self) -> bool {
-        self.watching.has_reached_all(&self.kinds)
+        self.watching.has_reached_all(&self.kinds, &W::KIND)
     }
 
     /// Kinds to be watched from now on, because something in the index names an object of them.

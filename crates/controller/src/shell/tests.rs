@@ -10,6 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::act::{Acknowledged, Acted};
 use crate::cluster::WriteError;
+use crate::watch::{Cause, Failed};
 use lamp::{LAMP, Lamps, frame};
 
 fn at(millis: i64) -> Timestamp {
@@ -420,4 +421,18 @@ fn a_job_that_is_declined_is_not_offered_again_until_something_changes() {
     let changed = frame("desk", 6, json!({ "on": true, "watts": 9 }), json!({}));
     shell.observe(&LAMP, Seen::Apply(changed), at(60_001));
     assert!(shell.next_work(at(60_001)).is_some());
+}
+
+#[test]
+fn who_may_not_read_its_own_kind_is_not_ready() {
+    let mut shell = Shell::<Lamps>::default();
+    let (cause, message) = (Cause::Forbidden, "no permission".to_owned());
+    let refused = Failed { cause, message };
+    for kind in shell.kinds.clone() {
+        shell.observe_failure(&kind, &refused, at(0));
+    }
+    assert!(!shell.is_synced());
+    shell.observe(&LAMP, Seen::Init, at(1));
+    shell.observe(&LAMP, Seen::InitDone, at(1));
+    assert!(shell.is_synced(), "the others are known to be unreadable");
 }

@@ -61,13 +61,14 @@ impl Watching {
         self.synced.contains(kind) || self.listing.contains_key(kind)
     }
 
-    /// Has every one of these kinds been listed once, or is it known that it cannot be?
-    pub fn has_reached_all(&self, kinds: &[Kind]) -> bool {
+    /// Has every one of these kinds been listed once, or is it known that it cannot be? Of the
+    /// engine's own there is no excuse.
+    pub fn has_reached_all(&self, kinds: &[Kind], own: &Kind) -> bool {
         if self.is_complete {
             return true;
         }
         let is_told = |kind| self.troubles.get(kind).is_some_and(|trouble| trouble.is_told);
-        kinds.iter().all(|kind| self.synced.contains(kind) || is_told(kind))
+        kinds.iter().all(|kind| self.synced.contains(kind) || kind != own && is_told(kind))
     }
 
     fn sync(&mut self, kind: &Kind, constant: &[Kind]) {
