@@ -2,6 +2,7 @@
 
 mod lamp;
 mod pods;
+mod told;
 
 use gradus_engine::ask::Class;
 use jiff::{SignedDuration, Timestamp};

@@ -146,7 +146,7 @@ fn what_is_no_quantity_is_refused_and_printed_as_it_is() {
 }
 
 proptest::proptest! {
-    /// Printing changes no amount that Kubernetes has a suffix for, and the canonical form is stable.
+    /// No amount that Kubernetes has a suffix for is changed, and the canonical form is stable.
     #[test]
     fn printing_keeps_the_value(
         sign in "[+-]?",
