@@ -1,4 +1,4 @@
-//! Who has ended the pause of a step: a person, or nobody yet?
+//! Where does a pause belong, and who has ended it: a person, or nobody yet?
 
 use gradus_api::names::pause;
 use serde_json::Value;
@@ -27,6 +27,25 @@ impl Resumed {
         } else if !is_ours && ends(old, new) {
             self.0 = Some(new.index);
         }
+    }
+}
+
+/// What is wrong with a pause that stands before and after a write of ours, if anything: it begins
+/// once, and does not outlast its step or its update. `step` is the one that comes next, if it is
+/// another.
+pub(super) fn misplaced(
+    old: &Told<'_>,
+    new: &Told<'_>,
+    step: Option<&Value>,
+) -> Option<&'static str> {
+    let starts =
+        |reason: &str| Some((&old.pause(reason)?["startTime"], &new.pause(reason)?["startTime"]));
+    let mut pauses = [pause::CANARY_PAUSE_STEP, pause::BLUE_GREEN_PAUSE].into_iter();
+    let (was, is) = pauses.find_map(starts)?;
+    match step {
+        None => (was != is).then_some("a pause begins anew before it has ended"),
+        Some(step) => (was == is && step.get("pause").is_none())
+            .then_some("the pause of another step, or of another update, is kept"),
     }
 }
 

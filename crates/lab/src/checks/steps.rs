@@ -28,7 +28,12 @@ pub(super) fn judge(
 ) -> Option<String> {
     let is_same_update = old.is_same_update(new, spec);
     let steps = sight::steps(spec);
-    if is_same_update && old.index == new.index {
+    let is_same_step = is_same_update && old.index == new.index;
+    let next = (!is_same_step).then(|| steps.get(new.index).unwrap_or(&Value::Null));
+    if let Some(found) = pauses::misplaced(old, new, next) {
+        return Some(found.to_owned());
+    }
+    if is_same_step {
         return cut_short(steps, (old, new), seen);
     }
     // A number beyond the last step, which only a person writes, means that all are done.

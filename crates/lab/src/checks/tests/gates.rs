@@ -73,6 +73,12 @@ fn a_pause_that_nobody_has_ended_is_passed_by_nobody() {
         [{"reason": "CanaryPauseStep", "startTime": at(900).to_string()}]});
     let in_full = json!({"controllerPause": true, "promoteFull": true,
         "pauseConditions": began("CanaryPauseStep")});
+    let next_update = json!({"currentPodHash": "c", "currentStepIndex": 0});
+    let kept = |paused: &Value, more: Value| {
+        let mut status = paused.clone();
+        status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        status
+    };
     let cases = [
         // what, old, new, expected
         ("it stays", &paused(), &paused(), vec![]),
@@ -83,6 +89,9 @@ fn a_pause_that_nobody_has_ended_is_passed_by_nobody() {
         ("its time is over", &over, &next, vec![]),
         ("the update is given up", &paused(), &json!({"abort": true}), vec![]),
         ("all is wanted at once", &in_full, &json!({"promoteFull": true}), vec![]),
+        ("it begins anew", &over, &paused(), vec!["I-7"]),
+        ("it outlasts its step", &over, &kept(&over, json!({"currentStepIndex": 2})), vec!["I-7"]),
+        ("it outlasts its update", &over, &kept(&over, next_update), vec!["I-7"]),
     ];
     let spec = canary(5, json!([{}, {"pause": {"duration": "60s"}}, {}]));
     for (what, old, new, expected) in cases {
