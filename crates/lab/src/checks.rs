@@ -133,7 +133,7 @@ impl Checker {
             }
             KindId::SERVICE => {
                 let empty = services::judge(write, &self.serving, &self.sizes);
-                let found = empty.filter(|_| is_ours).map(|numbers| ("I-3", numbers));
+                let found = empty.filter(|_| is_ours);
                 let traffic = self.traffic.judge(write, is_ours, &self.sizes, &self.trials);
                 let moves = self.trials.judge_switch(write, &self.serving).filter(|_| is_ours);
                 let moves = moves.map(|numbers| ("I-8", numbers));

@@ -1,4 +1,5 @@
-//! I-3: does a Service that carries traffic ever come to point at nothing?
+//! I-3: does a Service that carries traffic ever come to point at nothing? And I-4 of blue-green
+//! rollouts: at too few?
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_simkube::Write;
@@ -15,7 +16,11 @@ pub(super) fn of(spec: &Value) -> Vec<String> {
 }
 
 /// What is wrong with a write of ours of one of these Services, if anything.
-pub(super) fn judge(write: &Write, serving: &[String], sizes: &Sizes) -> Option<String> {
+pub(super) fn judge(
+    write: &Write,
+    serving: &[String],
+    sizes: &Sizes,
+) -> Option<(&'static str, String)> {
     if !serving.iter().any(|name| **name == *write.after.meta.name) {
         return None;
     }
@@ -29,5 +34,7 @@ pub(super) fn judge(write: &Write, serving: &[String], sizes: &Sizes) -> Option<
     // Pods that came after the decision nobody could have waited for.
     let (available, all) = (sizes.available(&to).0, sizes.known_available());
     let is_empty = available == 0 && all > 0;
-    is_empty.then(|| format!("now selects {to:?} with no available pod, while others have {all}"))
+    let text = || format!("now selects {to:?} with no available pod, while others have {all}");
+    let found = is_empty.then(|| ("I-3", text()));
+    found.or_else(|| sizes.judge_active(&write.after.meta.name, &from, &to))
 }

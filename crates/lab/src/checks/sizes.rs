@@ -1,4 +1,4 @@
-//! I-1 and I-2, and I-6 of blue-green rollouts: does a resize leave enough pods, and not too many?
+//! I-1 and I-2, and I-4 and I-6 of blue-green rollouts: are there enough pods, and not too many?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -237,6 +237,23 @@ impl Sizes {
         let is_short = next < size && next < each.min(told);
         let text = || format!("{size} → {next} while the active Service sends it all traffic");
         (is_short && traffic.selects(&self.active, hash)).then(|| ("I-6", text()))
+    }
+
+    /// I-4: does the active Service come to lead to fewer available pods than all? It may where the
+    /// revision that it leaves has none, and back to stable as soon as that has more.
+    pub(super) fn judge_active(
+        &self,
+        name: &str,
+        from: &str,
+        to: &str,
+    ) -> Option<(&'static str, String)> {
+        let Some(Limits::BlueGreen { each }) = self.limits else { return None };
+        let Limits::BlueGreen { each: told } = self.decided_limits? else { return None };
+        let (available, needed) = (self.available(to).0, each.min(told));
+        let is_switch = name == self.active && from != to && !to.is_empty();
+        let is_short = available < needed && self.known(from) > 0 && *to != self.wanted[0];
+        let text = || format!("now selects {to:?} with {available} available, {needed} needed");
+        (is_switch && is_short).then(|| ("I-4", text()))
     }
 
     /// Is a ReplicaSet neither wanted nor kept for a while?

@@ -187,7 +187,8 @@ fn a_service_that_comes_to_select_nothing_is_named() {
     let cases = [
         // what, available old and new, are they known of, Service, expected
         ("to pods that are there", (2, 2), true, "active", vec![]),
-        ("to one that is there", (2, 1), true, "active", vec![]),
+        ("to fewer than all", (2, 1), true, "active", vec!["I-4"]),
+        ("to fewer than all, from none", (0, 1), true, "active", vec![]),
         ("to none while others are there", (2, 0), true, "active", vec!["I-3"]),
         ("to none while others came after the decision", (2, 0), false, "active", vec![]),
         ("to none where there is none at all", (0, 0), true, "active", vec![]),
@@ -195,7 +196,7 @@ fn a_service_that_comes_to_select_nothing_is_named() {
     ];
     for (what, (old, new), is_known, name, expected) in cases {
         let mut checker = Checker::new(ROLLOUT);
-        let spec = json!({"strategy": {"blueGreen": {"activeService": "active"}}});
+        let spec = json!({"replicas": 2, "strategy": {"blueGreen": {"activeService": "active"}}});
         for one in [object(ROLLOUT, "web", spec, Value::Null), sized("a", old), sized("b", new)] {
             checker.judge(&write("somebody", None, &one), at(0));
             if is_known {
