@@ -70,7 +70,8 @@ fn field(object: &ObjectRef) -> &'static str {
     }
 }
 
-/// The stored status with the counts and conditions of the next, and the word that it is held.
+/// The stored status with the counts of the next and what it says of pods, and the word that it is
+/// held. What else the next one says would be true only with its gates.
 fn held(
     stored: &RolloutStatus,
     next: &RolloutStatus,
@@ -78,8 +79,13 @@ fn held(
     invariant: Invariant,
     message: &str,
 ) -> RolloutStatus {
-    let mut conditions = next.conditions.clone();
-    conditions.retain(|known| known.r#type != condition::HELD);
+    let mut conditions = stored.conditions.clone();
+    let is_gone = |known: &Condition| next.condition(&known.r#type).is_none();
+    conditions.retain(|known| known.r#type != condition::HELD && !is_gone(known));
+    if next.condition(condition::AVAILABLE) != stored.condition(condition::AVAILABLE) {
+        conditions.retain(|known| known.r#type != condition::AVAILABLE);
+        conditions.extend(next.condition(condition::AVAILABLE).cloned());
+    }
     let place = stored.conditions.iter().position(|known| known.r#type == condition::HELD);
     let known = place.map(|at| &stored.conditions[at]);
     // The same word at the same place: a held rollout that does not move is not written again.

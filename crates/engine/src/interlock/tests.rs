@@ -348,6 +348,28 @@ fn a_step_index_that_passes_a_closed_gate_is_not_stored() {
     }
 }
 
+#[test]
+fn a_held_status_does_not_say_what_only_its_gates_would_make_true() {
+    let condition = |r#type: &str, status: &str| {
+        json!({ "type": r#type, "status": status, "reason": "R", "message": "",
+            "lastUpdateTime": at(0), "lastTransitionTime": at(0) })
+    };
+    let conditions = |all: [(&str, &str); 3]| {
+        let all: Vec<_> =
+            all.into_iter().map(|(r#type, status)| condition(r#type, status)).collect();
+        json!({ "conditions": all })
+    };
+    let stored = [("InvalidSpec", "True"), ("Available", "True"), ("Completed", "False")];
+    let next = [("Healthy", "True"), ("Completed", "True"), ("Available", "False")];
+    let strategy = json!({ "canary": { "steps": [{ "setWeight": 20 }, { "pause": {} }] } });
+    let world = world(strategy, status(1, conditions(stored)), 4, 1);
+    let next = Some(serde_json::from_value(status(0, conditions(next))).unwrap());
+    let harm = check(&world, &Decided { status: next, ..Decided::default() }, at(1)).unwrap();
+    let held = harm.cut.status.unwrap();
+    let told: Vec<_> = held.conditions.iter().map(|one| (&*one.r#type, &*one.status)).collect();
+    assert_eq!(told, [("Completed", "False"), ("Available", "False"), ("Held", "True")]);
+}
+
 /// What | strategy | verdict of the run | status besides | changes | expected.
 const VERDICTS: &str = r#"
 users come through pods         | canary     | 1 Failed       | {}                                             | new=2          | I-8
