@@ -171,6 +171,21 @@ fn a_halt_by_hand_holds_even_what_time_would_end() {
 }
 
 #[test]
+fn a_halt_between_two_sizes_leaves_them_as_they_are() {
+    let mut story = Story::canary(5, json!([{ "setWeight": 60 }]));
+    story.settle(at(0));
+    story.set_image("v2");
+    story.settle_without_new_pods(at(10));
+    assert_eq!(story.sizes(), [5, 1], "the surge, and no pod of it yet");
+    story.patch_spec(json!({ "paused": true }));
+    story.settle(at(20));
+    assert_eq!(story.sizes(), [5, 1], "its pod comes, and nothing follows");
+    story.patch_spec(json!({ "paused": false }));
+    story.settle(at(30));
+    assert_eq!(story.sizes(), [0, 5]);
+}
+
+#[test]
 fn halting_and_going_on_cost_one_status_each() {
     let mut story = Story::canary(5, steps());
     story.settle(at(0));
