@@ -166,8 +166,9 @@ fn retire_old<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let is_judged = draft.status.stable_rs != *draft.sets[roles.new].hash
         && *active_hash(&draft) == *draft.sets[roles.new].hash;
     let keeps_old = strategy.scale_down_delay_seconds.is_none() && is_judged;
-    if keeps_old && !runs::is_post_promotion_done(&draft) {
-        return draft; // The way back stays open while the new revision is on trial.
+    // The way back stays open while the new revision is on trial; without replicas there is none.
+    if keeps_old && draft.replicas() > 0 && !runs::is_post_promotion_done(&draft) {
+        return draft;
     }
     // Without replicas even the revision that has the traffic goes: its Service moves afterwards.
     let may_go = |at: &usize| draft.replicas() == 0 || !is_referenced(&draft, &draft.sets[*at]);
