@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     env,
     process::{Command, Output},
+    thread::available_parallelism,
     time::Instant,
 };
 
@@ -18,6 +19,12 @@ use crate::{
 
 /// The kubectl that tests are to try.
 const KUBECTL: &str = "GRADUS_KUBECTL";
+
+/// How many tests run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// Many tests wait for a program or a server most of their time: two cores have room for more.
+const THREADS_AT_LEAST: usize = 4;
 
 /// How a test begins its line about what it is about and has not tried.
 const NOT_TRIED: &str = "not tried: ";
@@ -71,6 +78,10 @@ fn clippy() -> Result<Summary, Failure> {
 /// built with them.
 fn tests() -> Result<Summary, Failure> {
     let mut command = command(&["test", "--workspace", "--no-fail-fast"]);
+    if env::var_os(THREADS).is_none() {
+        let threads = available_parallelism()?.get().max(THREADS_AT_LEAST);
+        command.env(THREADS, threads.to_string());
+    }
     if env::var_os(KUBECTL).is_none() {
         match Servers::ready(&repository()) {
             Ok(servers) => drop(command.env(KUBECTL, servers.kubectl())),
