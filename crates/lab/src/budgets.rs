@@ -32,7 +32,8 @@ pub fn all() -> Vec<Budget> {
         .collect();
     let held = json!([{ "setWeight": 20 }, { "setWeight": 40 }, { "setWeight": 60 },
         { "pause": {} }, { "setWeight": 80 }, { "setWeight": 100 }]);
-    let at_60 = json!({ "phase": "Paused", "weight": 60 });
+    // Once the pods that must go are gone: who gives up while they do races with those who take them.
+    let at_60 = json!({ "phase": "Paused", "weight": 60, "available": 5 });
     let both = &["active", "preview"];
     let sides = &["stable", "canary"];
     let dynamic = nginx(json!([{ "setWeight": 60 }, { "pause": {} }]), true);
