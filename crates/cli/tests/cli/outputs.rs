@@ -117,7 +117,7 @@ fn shape(line: &str) -> String {
 }
 
 /// Fields of `version`.
-const VERSION: [&str; 7] = [
+pub const VERSION: [&str; 7] = [
     "kubectl-argo-rollouts",
     "  BuildDate",
     "  GitCommit",
