@@ -5,6 +5,7 @@ mod token;
 use std::env;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use http::{HeaderValue, Request, header};
@@ -23,6 +24,9 @@ mod tests;
 /// Connecting must fail before the limit of a request does: then it is certain that nothing was
 /// sent.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long the command that a kubeconfig names for credentials may take before that is told.
+const COMMAND_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long to wait before the server is tried again, at first and at most.
 const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
@@ -143,12 +147,34 @@ pub fn client(mut config: Config) -> Result<Connection, ConnectError> {
         server: server.clone(),
         reason: one_line(&error),
     };
+    let command = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
+    let waiting = command.map(|command| {
+        unless_dropped(COMMAND_WITHIN, move || {
+            tracing::warn!(
+                "still waiting for credentials from {command}, which the kubeconfig names: \
+                 nothing happens before it ends"
+            );
+        })
+    });
     let builder = ClientBuilder::try_from(config).map_err(refused)?;
+    drop(waiting);
     let client = match token {
         Some(layer) => builder.with_layer(&layer).build(),
         None => builder.build(),
     };
     Ok(Connection { client, namespace, server })
+}
+
+/// Does something after a while, unless what is returned is dropped before. The command for credentials
+/// is waited for by the thread itself, so that nobody else could tell.
+fn unless_dropped(after: Duration, then: impl FnOnce() + Send + 'static) -> Sender<()> {
+    let (held, dropped) = channel();
+    std::thread::spawn(move || {
+        if dropped.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
+            then();
+        }
+    });
+    held
 }
 
 /// Takes the token file out of the configuration, if nothing else there says who we are. The

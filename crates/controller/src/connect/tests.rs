@@ -183,3 +183,13 @@ fn a_date_header_is_a_time() {
     assert_eq!(date, Some("1994-11-06T08:49:37Z".parse().unwrap()));
     assert_eq!(http_date("tomorrow"), None);
 }
+
+#[test]
+fn only_a_command_that_takes_long_is_told_of() {
+    let (tell, told) = channel();
+    let tell_quick = tell.clone();
+    drop(unless_dropped(Duration::from_secs(60), move || tell_quick.send("quick").unwrap()));
+    let slow = unless_dropped(Duration::ZERO, move || tell.send("slow").unwrap());
+    assert_eq!(told.iter().collect::<Vec<_>>(), ["slow"], "and nobody else tells any more");
+    drop(slow);
+}
