@@ -1,8 +1,8 @@
 //! What becomes of a controller that is given bad objects, and of one whose cluster is not as it
 //! should be? One clear message each, and it goes on by itself.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gradus_simkube::ApiError;
@@ -70,14 +70,14 @@ fn what_the_server_refuses_is_said_in_its_words() {
     let folder = folder("refuses");
     let cluster = Cluster::start(0, &folder);
     let is_full = Arc::new(AtomicBool::new(true));
-    let tries = Arc::new(AtomicUsize::new(0));
+    let tries = Arc::new(Mutex::new(Vec::new()));
     let (full, counted) = (Arc::clone(&is_full), Arc::clone(&tries));
     cluster.server.set_hook(move |seen| {
         let is_create = seen.method == "POST" && seen.path.ends_with("/replicasets");
         if !is_create || !full.load(Ordering::Relaxed) {
             return Verdict::Pass;
         }
-        counted.fetch_add(1, Ordering::Relaxed);
+        counted.lock().unwrap().push(Instant::now());
         let message = "exceeded quota: none".into();
         Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
     });
@@ -91,9 +91,10 @@ fn what_the_server_refuses_is_said_in_its_words() {
     let told = progressing(&rollout).unwrap();
     assert_eq!(told["reason"], "ReplicaSetCreateError");
     assert!(told["message"].as_str().unwrap().ends_with("exceeded quota: none"), "{told}");
-    std::thread::sleep(Duration::from_secs(2));
-    let tried = tries.load(Ordering::Relaxed);
-    assert!(tried < 15, "the delay doubles each time, but it was tried {tried} times");
+    until(&cluster, "cart", |_| tries.lock().unwrap().len() >= 11);
+    let tries: Vec<Instant> = tries.lock().unwrap().clone();
+    let took = tries[10].duration_since(tries[0]);
+    assert!(took >= Duration::from_millis(1023), "the delay doubles each time: ten took {took:?}");
     is_full.store(false, Ordering::Relaxed);
     until(&cluster, "cart", is_healthy);
 }
