@@ -94,6 +94,7 @@ pub async fn act<E: Engine, C: Cluster>(
     let mut has_stopped = false;
     for Change { id, target, op, expect, on_refusal } in changes {
         let is_end = matches!(op, Op::Delete | Op::Evict);
+        let rested_on = expect.version();
         let write = Write { target: target.clone(), part: Part::Main, op, expect, lane };
         match cluster.write(write).await {
             Ok(written) => {
@@ -111,7 +112,7 @@ pub async fn act<E: Engine, C: Cluster>(
                     OnRefusal::Stop | OnRefusal::Skip => None,
                 };
                 let (id, object) = (Some(id), target);
-                acted.failures.push(Refusal { id, object, error, again_after });
+                acted.failures.push(Refusal { id, object, rested_on, error, again_after });
                 if on_refusal == OnRefusal::Stop {
                     has_stopped = true;
                     break;
@@ -130,7 +131,8 @@ pub async fn act<E: Engine, C: Cluster>(
                 acted.written.push(Acknowledged { id: None, object, version });
             }
             Err(error) => {
-                acted.failures.push(Refusal { id: None, object, error, again_after: None });
+                let (id, rested_on, again_after) = (None, Some(version), None);
+                acted.failures.push(Refusal { id, object, rested_on, error, again_after });
             }
         }
     }

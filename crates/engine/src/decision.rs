@@ -235,6 +235,16 @@ pub enum Expect {
     Uid(Uid),
 }
 
+impl Expect {
+    /// The version that must still be there.
+    pub fn version(&self) -> Option<u64> {
+        match self {
+            Expect::Version(version) => Some(*version),
+            Expect::Nothing | Expect::Uid(_) => None,
+        }
+    }
+}
+
 /// What a refused change means for the rest of the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnRefusal {

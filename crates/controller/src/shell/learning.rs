@@ -17,6 +17,8 @@ pub struct Refusal {
     pub id: Option<ChangeId>,
     /// The object it was meant for.
     pub object: ObjectRef,
+    /// The version of it that had to be there still.
+    pub rested_on: Option<u64>,
     /// Why.
     pub error: WriteError,
     /// Not again before so long; `None` for the back-off.
@@ -70,14 +72,16 @@ impl<W: Watched> Shell<W> {
         if is_stored && status.is_some() {
             state.status_refused = 0;
         }
-        for failure in failures {
-            self.remember_failure(&key, failure, due, now);
-        }
         for write in written {
             if self.watching.knows(&write.object.kind) {
                 let seen = W::version(&self.index, &write.object);
                 self.notes.expect(&key, &write, seen, now);
             }
+        }
+        // After those: where the object itself was written and its status then refused, the refusal
+        // says more.
+        for failure in failures {
+            self.remember_failure(&key, failure, due, now);
         }
         self.queue.finish(&key);
         if !has_failed || is_to_be_told {
@@ -119,7 +123,7 @@ impl<W: Watched> Shell<W> {
     }
 
     fn remember_failure(&mut self, key: &Key, failed: Refusal, due: Timestamp, now: Timestamp) {
-        let Refusal { id, object, error, again_after } = failed;
+        let Refusal { id, object, rested_on, error, again_after } = failed;
         let state = self.keys.entry(key.clone()).or_default();
         let times = match &id {
             Some(id) => state.recall.failed.get(id).map_or(0, |failed| failed.times) + 1,
@@ -146,13 +150,14 @@ impl<W: Watched> Shell<W> {
         let retry_at = fixed.or(own).unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
         match error.class {
-            // A newer object, or none, comes by the watch; nothing to hold back until then, and a
-            // watch that does not bring it is helped.
+            // A newer object, or none, comes by the watch, unless it is shown already.
             Class::Stale | Class::Gone => {
-                let shown = W::version(&self.index, &object);
                 let is_watched = self.watching.knows(&object.kind);
-                if is_watched && state.is_behind(&object, shown, now) {
-                    self.notes.read_first(key, object, now);
+                let shown = W::version(&self.index, &object).filter(|_| is_watched);
+                if let Some(refused) = shown.map(|shown| rested_on.unwrap_or(shown))
+                    && shown <= Some(refused)
+                {
+                    self.notes.refused(key, object, refused, now);
                 }
             }
             // What is not watched is read by whoever asks for it, not into the index.

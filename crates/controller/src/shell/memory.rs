@@ -7,7 +7,6 @@ use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use jiff::{SignedDuration, Timestamp};
 
 use super::guard_name;
-use super::notes::PATIENCE;
 use crate::watched::Watched;
 
 /// How long the same guard may hold a key before the operator hears of it.
@@ -32,8 +31,6 @@ pub(super) struct KeyState<W: Watched> {
     /// How often in a row a read that must come first has failed.
     pub read_refused: u32,
     held: Option<Holding>,
-    /// The object whose shown version the server has refused, and since when.
-    refused: Option<(ObjectRef, Option<u64>, Timestamp)>,
 }
 
 struct Holding {
@@ -85,7 +82,6 @@ impl<W: Watched> Default for KeyState<W> {
             status_refused: 0,
             read_refused: 0,
             held: None,
-            refused: None,
         }
     }
 }
@@ -130,24 +126,6 @@ impl<W: Watched> KeyState<W> {
                 matches!(reply, Reply::Object(_) | Reply::Pods(_) | Reply::Weights(_))
             };
             self.answers.retain(|_, answer| !answer.reply.as_ref().is_ok_and(is_read));
-        }
-    }
-
-    /// The server has a newer version of an object than is shown; true, once a second, if that was
-    /// so a second ago as well: then an event is missing.
-    pub fn is_behind(&mut self, object: &ObjectRef, shown: Option<u64>, now: Timestamp) -> bool {
-        match &self.refused {
-            Some((known, version, since)) if known == object && *version == shown => {
-                let is_lasting = *since + PATIENCE <= now;
-                if is_lasting {
-                    self.refused = None;
-                }
-                is_lasting
-            }
-            _ => {
-                self.refused = Some((object.clone(), shown, now));
-                false
-            }
         }
     }
 

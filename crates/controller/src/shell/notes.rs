@@ -9,7 +9,11 @@ use crate::act::Acknowledged;
 use crate::watched::Key;
 
 /// How long a watch may take to show a version that is known to be there before it is read.
-pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
+const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
+
+/// The same where a write was refused for it. Until then to try again would only be refused again, and
+/// the user may be waiting; a read of one object costs less than such a try.
+const REFUSED_PATIENCE: SignedDuration = SignedDuration::from_millis(100);
 
 /// Writes the index has yet to show, by key.
 #[derive(Default)]
@@ -52,6 +56,12 @@ impl Notes {
             },
         };
         self.add(key, Note { object: write.object.clone(), due: now + PATIENCE, needs });
+    }
+
+    /// The server has refused a write onto this version: it has a later one, or none.
+    pub fn refused(&mut self, key: &Key, object: ObjectRef, version: u64, now: Timestamp) {
+        let (due, needs) = (now + REFUSED_PATIENCE, Needs::LaterThan(version));
+        self.add(key, Note { object, due, needs });
     }
 
     /// A write may have been done: the object is read before anything else.

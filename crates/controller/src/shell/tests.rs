@@ -5,6 +5,7 @@ mod pods;
 mod told;
 
 use gradus_engine::ask::Class;
+use gradus_engine::decision::ChangeId;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -64,7 +65,8 @@ fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
 
 fn refused_with(job: Box<Job<Lamps>>, error: WriteError) -> Acted<Lamps> {
     let object = job.head.object.clone();
-    let failures = vec![Refusal { id: None, object, error, again_after: None }];
+    let rested_on = Some(job.head.version);
+    let failures = vec![Refusal { id: None, object, rested_on, error, again_after: None }];
     let (changes, written) = (job.changes.len(), Vec::new());
     Acted { job, changes, written, failures, pruned: Vec::new() }
 }
@@ -165,25 +167,46 @@ fn a_write_that_may_have_been_done_is_read_before_anything_else() {
 }
 
 #[test]
-fn a_conflict_is_tried_again_with_back_off_even_if_no_newer_object_comes() {
+fn a_conflict_is_tried_again_as_soon_as_the_newer_object_is_shown() {
+    let newer = |version| frame("desk", version, json!({ "on": true }), json!({ "watts": 7 }));
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let next = job(&mut shell, at(0)).unwrap();
+    shell.learn(refused(next, Class::Stale), at(0));
+    assert!(shell.next_work(at(20)).is_none(), "it would only be refused again");
+    shell.observe(&LAMP, Seen::Apply(newer(6)), at(21));
+    let next = job(&mut shell, at(21)).expect("tried again");
+    assert_eq!(next.head.version, 6);
+
+    shell.observe(&LAMP, Seen::Apply(newer(7)), at(22));
+    shell.learn(refused(next, Class::Stale), at(23));
+    let next = job(&mut shell, at(23)).expect("the newer object is shown already");
+    assert_eq!(next.head.version, 7);
+}
+
+#[test]
+fn a_conflict_is_tried_again_with_back_off_even_if_there_is_no_newer_object() {
+    let lamp = |status| frame("desk", 5, json!({ "on": true }), status);
     let mut shell = shell(5, json!({ "on": true }), json!({}));
     let mut now = at(0);
     let mut delays = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..12 {
         let next = job(&mut shell, now).expect("tried again");
         shell.learn(refused(next, Class::Stale), now);
-        let due = shell.next_due().unwrap();
-        delays.push(due.duration_since(now).as_millis());
-        now = due;
+        let refused_at = now;
+        let seen = loop {
+            now = shell.next_due().expect("it is not given up");
+            if let Some(seen) = read(&mut shell, now) {
+                break seen;
+            }
+        };
+        shell.learn_read(seen, Ok(vec![lamp(json!({}))]), now);
+        delays.push(now.duration_since(refused_at).as_millis());
     }
-    assert_eq!(delays, [1, 2, 4, 8, 16]);
+    assert_eq!(delays, [100, 100, 100, 100, 100, 100, 100, 128, 256, 512, 1_024, 2_048]);
     let last = job(&mut shell, now).unwrap();
     shell.learn(done(last, 6), now);
-    shell.observe(
-        &LAMP,
-        Seen::Apply(frame("desk", 6, json!({ "on": true }), json!({ "on": true }))),
-        now,
-    );
+    let lit = frame("desk", 6, json!({ "on": true }), json!({ "on": true }));
+    shell.observe(&LAMP, Seen::Apply(lit), now);
     assert!(shell.next_work(now).is_none());
 }
 
@@ -203,6 +226,8 @@ fn a_refusal_of_the_status_or_of_a_read_that_stays_is_counted() {
     let next = job(&mut shell, at(5_000)).unwrap();
     shell.learn(refused(next, Class::Stale), at(5_000));
     assert_eq!(counted(&mut shell).1, 1, "somebody else wrote: nothing stays");
+    let newer = frame("desk", 8, json!({ "on": true }), json!({}));
+    shell.observe(&LAMP, Seen::Apply(newer), at(5_001));
 
     let next = job(&mut shell, at(6_000)).unwrap();
     shell.learn(done(next, 9), at(6_000));
@@ -242,18 +267,30 @@ fn a_server_that_asks_for_time_is_given_it() {
 }
 
 #[test]
-fn an_object_that_stays_newer_than_the_watch_shows_is_read_after_a_second() {
+fn a_lost_answer_is_looked_into_though_the_write_before_it_is_shown() {
     let mut shell = shell(5, json!({ "on": true }), json!({}));
-    for millis in [0, 600, 999] {
-        let next = job(&mut shell, at(millis)).expect("tried again");
-        shell.learn(refused(next, Class::Stale), at(millis));
-    }
-    let next = job(&mut shell, at(1_500)).expect("tried again");
-    shell.learn(refused(next, Class::Stale), at(1_500));
-    let seen = read(&mut shell, at(1_600)).expect("an event is missing");
+    let next = job(&mut shell, at(0)).unwrap();
+    let (id, object) = (Some(ChangeId("patch".into())), next.head.object.clone());
+    let patched = Acknowledged { id, object, version: Some(6) };
+    let lost = refused(next, Class::Unknown);
+    shell.learn(Acted { written: vec![patched], ..lost }, at(0));
+    let lamp = |version, status| frame("desk", version, json!({ "on": true }), status);
+    shell.observe(&LAMP, Seen::Apply(lamp(6, json!({}))), at(1));
+    let seen = read(&mut shell, at(1)).expect("the status may have been written");
+    shell.learn_read(seen, Ok(vec![lamp(7, json!({ "on": true }))]), at(2));
+    assert!(shell.next_work(at(2)).is_none(), "it had been");
+}
+
+#[test]
+fn a_newer_object_that_the_watch_does_not_show_is_read() {
+    let mut shell = shell(5, json!({ "on": true }), json!({}));
+    let next = job(&mut shell, at(0)).unwrap();
+    shell.learn(refused(next, Class::Stale), at(0));
+    assert!(shell.next_work(at(99)).is_none(), "the watch may still show it");
+    let seen = read(&mut shell, at(100)).expect("an event is missing");
     let newer = frame("desk", 8, json!({ "on": true }), json!({ "watts": 7 }));
-    shell.learn_read(seen, Ok(vec![newer]), at(1_601));
-    let next = job(&mut shell, at(2_000)).expect("decided anew");
+    shell.learn_read(seen, Ok(vec![newer]), at(101));
+    let next = job(&mut shell, at(101)).expect("decided anew");
     assert_eq!(next.head.version, 8, "on the version that was read");
 }
 

@@ -114,6 +114,7 @@ fn a_refused_eviction_waits_half_a_minute_where_a_budget_says_so() {
         let refusal = Refusal {
             id: Some(change.id.clone()),
             object: change.target.clone(),
+            rested_on: change.expect.version(),
             error: WriteError { class, message: what.to_owned(), retry_after_secs: None },
             again_after: Some(SignedDuration::from_secs(30)),
         };

@@ -48,6 +48,7 @@ fn refuse(shell: &mut Shell<Rollouts>, job: Box<Job<Rollouts>>, class: Class, no
     let failures = vec![Refusal {
         id: Some(change.id.clone()),
         object: change.target.clone(),
+        rested_on: change.expect.version(),
         error: WriteError { class, message: "1GB is no quantity".into(), retry_after_secs: None },
         again_after: None,
     }];
