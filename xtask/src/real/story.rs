@@ -42,6 +42,9 @@ const SEEN_BY_ALL: Duration = Duration::from_secs(2);
 /// How long the last writes of a story may still come.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
+/// How a server answers who was overtaken by another writer.
+const CONFLICT: u16 = 409;
+
 /// Why a story did not go as it is told.
 #[derive(Debug, Error)]
 enum Untold {
@@ -60,6 +63,16 @@ pub enum Telling {
     Strict,
     /// Faults move things: only the order and the end count.
     Free,
+}
+
+/// What the controller has written for a story by its last step and shortly after, Events aside.
+pub struct Counted {
+    /// How often which object.
+    pub writes: BTreeMap<String, usize>,
+    /// How many tries more were refused because somebody else had written meanwhile.
+    pub overtaken: usize,
+    /// The seconds that were started.
+    pub seconds: usize,
 }
 
 /// One scenario, with its times divided for a cluster that lives in real time.
@@ -172,13 +185,8 @@ impl Story {
         Ok(sightings)
     }
 
-    /// Plays it up to its last step; what the controller has written for it by then and shortly
-    /// after, Events aside, and the seconds that were started meanwhile.
-    pub async fn count(
-        &self,
-        stage: &Stage,
-        controller: &Kept,
-    ) -> Result<(BTreeMap<String, usize>, usize), Failure> {
+    /// Plays it up to its last step and counts.
+    pub async fn count(&self, stage: &Stage, controller: &Kept) -> Result<Counted, Failure> {
         let namespace = self.namespace("");
         let audit = Audit::from_now(stage.plane.audit_log())?;
         let began = Instant::now();
@@ -186,10 +194,12 @@ impl Story {
         let seconds = usize::try_from(began.elapsed().as_secs())? + 1;
         tokio::time::sleep(SETTLES_WITHIN).await;
         let requests = audit.requests_in(&namespace)?;
-        let counts = |one: &&Request| {
+        let is_ours = |one: &&Request| {
             one.is_by(self.part.user()) && one.is_write() && one.resource != "events"
         };
-        Ok((tally(requests.iter().filter(counts)), seconds))
+        let (overtaken, writes): (Vec<&Request>, Vec<&Request>) =
+            requests.iter().filter(is_ours).partition(|one| one.code == CONFLICT);
+        Ok(Counted { writes: tally(writes), overtaken: overtaken.len(), seconds })
     }
 
     /// Waits for the end that the story names.
