@@ -49,7 +49,7 @@ async fn is_kept(stage: &Stage, controller: &Kept, budget: &Budget) -> Result<()
         return Err(Over { most, seconds, overtaken, found }.into());
     }
     if overtaken > 0 {
-        println!("  budget of {}: {overtaken} conflicts", budget.what);
+        println!("  budget of {}: conflicts: {overtaken}", budget.what);
     }
     Ok(())
 }
