@@ -23,7 +23,7 @@ use crate::request::{FieldValidation, Options};
 
 pub(crate) use custom::Sound;
 pub(crate) use definition::CLEAN_UP;
-pub(crate) use metadata::{label_value, qualified_name};
+pub(crate) use metadata::{dns_1035, label_value, qualified_name, subdomain};
 pub(crate) use template::pod_spec;
 
 /// Fills in what a new object leaves out and drops what its kind does not know.

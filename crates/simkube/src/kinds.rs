@@ -1,6 +1,7 @@
 //! Which kinds does this cluster know, built in and installed, and how does each behave?
 
 mod builtin;
+mod check;
 mod definition;
 
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 use crate::schema::Schema;
 
-pub(crate) use definition::{check, established, installed, terminating};
+pub(crate) use check::check;
+pub(crate) use definition::{established, installed, stored_versions, terminating};
 
 /// A kind in one of its versions: an index into [`Kinds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +48,8 @@ pub struct Kind {
     pub custom: bool,
     /// Whether a PUT without resourceVersion is accepted.
     pub unconditional_update: bool,
+    /// Whether a PUT of an object that is not there creates it.
+    pub put_creates: bool,
     /// Whether DELETE answers with the object rather than a Status once it is gone.
     pub returns_deleted: bool,
     /// What its objects must look like (custom kinds).
@@ -246,6 +250,10 @@ mod tests {
             (KindId::POD_DISRUPTION_BUDGET, "PodDisruptionBudget"),
             (KindId::CUSTOM_RESOURCE_DEFINITION, "CustomResourceDefinition"),
             (KindId::ENDPOINT_SLICE, "EndpointSlice"),
+            (KindId::ROLE, "Role"),
+            (KindId::ROLE_BINDING, "RoleBinding"),
+            (KindId::CLUSTER_ROLE, "ClusterRole"),
+            (KindId::CLUSTER_ROLE_BINDING, "ClusterRoleBinding"),
             (KindId::PERSISTENT_VOLUME_CLAIM, "PersistentVolumeClaim"),
             (KindId::POD_TEMPLATE, "PodTemplate"),
         ];

@@ -4,13 +4,16 @@
 //! touch (`at("status")`), so that a status write never walks the spec.
 
 mod compile;
+mod defaults;
 mod format;
 mod prune;
 mod rule;
 mod sound;
+mod structural;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod written;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -38,6 +41,19 @@ pub struct SchemaError {
     pub path: String,
     /// What was expected there.
     pub problem: String,
+}
+
+/// Everything that is wrong with a schema as it is written at this place of a definition.
+pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if written::is_readable(schema) {
+        causes = structural::problems(schema, path);
+        if causes.is_empty() {
+            causes = defaults::problems(schema, path);
+        }
+    }
+    causes.extend(written::problems(schema, path));
+    causes
 }
 
 /// A compiled structural schema of one kind.

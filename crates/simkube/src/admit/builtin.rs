@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::error::Cause;
-use crate::kinds::KindId;
+use crate::kinds::{self, KindId, stored_versions};
 use crate::object::{Object, Texts};
 use crate::selector::LabelSelector;
 
@@ -39,7 +39,14 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
         KindId::REPLICA_SET | KindId::DEPLOYMENT | KindId::STATEFUL_SET => {
             check_workload(object, before, &mut causes);
         }
-        KindId::JOB => check_template(object.template(), &["Never", "OnFailure"], &mut causes),
+        KindId::CUSTOM_RESOURCE_DEFINITION => causes.extend(check_definition(object, before)),
+        KindId::JOB => {
+            check_template(object.template(), &["Never", "OnFailure"], &mut causes);
+            if object.template().is_null() {
+                let why = "valid values: \"OnFailure\", \"Never\"";
+                causes.push(Cause::required("spec.template.spec.restartPolicy", why));
+            }
+        }
         KindId::SERVICE => check_service(&object.spec, old, &mut causes),
         KindId::PERSISTENT_VOLUME_CLAIM => check_claim(&object.spec, old, &mut causes),
         _ => {}
@@ -67,6 +74,9 @@ fn is_frozen(kind: KindId, before: &Object) -> bool {
 fn check_workload(object: &Object, before: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = &*object.spec;
     check_sizes(spec, causes);
+    if object.kind == KindId::DEPLOYMENT {
+        check_strategy(&spec["strategy"], causes);
+    }
     let selector = &spec["selector"];
     let keeps_selector = before.is_some_and(|before| before.spec["selector"] == *selector);
     let keeps_template = before.is_some_and(|before| before.shares_template(object));
@@ -86,6 +96,36 @@ fn check_workload(object: &Object, before: Option<&Object>, causes: &mut Vec<Cau
                    'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
         causes.push(Cause::forbidden("spec", why));
     }
+}
+
+fn check_strategy(strategy: &Value, causes: &mut Vec<Cause>) {
+    let limits = &strategy["rollingUpdate"];
+    let is_none = |limit: &Value| *limit == 0 || limit == "0%";
+    match strategy["type"].as_str() {
+        Some("Recreate") if !limits.is_null() => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));
+        }
+        Some("RollingUpdate") if is_none(&limits["maxSurge"]) => {
+            let unavailable = &limits["maxUnavailable"];
+            if is_none(unavailable) {
+                let field = "spec.strategy.rollingUpdate.maxUnavailable";
+                let why = "may not be 0 when `maxSurge` is 0";
+                causes.push(Cause::invalid(field, unavailable, why));
+            }
+        }
+        None | Some("Recreate" | "RollingUpdate") => {}
+        Some(_) => {
+            let known = ["Recreate", "RollingUpdate"];
+            causes.push(Cause::unsupported("spec.strategy", strategy, &known));
+        }
+    }
+}
+
+fn check_definition(object: &Object, before: Option<&Object>) -> Vec<Cause> {
+    let status = before.map_or(&Value::Null, |before| &before.status);
+    let stored = stored_versions(&object.spec, status);
+    kinds::check(&object.meta, &object.spec, before.map(|before| &*before.spec), &stored)
 }
 
 fn check_sizes(spec: &Value, causes: &mut Vec<Cause>) {
@@ -130,10 +170,6 @@ fn labels_of(template: &Value) -> Texts {
 }
 
 fn check_template(template: &Value, policies: &[&str], causes: &mut Vec<Cause>) {
-    if template.is_null() {
-        causes.push(Cause::required("spec.template", ""));
-        return;
-    }
     check_containers("spec.template.spec", &template["spec"], causes);
     let policy = &template["spec"]["restartPolicy"];
     if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {

@@ -62,6 +62,7 @@ pub(super) fn complete(object: &mut Object, before: Option<&Object>) {
         KindId::STATEFUL_SET => complete_stateful_set(spec),
         KindId::JOB => complete_job(spec),
         KindId::SERVICE => complete_service(spec, before),
+        KindId::PERSISTENT_VOLUME_CLAIM => put(spec, "volumeMode", "Filesystem"),
         KindId::CUSTOM_RESOURCE_DEFINITION => complete_definition(spec),
         _ => {}
     }
@@ -87,7 +88,9 @@ impl SimCluster {
         put(spec, "clusterIP", json!(format!("10.96.{third}.{fourth}")));
         let address = spec["clusterIP"].clone();
         put(spec, "clusterIPs", json!([address]));
-        if spec["type"] == "NodePort" || spec["type"] == "LoadBalancer" {
+        let has_own_ports =
+            spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false;
+        if spec["type"] == "NodePort" || has_own_ports {
             for (index, port) in (number..).zip(entries(spec, "ports")) {
                 put(port, "nodePort", json!(30_000 + index % 2_768));
             }
@@ -203,8 +206,14 @@ fn complete_definition(spec: &mut Map<String, Value>) {
     put(spec, "conversion", json!({ "strategy": "None" }));
     let Some(names) = inner(spec, "names") else { return };
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    put(names, "singular", json!(kind.to_lowercase()));
-    put(names, "listKind", json!(format!("{kind}List")));
+    if !kind.is_empty() {
+        put(names, "singular", json!(kind.to_lowercase()));
+        put(names, "listKind", json!(format!("{kind}List")));
+    }
+    for version in entries(spec, "versions") {
+        put(version, "served", false);
+        put(version, "storage", false);
+    }
 }
 
 fn inner<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {

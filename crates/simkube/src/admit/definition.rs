@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::SimCluster;
 use crate::error::ApiError;
-use crate::kinds::{Kind, KindId, Kinds, check, established, installed};
+use crate::kinds::{Kind, KindId, Kinds, established, installed, stored_versions};
 use crate::object::{Key, Meta, Object, whole_seconds};
 use crate::request::{Options, Verb};
 
@@ -21,6 +21,7 @@ impl SimCluster {
     pub(crate) fn install(
         &mut self,
         object: &mut Object,
+        before: Option<&Object>,
         kind: &Kind,
         options: &Options,
         now: Timestamp,
@@ -28,18 +29,11 @@ impl SimCluster {
         if object.kind != KindId::CUSTOM_RESOURCE_DEFINITION {
             return Ok(());
         }
-        let mut causes = check(&object.meta.name, &object.spec);
-        let mut versions = Vec::new();
-        if causes.is_empty() {
-            match installed(&object.spec) {
-                Ok(kinds) => versions = kinds,
-                Err(found) => causes = found,
-            }
-        }
-        if !causes.is_empty() {
-            return Err(ApiError::invalid(kind, &object.meta.name, causes));
-        }
-        object.status = Arc::new(established(&object.spec, whole_seconds(now)));
+        let stored =
+            stored_versions(&object.spec, before.map_or(&Value::Null, |before| &before.status));
+        let versions = installed(&object.spec)
+            .map_err(|causes| ApiError::invalid(kind, &object.meta.name, causes))?;
+        object.status = Arc::new(established(&object.spec, &stored, whole_seconds(now)));
         if !options.dry_run {
             Arc::<Kinds>::make_mut(&mut self.kinds).install(versions);
             self.store.widen(self.kinds.count());

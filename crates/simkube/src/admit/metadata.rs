@@ -55,7 +55,29 @@ pub(super) fn check(object: &Object, right: Option<&Object>, kind: &Kind) -> Vec
             causes.push(Cause::invalid("metadata.finalizers", &json!(name), &why));
         }
     }
+    let is_lax = [
+        KindId::CUSTOM_RESOURCE_DEFINITION,
+        KindId::EVENT,
+        KindId::LEASE,
+        KindId::POD_DISRUPTION_BUDGET,
+    ]
+    .contains(&object.kind);
+    if !kind.custom && !is_lax {
+        check_finalizers(&meta.finalizers, &mut causes);
+    }
     causes
+}
+
+/// What holds an object of a built-in kind says whose it is, unless it is one of Kubernetes' own.
+fn check_finalizers(finalizers: &[String], causes: &mut Vec<Cause>) {
+    for (index, name) in finalizers.iter().enumerate() {
+        let is_known = ["kubernetes", "orphan", "foregroundDeletion"].contains(&name.as_str());
+        if !is_known && !name.contains('/') {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            let field = format!("metadata.finalizers[{index}]");
+            causes.push(Cause::invalid(field, &json!(name), why));
+        }
+    }
 }
 
 fn check_name(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
@@ -149,7 +171,8 @@ fn too_long(most: usize) -> String {
     format!("must be no more than {most} bytes")
 }
 
-fn subdomain(name: &str) -> Vec<String> {
+/// What is wrong with a DNS name.
+pub(crate) fn subdomain(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LONGEST_SUBDOMAIN {
         problems.push(too_long(LONGEST_SUBDOMAIN));
@@ -171,7 +194,8 @@ fn dns_label(name: &str) -> Vec<String> {
     problems
 }
 
-fn dns_1035(name: &str) -> Vec<String> {
+/// What is wrong with a DNS label that begins with a letter.
+pub(crate) fn dns_1035(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LONGEST_LABEL {
         problems.push(too_long(LONGEST_LABEL));

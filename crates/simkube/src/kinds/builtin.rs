@@ -41,6 +41,14 @@ impl KindId {
     pub const CUSTOM_RESOURCE_DEFINITION: Self = Self(16);
     /// discovery.k8s.io/v1 EndpointSlice.
     pub const ENDPOINT_SLICE: Self = Self(17);
+    /// rbac.authorization.k8s.io/v1 Role.
+    pub const ROLE: Self = Self(18);
+    /// rbac.authorization.k8s.io/v1 RoleBinding.
+    pub const ROLE_BINDING: Self = Self(19);
+    /// rbac.authorization.k8s.io/v1 ClusterRole.
+    pub const CLUSTER_ROLE: Self = Self(20);
+    /// rbac.authorization.k8s.io/v1 ClusterRoleBinding.
+    pub const CLUSTER_ROLE_BINDING: Self = Self(21);
     /// core/v1 PersistentVolumeClaim.
     pub const PERSISTENT_VOLUME_CLAIM: Self = Self(22);
     /// core/v1 PodTemplate.
@@ -53,34 +61,35 @@ impl KindId {
 }
 
 /// What a row says beyond its names.
-const STATUS: u8 = 1;
-const SCALE: u8 = 2;
-const COUNTS: u8 = 4;
-const CLUSTER: u8 = 8;
-const CONDITIONAL: u8 = 16;
-const RETURNS: u8 = 32;
-const ALL: u8 = 64;
-const EXTENSIONS: u8 = 128;
+const STATUS: u16 = 1;
+const SCALE: u16 = 2;
+const COUNTS: u16 = 4;
+const CLUSTER: u16 = 8;
+const CONDITIONAL: u16 = 16;
+const RETURNS: u16 = 32;
+const ALL: u16 = 64;
+const EXTENSIONS: u16 = 128;
+const PUT_CREATES: u16 = 256;
 
-type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u8);
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u16);
 
 /// group, version, kind, plural, short names, what else.
 const ROWS: [Row; 24] = [
     ("", "v1", "Namespace", "namespaces", "ns", STATUS | CLUSTER),
     ("", "v1", "Node", "nodes", "no", STATUS | CLUSTER),
     ("", "v1", "Pod", "pods", "po", STATUS | COUNTS | RETURNS | ALL),
-    ("", "v1", "Service", "services", "svc", STATUS | RETURNS | ALL),
+    ("", "v1", "Service", "services", "svc", STATUS | RETURNS | ALL | PUT_CREATES),
     ("", "v1", "ConfigMap", "configmaps", "cm", 0),
     ("", "v1", "Secret", "secrets", "", 0),
     ("", "v1", "ServiceAccount", "serviceaccounts", "sa", RETURNS),
-    ("", "v1", "Event", "events", "ev", 0),
+    ("", "v1", "Event", "events", "ev", PUT_CREATES),
     ("", "v1", "ResourceQuota", "resourcequotas", "quota", STATUS | RETURNS),
     ("apps", "v1", "ReplicaSet", "replicasets", "rs", STATUS | SCALE | COUNTS | ALL),
     ("apps", "v1", "Deployment", "deployments", "deploy", STATUS | SCALE | COUNTS | ALL),
     ("apps", "v1", "StatefulSet", "statefulsets", "sts", STATUS | SCALE | COUNTS | ALL),
     ("batch", "v1", "Job", "jobs", "", STATUS | COUNTS | ALL),
     ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", STATUS | COUNTS),
-    ("coordination.k8s.io", "v1", "Lease", "leases", "", CONDITIONAL),
+    ("coordination.k8s.io", "v1", "Lease", "leases", "", CONDITIONAL | PUT_CREATES),
     (
         "policy",
         "v1",
@@ -98,10 +107,17 @@ const ROWS: [Row; 24] = [
         STATUS | COUNTS | CLUSTER | CONDITIONAL | RETURNS | EXTENSIONS,
     ),
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", COUNTS),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", 0),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", 0),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", CLUSTER),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", CLUSTER),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", PUT_CREATES),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", PUT_CREATES),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", CLUSTER | PUT_CREATES),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "ClusterRoleBinding",
+        "clusterrolebindings",
+        "",
+        CLUSTER | PUT_CREATES,
+    ),
     ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", STATUS | RETURNS),
     ("", "v1", "PodTemplate", "podtemplates", "", COUNTS | RETURNS),
 ];
@@ -111,7 +127,7 @@ pub(super) fn kinds() -> Vec<Arc<Kind>> {
 }
 
 fn kind(id: KindId, (group, version, kind, plural, short, flags): Row) -> Kind {
-    let has = |flag: u8| flags & flag != 0;
+    let has = |flag: u16| flags & flag != 0;
     Kind {
         group: group.into(),
         version: version.into(),
@@ -135,6 +151,7 @@ fn kind(id: KindId, (group, version, kind, plural, short, flags): Row) -> Kind {
         generation: if has(COUNTS) { Generation::Content } else { Generation::Never },
         custom: false,
         unconditional_update: !has(CONDITIONAL),
+        put_creates: has(PUT_CREATES),
         returns_deleted: has(RETURNS),
         schema: None,
         open_api: None,

@@ -12,10 +12,16 @@ use crate::schema::Schema;
 /// The kinds a definition installs, the stored version first.
 pub(crate) fn installed(spec: &Value) -> Result<Vec<Kind>, Vec<Cause>> {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_common = versions.windows(2).all(|two| two[0]["schema"] == two[1]["schema"]);
     let mut kinds = Vec::new();
     let mut causes = Vec::new();
     for (index, version) in versions.iter().enumerate() {
-        match kind(spec, version, index) {
+        // What all versions have in common is named once.
+        let path = match is_common {
+            true => "spec.validation".to_owned(),
+            false => format!("spec.versions[{index}].schema"),
+        };
+        match kind(spec, version, &path) {
             Ok(kind) if version["storage"] == true => kinds.insert(0, kind),
             Ok(kind) => kinds.push(kind),
             Err(cause) => causes.push(cause),
@@ -24,58 +30,18 @@ pub(crate) fn installed(spec: &Value) -> Result<Vec<Kind>, Vec<Cause>> {
     if causes.is_empty() { Ok(kinds) } else { Err(causes) }
 }
 
-/// What is wrong with a definition, beyond its schemas.
-pub(crate) fn check(name: &str, spec: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let group = text(spec, "group");
-    let plural = text(&spec["names"], "plural");
-    let expected = format!("{plural}.{group}");
-    if name != expected {
-        let why = "must be spec.names.plural+\".\"+spec.group";
-        causes.push(Cause::invalid("metadata.name", &json!(name), why));
-    }
-    for (field, value) in [
-        ("spec.group", group),
-        ("spec.names.plural", plural),
-        ("spec.names.kind", text(&spec["names"], "kind")),
-    ] {
-        if value.is_empty() {
-            causes.push(Cause::required(field, ""));
-        }
-    }
-    match text(spec, "scope") {
-        "Namespaced" | "Cluster" => {}
-        "" => causes.push(Cause::required("spec.scope", "")),
-        _ => causes.push(Cause::unsupported(
-            "spec.scope",
-            &spec["scope"],
-            &["Cluster", "Namespaced"],
-        )),
-    }
+/// The versions in which objects of a definition are stored, or were before.
+pub(crate) fn stored_versions(spec: &Value, before: &Value) -> Vec<String> {
+    let mut stored = texts(&before["storedVersions"]);
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
-        let why = "must have at least one stored version";
-        causes.push(Cause::invalid("status.storedVersions", &json!([]), why));
-    }
-    for (index, version) in versions.iter().enumerate() {
-        if version["schema"]["openAPIV3Schema"].is_null() {
-            let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            causes.push(Cause::required(field, "schemas are required"));
-        }
-    }
-    causes
+    let storage = versions.iter().find(|version| version["storage"] == true);
+    let name = storage.map(|version| text(version, "name").to_owned());
+    stored.extend(name.filter(|name| !texts(&before["storedVersions"]).contains(name)));
+    stored
 }
 
 /// The status of a definition whose kinds are served.
-pub(crate) fn established(spec: &Value, now: Timestamp) -> Value {
-    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let stored: Vec<&Value> = versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .map(|version| &version["name"])
-        .collect();
+pub(crate) fn established(spec: &Value, stored: &[String], now: Timestamp) -> Value {
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({ "type": kind, "status": "True", "reason": reason, "message": message,
             "lastTransitionTime": now.to_string() })
@@ -105,13 +71,13 @@ pub(crate) fn terminating(status: &Value, now: Timestamp) -> Value {
     status
 }
 
-fn kind(spec: &Value, version: &Value, index: usize) -> Result<Kind, Cause> {
+fn kind(spec: &Value, version: &Value, path: &str) -> Result<Kind, Cause> {
     let names = &spec["names"];
     let subresources = &version["subresources"];
     let written = &version["schema"]["openAPIV3Schema"];
     let schema = Schema::compile(written).map_err(|error| {
-        let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-        Cause::new("FieldValueInvalid", field, format!("Invalid value: {error}"))
+        let field = format!("{path}.{}", error.path);
+        Cause::new("FieldValueInvalid", field, format!("Invalid value: {}", error.problem))
     })?;
     Ok(Kind {
         group: text(spec, "group").into(),
@@ -128,6 +94,7 @@ fn kind(spec: &Value, version: &Value, index: usize) -> Result<Kind, Cause> {
         generation: Generation::Content,
         custom: true,
         unconditional_update: false,
+        put_creates: false,
         returns_deleted: false,
         schema: Some(Arc::new(schema)),
         open_api: Some(Arc::new(written.clone())),

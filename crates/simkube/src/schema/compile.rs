@@ -16,6 +16,11 @@ pub fn compile(schema: &Value) -> Result<(Node, bool), SchemaError> {
     Ok((root, compiler.has_rules))
 }
 
+/// A part of a schema, compiled by itself.
+pub fn part(schema: &Value) -> Result<Node, SchemaError> {
+    Compiler { has_rules: false }.node(schema, "", true)
+}
+
 struct Compiler {
     has_rules: bool,
 }

@@ -181,6 +181,7 @@ impl Found {
         self.alternatives(checks, path, value);
     }
 
+    /// Of length and pattern, only the first that is wrong is told.
     fn text(&mut self, checks: &Checks, path: &Path, value: &Value, text: &str) {
         let length = || text.chars().count() as u64;
         if let Some(most) = checks.max_length
@@ -188,13 +189,11 @@ impl Found {
         {
             let message = format!("Too long: may not be more than {most} bytes");
             self.add(path, "FieldValueTooLong", &message);
-        }
-        if let Some(least) = checks.min_length
+        } else if let Some(least) = checks.min_length
             && length() < least
         {
             self.invalid(path, value, &format!("should be at least {least} chars long"));
-        }
-        if let Some((pattern, regex)) = &checks.pattern
+        } else if let Some((pattern, regex)) = &checks.pattern
             && !regex.is_match(text)
         {
             self.invalid(path, value, &format!("should match '{pattern}'"));
@@ -376,7 +375,7 @@ impl Found {
     }
 
     fn shown_path(&self, path: &Path) -> String {
-        path.to_string().split_off(self.shown_from)
+        path.to_string().get(self.shown_from..).unwrap_or_default().to_owned()
     }
 
     fn add(&mut self, path: &Path, reason: &'static str, message: &str) {

@@ -29,26 +29,41 @@ impl SimCluster {
             return Err(undeterminable(&request.name));
         }
         check_path(request, &wanted.meta)?;
-        let before = self.find(request, kind)?;
+        let before = match self.find(request, kind) {
+            Err(error) if error.code == 404 && kind.put_creates => {
+                return self.create_by_update(request, kind, &wanted, now);
+            }
+            found => found?,
+        };
         if wanted.version == 0 && !kind.unconditional_update {
-            let field = "metadata.resourceVersion";
-            let cause = Cause::invalid(field, &json!(0), "must be specified for an update");
-            // Found where things are stored, which knows the resource and not the kind.
-            let stored = Kind { kind: kind.plural.clone(), ..kind.clone() };
-            return Err(ApiError::invalid(&stored, &request.name, vec![cause]));
+            return Err(no_version(kind, &request.name));
         }
         let uid = &wanted.meta.uid;
         if !uid.is_empty() && *uid != before.meta.uid {
-            let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}/{}, \
-                 ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-                 precondition: {uid}, UID in object meta: {}",
-                kind.plural, before.meta.namespace, before.meta.name, before.meta.uid
-            );
-            return Err(ApiError::conflict(kind, &request.name, &why));
+            let (namespace, name) = (&before.meta.namespace, &before.meta.name);
+            return Err(other_uid(kind, namespace, name, uid, &before.meta.uid));
         }
         self.change(request, kind, before, wanted, now)
+    }
+
+    /// Creates what an update does not find. Whoever names a version does not mind that there is
+    /// none; whoever names a uid means another object.
+    fn create_by_update(
+        &mut self,
+        request: &Request,
+        kind: &Kind,
+        wanted: &Object,
+        now: Timestamp,
+    ) -> Result<Reply, ApiError> {
+        let uid = &wanted.meta.uid;
+        if !uid.is_empty() {
+            return Err(other_uid(kind, &request.namespace, &request.name, uid, ""));
+        }
+        let mut creation = request.clone();
+        if let Some(Value::Object(meta)) = Arc::make_mut(&mut creation.body).get_mut("metadata") {
+            meta.remove("resourceVersion");
+        }
+        self.create(creation, kind, now)
     }
 
     /// Brings a stored object to the wanted state, as far as the request may.
@@ -104,7 +119,7 @@ impl SimCluster {
         if before.kind == KindId::CUSTOM_RESOURCE_DEFINITION
             && !Arc::ptr_eq(&before.spec, &wanted.spec)
         {
-            self.install(&mut wanted, kind, options, now)?;
+            self.install(&mut wanted, Some(&before), kind, options, now)?;
         }
         if options.dry_run {
             wanted.version = before.version;
@@ -122,6 +137,27 @@ impl SimCluster {
         let last = self.remove(&before, options.writer());
         Ok(Arc::new(Object { version: last.version, ..wanted }))
     }
+}
+
+/// What the server says to a change of an object without the version it was made from.
+pub(super) fn no_version(kind: &Kind, name: &str) -> ApiError {
+    let field = "metadata.resourceVersion";
+    let cause = Cause::invalid(field, &json!(0), "must be specified for an update");
+    // Found where things are stored, which knows the resource and not the kind.
+    let stored = Kind { kind: kind.plural.clone(), ..kind.clone() };
+    ApiError::invalid(&stored, name, vec![cause])
+}
+
+/// What the server says to who means another object than the one that is there.
+fn other_uid(kind: &Kind, namespace: &str, name: &str, meant: &str, found: &str) -> ApiError {
+    let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{namespace}/{name}, \
+         ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
+         {meant}, UID in object meta: {found}",
+        kind.plural
+    );
+    ApiError::conflict(kind, name, &why)
 }
 
 fn has_finalizers(spec: &Value) -> bool {

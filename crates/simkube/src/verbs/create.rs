@@ -88,7 +88,7 @@ impl SimCluster {
         if let Some(there) = self.store.get(object.kind, &object.key()) {
             return Err(already_exists(there, kind));
         }
-        self.install(&mut object, kind, options, now)?;
+        self.install(&mut object, None, kind, options, now)?;
         if options.dry_run {
             return Ok(Arc::new(object));
         }

@@ -1,0 +1,260 @@
+//! Is a written schema structural: is every field typed outside of alternatives, so that it can be
+//! pruned and defaulted? The words are the API server's.
+
+use serde_json::{Map, Value, json};
+
+use super::Cause;
+
+type Fields = Map<String, Value>;
+
+/// Where a schema stands; a missing type is told by it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// What alternatives may not say, because it belongs outside of them.
+const OUTSIDE_TEXTS: [&str; 3] = ["type", "title", "description"];
+const OUTSIDE_FLAGS: [&str; 4] = [
+    "nullable",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+];
+const OUTSIDE_VALUES: [&str; 4] =
+    ["additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"];
+const OUTSIDE_LISTS: [&str; 2] = ["x-kubernetes-list-map-keys", "x-kubernetes-validations"];
+
+/// Everything about a whole schema that is not structural.
+pub fn problems(schema: &Value, path: &str) -> Vec<Cause> {
+    let Value::Object(fields) = schema else { return Vec::new() };
+    let mut causes = Vec::new();
+    check(fields, Level::Root, path, &mut causes);
+    for (inner, at) in alternatives(fields, path) {
+        complete(inner, schema, path, &at, &mut causes);
+    }
+    causes.sort_by_key(|cause| format!("{}: {}", cause.field, cause.message));
+    causes
+}
+
+fn check(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
+    let kind = text(fields, "type");
+    let at = |field: &str| format!("{path}.{field}");
+    if kind == "array" && !fields.contains_key("items") {
+        causes.push(Cause::required(at("items"), "must be specified"));
+    }
+    if let Some(Value::Object(items)) = fields.get("items") {
+        check(items, Level::Item, &at("items"), causes);
+    }
+    for (name, property) in properties(fields) {
+        check(property, Level::Field, &at(&format!("properties[{name}]")), causes);
+    }
+    if let Some(additional) = fields.get("additionalProperties") {
+        if level == Level::Root {
+            causes
+                .push(Cause::forbidden(at("additionalProperties"), "must not be used at the root"));
+        }
+        if let Value::Object(additional) = additional {
+            check(additional, Level::Field, &at("additionalProperties"), causes);
+        }
+    }
+    check_extensions(fields, path, causes);
+    check_pattern(fields, path, causes);
+    let skipped = is_integer_or_string(fields).then_some("anyOf");
+    for (inner, at) in alternatives(fields, path) {
+        let is_skipped = skipped.is_some_and(|name| at.starts_with(&format!("{path}.{name}[")));
+        if !is_skipped {
+            check_inner(inner, &at, is_first_of_all(fields, path, &at), causes);
+        }
+    }
+    check_type(fields, level, path, causes);
+    if level == Level::Root || flag(fields, "x-kubernetes-embedded-resource") {
+        check_identity(fields, level, path, causes);
+    }
+}
+
+fn check_type(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
+    let kind = text(fields, "type");
+    let field = format!("{path}.type");
+    if flag(fields, "x-kubernetes-embedded-resource") {
+        let why = "must be object if x-kubernetes-embedded-resource is true";
+        match kind {
+            "object" => {}
+            "" => causes.push(Cause::required(&field, why)),
+            other => causes.push(Cause::invalid(&field, &json!(other), why)),
+        }
+        if fields.contains_key("additionalProperties") {
+            let why = "must not be used if x-kubernetes-embedded-resource is set";
+            causes.push(Cause::forbidden(format!("{path}.additionalProperties"), why));
+        }
+        let is_open = flag(fields, "x-kubernetes-preserve-unknown-fields");
+        if !is_open && properties(fields).next().is_none() {
+            let why = "must not be empty if x-kubernetes-embedded-resource is true without \
+                       x-kubernetes-preserve-unknown-fields";
+            causes.push(Cause::required(format!("{path}.properties"), why));
+        }
+    } else if kind.is_empty()
+        && !flag(fields, "x-kubernetes-int-or-string")
+        && !flag(fields, "x-kubernetes-preserve-unknown-fields")
+    {
+        let why = match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Field => "must not be empty for specified object fields",
+        };
+        causes.push(Cause::required(&field, why));
+    }
+    if level == Level::Root && !kind.is_empty() && kind != "object" {
+        causes.push(Cause::invalid(field, &json!(kind), "must be object at the root"));
+    }
+}
+
+/// `apiVersion`, `kind` and `metadata` are what they are in every object.
+fn check_identity(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
+    for (name, property) in properties(fields) {
+        let expected = match name.as_str() {
+            "kind" | "apiVersion" => "string",
+            "metadata" => "object",
+            _ => continue,
+        };
+        let at = format!("{path}.properties[{name}]");
+        let kind = text(property, "type");
+        if kind != expected {
+            let why = format!("must be {expected}");
+            causes.push(Cause::invalid(format!("{at}.type"), &json!(kind), &why));
+        }
+        if name == "metadata" && level == Level::Root && !restricts_names_alone(property) {
+            let why = "must not specify anything other than name and generateName, but metadata \
+                       is implicitly specified";
+            causes.push(Cause::forbidden(at, why));
+        }
+    }
+}
+
+fn restricts_names_alone(metadata: &Fields) -> bool {
+    let is_name = |name: &String| matches!(name.as_str(), "name" | "generateName");
+    metadata.keys().all(|key| matches!(key.as_str(), "type" | "properties" | "default"))
+        && properties(metadata).all(|(name, _)| is_name(name))
+}
+
+fn check_extensions(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+    if !flag(fields, "x-kubernetes-int-or-string") {
+        return;
+    }
+    for name in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+        if flag(fields, name) {
+            let why = "must be false if x-kubernetes-int-or-string is true";
+            causes.push(Cause::invalid(format!("{path}.{name}"), &json!(true), why));
+        }
+    }
+}
+
+fn check_pattern(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+    let pattern = text(fields, "pattern");
+    if let Err(error) = regex_lite::Regex::new(pattern) {
+        let why = format!("must be a valid regular expression, but isn't: {error}");
+        causes.push(Cause::invalid(format!("{path}.pattern"), &json!(pattern), &why));
+    }
+}
+
+/// An alternative may narrow what is described outside of it, and nothing else.
+fn check_inner(fields: &Fields, path: &str, skips_any: bool, causes: &mut Vec<Cause>) {
+    check_pattern(fields, path, causes);
+    for (inner, at) in alternatives(fields, path) {
+        if !(skips_any && at.starts_with(&format!("{path}.anyOf["))) {
+            check_inner(inner, &at, false, causes);
+        }
+    }
+    if let Some(Value::Object(items)) = fields.get("items") {
+        check_inner(items, &format!("{path}.items"), false, causes);
+    }
+    for (name, property) in properties(fields) {
+        let at = format!("{path}.properties[{name}]");
+        check_inner(property, &at, false, causes);
+        if name == "metadata" {
+            causes.push(Cause::forbidden(at, "must not be specified in a nested context"));
+        }
+    }
+    let mut forbid = |name: &str, why: &str| {
+        let why = format!("must be {why} to be structural");
+        causes.push(Cause::forbidden(format!("{path}.{name}"), &why));
+    };
+    for name in OUTSIDE_TEXTS.into_iter().filter(|name| !text(fields, name).is_empty()) {
+        forbid(name, "empty");
+    }
+    for name in OUTSIDE_FLAGS.into_iter().filter(|name| flag(fields, name)) {
+        forbid(name, "false");
+    }
+    for name in OUTSIDE_VALUES {
+        if fields.get(name).is_some_and(|value| !value.is_null()) {
+            forbid(name, "undefined");
+        }
+    }
+    for name in OUTSIDE_LISTS {
+        if fields.get(name).and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+            forbid(name, "empty");
+        }
+    }
+}
+
+/// What an alternative narrows must be described outside of it.
+fn complete(inner: &Fields, outer: &Value, path: &str, at: &str, causes: &mut Vec<Cause>) {
+    for (deeper, at) in alternatives(inner, at) {
+        complete(deeper, outer, path, &at, causes);
+    }
+    let items = inner.get("items").and_then(Value::as_object);
+    let items = items.map(|items| (items, outer.get("items"), "items".to_owned()));
+    let fields = properties(inner).map(|(name, field)| {
+        (
+            field,
+            outer.get("properties").and_then(|all| all.get(name)),
+            format!("properties[{name}]"),
+        )
+    });
+    for (inner, outer, part) in items.into_iter().chain(fields) {
+        let (path, at) = (format!("{path}.{part}"), format!("{at}.{part}"));
+        match outer {
+            Some(outer) => complete(inner, outer, &path, &at, causes),
+            None => causes.push(Cause::required(path, &format!("because it is defined in {at}"))),
+        }
+    }
+}
+
+/// The schemas under `anyOf`, `allOf`, `oneOf` and `not`, with their places.
+fn alternatives<'a>(fields: &'a Fields, path: &str) -> Vec<(&'a Fields, String)> {
+    let mut found = Vec::new();
+    for name in ["anyOf", "allOf", "oneOf"] {
+        let list = fields.get(name).and_then(Value::as_array).into_iter().flatten();
+        for (at, one) in list.enumerate() {
+            found.extend(one.as_object().map(|one| (one, format!("{path}.{name}[{at}]"))));
+        }
+    }
+    let not = fields.get("not").and_then(Value::as_object);
+    found.extend(not.map(|not| (not, format!("{path}.not"))));
+    found
+}
+
+/// The one way to say within alternatives that a number or a text will do.
+fn is_integer_or_string(fields: &Fields) -> bool {
+    fields.get("anyOf") == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+}
+
+fn is_first_of_all(fields: &Fields, path: &str, at: &str) -> bool {
+    let first = fields.get("allOf").and_then(|all| all.get(0)).and_then(Value::as_object);
+    at == format!("{path}.allOf[0]") && first.is_some_and(is_integer_or_string)
+}
+
+pub(super) fn properties(fields: &Fields) -> impl Iterator<Item = (&String, &Fields)> {
+    let properties = fields.get("properties").and_then(Value::as_object).into_iter().flatten();
+    properties.filter_map(|(name, property)| Some((name, property.as_object()?)))
+}
+
+pub(super) fn text<'a>(fields: &'a Fields, name: &str) -> &'a str {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn flag(fields: &Fields, name: &str) -> bool {
+    fields.get(name) == Some(&Value::Bool(true))
+}
