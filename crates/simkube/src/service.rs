@@ -156,11 +156,23 @@ fn seen<'a>(parts: &'a Parts, body: &'a [u8]) -> Seen<'a> {
 }
 
 fn respond(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
+    let response = whole_response(shared, parts, body);
+    if parts.method == Method::HEAD {
+        return response.map(|_| Full::default().boxed_unsync());
+    }
+    response
+}
+
+fn whole_response(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let kinds = shared.with(|cluster, _| cluster.kinds().clone());
     let accept = header_text(parts, header::ACCEPT);
     let host = header_text(parts, header::HOST);
-    match route::route(&kinds, parts.uri.path()) {
+    let route = route::route(&kinds, parts.uri.path());
+    if route.method(&kinds).is_some_and(|method| method != parts.method) {
+        return refusal(&method_not_allowed());
+    }
+    match route {
         Route::Healthy => text(StatusCode::OK, "ok"),
         Route::NoPage => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         Route::NoResource => refusal(&no_such_resource()),
@@ -246,6 +258,8 @@ impl Asked<'_> {
         }
         let is_made_by_post = matches!(subresource, Subresource::Eviction | Subresource::Binding);
         match self.parts.method {
+            // Only custom kinds can be asked for their heads.
+            Method::HEAD if !self.kinds.get(*kind).custom => Err(method_not_allowed()),
             Method::GET | Method::HEAD if has_name && !is_made_by_post => Ok(Verb::Get),
             Method::GET | Method::HEAD if !has_name => Ok(Verb::List),
             Method::POST if is_made_by_post => Ok(Verb::Create),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use http::Method;
+
 use super::query::decode;
 use super::reviews::Review;
 use crate::kinds::{KindId, Kinds};
@@ -34,6 +36,22 @@ pub enum Route {
     Container(String, String),
     /// Nothing is served there.
     NoPage,
+}
+
+impl Route {
+    /// The only method a page knows. Others take any, or look at it themselves.
+    pub fn method(&self, kinds: &Kinds) -> Option<Method> {
+        let is_built_in =
+            |group: &str| kinds.served().any(|(_, kind)| *kind.group == *group && !kind.custom);
+        match self {
+            Self::Version | Self::Discovery(Discovery::Core) => Some(Method::GET),
+            Self::Discovery(Discovery::Group(group) | Discovery::Version(group, _)) => {
+                is_built_in(group).then_some(Method::GET)
+            }
+            Self::Review(_) => Some(Method::POST),
+            _ => None,
+        }
+    }
 }
 
 /// Which discovery document.
