@@ -2,6 +2,8 @@
 
 pub mod age;
 mod built_in;
+mod network;
+mod pod;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -68,6 +70,8 @@ fn filled(
         .map(|document| {
             let cells: Vec<Value> =
                 columns.iter().map(|column| column.cell.of(&document, now)).collect();
+            let is_pod = document["kind"] == "Pod" && document["apiVersion"] == "v1";
+            let conditions = is_pod.then(|| pod::conditions(&document)).flatten();
             let included = match include {
                 Include::None => Value::Null,
                 Include::Object => document,
@@ -77,7 +81,11 @@ fn filled(
                     "metadata": document["metadata"],
                 }),
             };
-            json!({"cells": cells, "object": included})
+            let mut row = json!({"cells": cells, "object": included});
+            if let Some(conditions) = conditions {
+                row["conditions"] = conditions;
+            }
+            row
         })
         .collect();
     let definitions: Vec<Value> = columns.iter().map(Printed::definition).collect();

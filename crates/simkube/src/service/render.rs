@@ -124,8 +124,9 @@ fn include(query: &Query) -> Result<Include, ApiError> {
         None | Some("Metadata") => Ok(Include::Metadata),
         Some("None") => Ok(Include::None),
         Some("Object") => Ok(Include::Object),
-        Some(other) => {
-            Err(ApiError::bad_request(format!("unrecognized includeObject value: {other:?}")))
-        }
+        Some(other) => Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: \
+                 {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+        ))),
     }
 }

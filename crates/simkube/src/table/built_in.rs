@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::age;
+use super::{age, network, pod};
 use crate::kinds::KindId;
 use crate::selector::LabelSelector;
 
@@ -12,17 +12,20 @@ pub type BuiltIn = (&'static str, &'static str, i64, fn(&Value, Timestamp) -> Va
 
 /// The first column of nearly every kind.
 pub const NAME: BuiltIn = ("Name", "string", 0, |o, _| o["metadata"]["name"].clone());
-const AGE: BuiltIn = ("Age", "string", 0, age_of);
+/// The last column of nearly every kind that `-o wide` does not ask for.
+pub const AGE: BuiltIn = ("Age", "string", 0, age_of);
 const CREATED: BuiltIn =
     ("Created At", "date", 0, |o, _| o["metadata"]["creationTimestamp"].clone());
-const CONTAINERS: BuiltIn = ("Containers", "string", 1, |o, _| containers(o, "name"));
-const IMAGES: BuiltIn = ("Images", "string", 1, |o, _| containers(o, "image"));
+const CONTAINERS: BuiltIn =
+    ("Containers", "string", 1, |o, _| containers(&o["spec"]["template"], "name"));
+const IMAGES: BuiltIn = ("Images", "string", 1, |o, _| containers(&o["spec"]["template"], "image"));
 const SELECTOR: BuiltIn = ("Selector", "string", 1, |o, _| selector(&o["spec"]["selector"]));
 
 /// The columns of a kind, in their order.
 pub fn columns(id: KindId) -> Vec<BuiltIn> {
     match id {
-        KindId::POD => pod(),
+        KindId::POD => pod::columns(),
+        KindId::POD_TEMPLATE => pod_template(),
         KindId::REPLICA_SET => vec![
             NAME,
             ("Desired", "integer", 0, |o, _| number(&o["spec"]["replicas"])),
@@ -47,7 +50,7 @@ pub fn columns(id: KindId) -> Vec<BuiltIn> {
             vec![NAME, ("Ready", "string", 0, ready_of_wanted), AGE, CONTAINERS, IMAGES]
         }
         KindId::JOB => job(),
-        KindId::SERVICE => service(),
+        KindId::SERVICE => network::service(),
         KindId::NAMESPACE => {
             vec![NAME, ("Status", "string", 0, |o, _| o["status"]["phase"].clone()), AGE]
         }
@@ -60,10 +63,14 @@ pub fn columns(id: KindId) -> Vec<BuiltIn> {
             ("Data", "string", 0, data),
             AGE,
         ],
-        KindId::SERVICE_ACCOUNT => {
-            vec![NAME, ("Secrets", "string", 0, |o, _| json!(length(&o["secrets"]))), AGE]
-        }
-        KindId::INGRESS => ingress(),
+        KindId::PERSISTENT_VOLUME_CLAIM => claim(),
+        KindId::RESOURCE_QUOTA => vec![
+            NAME,
+            ("Request", "string", 0, |o, _| json!(quota(o, false))),
+            ("Limit", "string", 0, |o, _| json!(quota(o, true))),
+            AGE,
+        ],
+        KindId::INGRESS => network::ingress(),
         KindId::LEASE => {
             vec![NAME, ("Holder", "string", 0, |o, _| text(&o["spec"]["holderIdentity"])), AGE]
         }
@@ -76,76 +83,13 @@ pub fn columns(id: KindId) -> Vec<BuiltIn> {
             }),
             AGE,
         ],
-        KindId::CUSTOM_RESOURCE_DEFINITION => vec![NAME, CREATED],
-        KindId::ENDPOINT_SLICE => endpoint_slice(),
+        KindId::ROLE_BINDING | KindId::CLUSTER_ROLE_BINDING => binding(),
+        KindId::CUSTOM_RESOURCE_DEFINITION | KindId::ROLE | KindId::CLUSTER_ROLE => {
+            vec![NAME, CREATED]
+        }
+        KindId::ENDPOINT_SLICE => network::endpoint_slice(),
         _ => vec![NAME, AGE],
     }
-}
-
-fn pod() -> Vec<BuiltIn> {
-    vec![
-        NAME,
-        ("Ready", "string", 0, |o, _| {
-            let statuses = list(&o["status"]["containerStatuses"]);
-            let ready = statuses.iter().filter(|one| one["ready"] == true).count();
-            json!(format!("{ready}/{}", length(&o["spec"]["containers"])))
-        }),
-        ("Status", "string", 0, |o, _| json!(pod_status(o))),
-        ("Restarts", "string", 0, |o, _| {
-            let statuses = list(&o["status"]["containerStatuses"]);
-            let restarts: i64 = statuses.iter().filter_map(|s| s["restartCount"].as_i64()).sum();
-            json!(restarts.to_string())
-        }),
-        AGE,
-        ("IP", "string", 1, |o, _| or_none(&o["status"]["podIP"])),
-        ("Node", "string", 1, |o, _| or_none(&o["spec"]["nodeName"])),
-        ("Nominated Node", "string", 1, |o, _| or_none(&o["status"]["nominatedNodeName"])),
-        ("Readiness Gates", "string", 1, readiness_gates),
-    ]
-}
-
-/// The phase, or the reason a container gives for not running.
-fn pod_status(pod: &Value) -> String {
-    let status = &pod["status"];
-    let mut shown = status["phase"].as_str().unwrap_or("Unknown").to_owned();
-    if let Some(reason) = status["reason"].as_str().filter(|reason| !reason.is_empty()) {
-        reason.clone_into(&mut shown);
-    }
-    let mut is_running = false;
-    for container in list(&status["containerStatuses"]).iter().rev() {
-        let state = &container["state"];
-        let reason = |kind: &str| {
-            state[kind]["reason"].as_str().filter(|reason| !reason.is_empty()).map(str::to_owned)
-        };
-        if let Some(waiting) = reason("waiting") {
-            shown = waiting;
-        } else if let Some(terminated) = reason("terminated") {
-            shown = terminated;
-        } else if state["terminated"].is_object() {
-            shown = format!("ExitCode:{}", state["terminated"]["exitCode"]);
-        } else if container["ready"] == true && state["running"].is_object() {
-            is_running = true;
-        }
-    }
-    if shown == "Completed" && is_running {
-        shown = "Running".into();
-    }
-    if !pod["metadata"]["deletionTimestamp"].is_null() {
-        shown = "Terminating".into();
-    }
-    shown
-}
-
-fn readiness_gates(pod: &Value, _: Timestamp) -> Value {
-    let gates = list(&pod["spec"]["readinessGates"]);
-    if gates.is_empty() {
-        return json!("<none>");
-    }
-    let conditions = list(&pod["status"]["conditions"]);
-    let is_met = |gate: &&Value| {
-        conditions.iter().any(|one| one["type"] == gate["conditionType"] && one["status"] == "True")
-    };
-    json!(format!("{}/{}", gates.iter().filter(is_met).count(), gates.len()))
 }
 
 fn job() -> Vec<BuiltIn> {
@@ -161,12 +105,19 @@ fn job() -> Vec<BuiltIn> {
                 () if is_true("Failed") => "Failed",
                 () if !o["metadata"]["deletionTimestamp"].is_null() => "Terminating",
                 () if is_true("Suspended") => "Suspended",
+                () if is_true("FailureTarget") => "FailureTarget",
+                () if is_true("SuccessCriteriaMet") => "SuccessCriteriaMet",
                 () => "Running",
             })
         }),
         ("Completions", "string", 0, |o, _| {
-            let wanted = o["spec"]["completions"].as_i64().unwrap_or(1);
-            json!(format!("{}/{wanted}", o["status"]["succeeded"].as_i64().unwrap_or(0)))
+            let done = o["status"]["succeeded"].as_i64().unwrap_or(0);
+            let at_once = o["spec"]["parallelism"].as_i64().filter(|number| *number > 1);
+            json!(match (o["spec"]["completions"].as_i64(), at_once) {
+                (Some(wanted), _) => format!("{done}/{wanted}"),
+                (None, Some(at_once)) => format!("{done}/1 of {at_once}"),
+                (None, None) => format!("{done}/1"),
+            })
         }),
         ("Duration", "string", 0, |o, now| {
             let moment = |field: &str| o["status"][field].as_str()?.parse::<Timestamp>().ok();
@@ -179,31 +130,6 @@ fn job() -> Vec<BuiltIn> {
         CONTAINERS,
         IMAGES,
         SELECTOR,
-    ]
-}
-
-fn service() -> Vec<BuiltIn> {
-    vec![
-        NAME,
-        ("Type", "string", 0, |o, _| o["spec"]["type"].clone()),
-        ("Cluster-IP", "string", 0, |o, _| or_none(&o["spec"]["clusterIP"])),
-        ("External-IP", "string", 0, |o, _| {
-            json!(match o["spec"]["type"].as_str() {
-                Some("ExternalName") => o["spec"]["externalName"].as_str().unwrap_or("<none>"),
-                Some("LoadBalancer") => "<pending>",
-                _ => "<none>",
-            })
-        }),
-        ("Port(s)", "string", 0, |o, _| {
-            let ports = list(&o["spec"]["ports"]).iter().map(|port| {
-                let node = port["nodePort"].as_i64().filter(|node| *node > 0);
-                let node = node.map_or(String::new(), |node| format!(":{node}"));
-                format!("{}{node}/{}", port["port"], port["protocol"].as_str().unwrap_or("TCP"))
-            });
-            none_if_empty(&ports.collect::<Vec<_>>().join(","))
-        }),
-        AGE,
-        ("Selector", "string", 1, |o, _| labels(&o["spec"]["selector"])),
     ]
 }
 
@@ -230,78 +156,149 @@ fn node() -> Vec<BuiltIn> {
         }),
         AGE,
         ("Version", "string", 0, |o, _| text(&o["status"]["nodeInfo"]["kubeletVersion"])),
+        ("Internal-IP", "string", 1, |o, _| node_address(o, "InternalIP")),
+        ("External-IP", "string", 1, |o, _| node_address(o, "ExternalIP")),
+        ("OS-Image", "string", 1, |o, _| node_fact(o, "osImage")),
+        ("Kernel-Version", "string", 1, |o, _| node_fact(o, "kernelVersion")),
+        ("Container-Runtime", "string", 1, |o, _| node_fact(o, "containerRuntimeVersion")),
     ]
 }
 
 fn event() -> Vec<BuiltIn> {
     vec![
         ("Last Seen", "string", 0, |o, now| {
-            let last = &o["lastTimestamp"];
-            let last = if last.is_null() { &o["eventTime"] } else { last };
-            json!(age::of(last, now))
+            let series = &o["series"]["lastObservedTime"];
+            let last = [series, &o["lastTimestamp"], &o["firstTimestamp"], &o["eventTime"]];
+            json!(age::of(first_there(last), now))
         }),
-        ("Type", "string", 0, |o, _| o["type"].clone()),
-        ("Reason", "string", 0, |o, _| o["reason"].clone()),
+        ("Type", "string", 0, |o, _| text(&o["type"])),
+        ("Reason", "string", 0, |o, _| text(&o["reason"])),
         ("Object", "string", 0, |o, _| {
             let about = &o["involvedObject"];
             let kind = about["kind"].as_str().unwrap_or_default().to_lowercase();
-            json!(format!("{kind}/{}", about["name"].as_str().unwrap_or_default()))
+            json!(match about["name"].as_str().unwrap_or_default() {
+                "" => kind,
+                name => format!("{kind}/{name}"),
+            })
         }),
         ("Subobject", "string", 1, |o, _| text(&o["involvedObject"]["fieldPath"])),
-        ("Source", "string", 1, |o, _| text(&o["source"]["component"])),
+        ("Source", "string", 1, |o, _| {
+            let either = |one: &Value, other: &Value| {
+                let one = one.as_str().filter(|text| !text.is_empty());
+                one.or(other.as_str()).unwrap_or_default().to_owned()
+            };
+            let component = either(&o["source"]["component"], &o["reportingComponent"]);
+            json!(match either(&o["source"]["host"], &o["reportingInstance"]) {
+                host if host.is_empty() => component,
+                host => format!("{component}, {host}"),
+            })
+        }),
         ("Message", "string", 0, |o, _| json!(o["message"].as_str().unwrap_or_default().trim())),
-        ("First Seen", "string", 1, |o, now| json!(age::of(&o["firstTimestamp"], now))),
-        ("Count", "integer", 1, |o, _| json!(o["count"].as_i64().unwrap_or(1))),
+        ("First Seen", "string", 1, |o, now| {
+            json!(age::of(first_there([&o["firstTimestamp"], &o["eventTime"]]), now))
+        }),
+        ("Count", "string", 1, |o, _| {
+            let count = first_there([&o["series"]["count"], &o["count"]]).as_i64();
+            json!(count.filter(|count| *count != 0).unwrap_or(1))
+        }),
         ("Name", "string", 1, |o, _| o["metadata"]["name"].clone()),
     ]
 }
 
-fn ingress() -> Vec<BuiltIn> {
+fn first_there<const N: usize>(values: [&Value; N]) -> &Value {
+    values.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)
+}
+
+fn pod_template() -> Vec<BuiltIn> {
     vec![
         NAME,
-        ("Class", "string", 0, |o, _| or_none(&o["spec"]["ingressClassName"])),
-        ("Hosts", "string", 0, |o, _| {
-            let rules = list(&o["spec"]["rules"]);
-            let hosts: Vec<&str> = rules.iter().filter_map(|rule| rule["host"].as_str()).collect();
-            json!(if hosts.is_empty() { "*".into() } else { hosts.join(",") })
-        }),
-        ("Address", "string", 0, |o, _| {
-            let addresses = list(&o["status"]["loadBalancer"]["ingress"]);
-            let name = |one: &&Value| one["ip"].as_str().or(one["hostname"].as_str()).is_some();
-            let shown = addresses.iter().filter(name).map(|one| {
-                one["ip"].as_str().or(one["hostname"].as_str()).unwrap_or_default().to_owned()
-            });
-            json!(shown.collect::<Vec<_>>().join(","))
-        }),
-        ("Ports", "string", 0, |o, _| {
-            json!(if length(&o["spec"]["tls"]) > 0 { "80, 443" } else { "80" })
-        }),
-        AGE,
+        ("Containers", "string", 0, |o, _| containers(&o["template"], "name")),
+        ("Images", "string", 0, |o, _| containers(&o["template"], "image")),
+        ("Pod Labels", "string", 0, |o, _| labels(&o["template"]["metadata"]["labels"])),
     ]
 }
 
-fn endpoint_slice() -> Vec<BuiltIn> {
+fn claim() -> Vec<BuiltIn> {
     vec![
         NAME,
-        ("AddressType", "string", 0, |o, _| o["addressType"].clone()),
-        ("Ports", "string", 0, |o, _| {
-            let ports = list(&o["ports"]).iter().map(|port| port["port"].to_string());
-            json!(match ports.collect::<Vec<_>>().join(",") {
-                ports if ports.is_empty() => "<unset>".into(),
-                ports => ports,
-            })
+        ("Status", "string", 0, |o, _| match &o["metadata"]["deletionTimestamp"] {
+            Value::Null => text(&o["status"]["phase"]),
+            _ => json!("Terminating"),
         }),
-        ("Endpoints", "string", 0, |o, _| {
-            let addresses = list(&o["endpoints"]).iter();
-            let addresses =
-                addresses.flat_map(|one| list(&one["addresses"])).filter_map(Value::as_str);
-            json!(match addresses.collect::<Vec<_>>().join(",") {
-                addresses if addresses.is_empty() => "<unset>".into(),
-                addresses => addresses,
-            })
+        ("Volume", "string", 0, |o, _| text(&o["spec"]["volumeName"])),
+        ("Capacity", "string", 0, |o, _| {
+            let has_volume = !o["spec"]["volumeName"].is_null();
+            let size = if has_volume { &o["status"]["capacity"]["storage"] } else { &Value::Null };
+            text(size)
+        }),
+        ("Access Modes", "string", 0, |o, _| {
+            let has_volume = !o["spec"]["volumeName"].is_null();
+            let modes = if has_volume { list(&o["status"]["accessModes"]) } else { &[] };
+            let short = [
+                ("ReadWriteOnce", "RWO"),
+                ("ReadOnlyMany", "ROX"),
+                ("ReadWriteMany", "RWX"),
+                ("ReadWriteOncePod", "RWOP"),
+            ];
+            let short = short.into_iter().filter(|(name, _)| modes.iter().any(|mode| mode == name));
+            json!(short.map(|(_, short)| short).collect::<Vec<_>>().join(","))
+        }),
+        ("StorageClass", "string", 0, |o, _| text(&o["spec"]["storageClassName"])),
+        ("VolumeAttributesClass", "string", 0, |o, _| {
+            or_unset(&o["spec"]["volumeAttributesClassName"])
         }),
         AGE,
+        ("VolumeMode", "string", 1, |o, _| or_unset(&o["spec"]["volumeMode"])),
     ]
+}
+
+/// What of a quota is used, of requests or of limits.
+fn quota(object: &Value, of_limits: bool) -> String {
+    let status = &object["status"];
+    let hard = status["hard"].as_object().into_iter().flatten();
+    let shown = hard.filter(|(name, _)| name.starts_with("limits.") == of_limits);
+    let shown = shown.map(|(name, most)| {
+        let used = status["used"][name].as_str().unwrap_or("0");
+        format!("{name}: {used}/{}", most.as_str().unwrap_or_default())
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn binding() -> Vec<BuiltIn> {
+    vec![
+        NAME,
+        ("Role", "string", 0, |o, _| {
+            let part = |field: &str| o["roleRef"][field].as_str().unwrap_or_default().to_owned();
+            json!(format!("{}/{}", part("kind"), part("name")))
+        }),
+        AGE,
+        ("Users", "string", 1, |o, _| json!(subjects(o, "User"))),
+        ("Groups", "string", 1, |o, _| json!(subjects(o, "Group"))),
+        ("ServiceAccounts", "string", 1, |o, _| json!(subjects(o, "ServiceAccount"))),
+    ]
+}
+
+fn subjects(binding: &Value, kind: &str) -> String {
+    let subjects = list(&binding["subjects"]).iter().filter(|one| one["kind"] == kind);
+    let names = subjects.map(|one| {
+        let name = one["name"].as_str().unwrap_or_default();
+        match one["namespace"].as_str() {
+            Some(namespace) if kind == "ServiceAccount" => format!("{namespace}/{name}"),
+            _ => name.to_owned(),
+        }
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn node_address(node: &Value, kind: &str) -> Value {
+    let addresses = list(&node["status"]["addresses"]);
+    let found = addresses.iter().find(|one| one["type"] == kind);
+    found.map_or_else(|| json!("<none>"), |found| text(&found["address"]))
+}
+
+fn node_fact(node: &Value, field: &str) -> Value {
+    let fact = node["status"]["nodeInfo"][field].as_str().filter(|text| !text.is_empty());
+    json!(fact.unwrap_or("<unknown>"))
 }
 
 fn age_of(object: &Value, now: Timestamp) -> Value {
@@ -318,8 +315,8 @@ fn data(object: &Value, _: Timestamp) -> Value {
     json!(count("data") + count("binaryData"))
 }
 
-fn containers(object: &Value, field: &str) -> Value {
-    let containers = list(&object["spec"]["template"]["spec"]["containers"]);
+fn containers(template: &Value, field: &str) -> Value {
+    let containers = list(&template["spec"]["containers"]);
     let names: Vec<&str> = containers.iter().filter_map(|one| one[field].as_str()).collect();
     json!(names.join(","))
 }
@@ -331,18 +328,14 @@ fn selector(selector: &Value) -> Value {
     }
 }
 
-fn labels(labels: &Value) -> Value {
+pub fn labels(labels: &Value) -> Value {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs = pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
     none_if_empty(&pairs.collect::<Vec<_>>().join(","))
 }
 
-fn list(value: &Value) -> &[Value] {
+pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn length(value: &Value) -> usize {
-    list(value).len()
 }
 
 fn number(value: &Value) -> Value {
@@ -353,8 +346,12 @@ fn text(value: &Value) -> Value {
     json!(value.as_str().unwrap_or_default())
 }
 
-fn or_none(value: &Value) -> Value {
+pub fn or_none(value: &Value) -> Value {
     none_if_empty(value.as_str().unwrap_or_default())
+}
+
+fn or_unset(value: &Value) -> Value {
+    json!(value.as_str().unwrap_or("<unset>"))
 }
 
 fn or_not_available(value: &Value) -> Value {
@@ -365,6 +362,6 @@ fn or_not_available(value: &Value) -> Value {
     }
 }
 
-fn none_if_empty(text: &str) -> Value {
+pub fn none_if_empty(text: &str) -> Value {
     json!(if text.is_empty() { "<none>" } else { text })
 }
