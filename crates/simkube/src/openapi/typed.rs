@@ -134,11 +134,19 @@ impl Reader {
             }
             let child = known.and_then(|known| known.get(name)).or(each);
             if let Some(child) = child {
+                // A text that is null is an empty one. Other fields have gone by now.
+                if value.is_null() && !is_patch && is_text(child) {
+                    *value = Value::from("");
+                }
                 self.read(value, child, &below(name), owner)?;
             }
         }
         Ok(())
     }
+}
+
+fn is_text(schema: &Value) -> bool {
+    schema["type"] == "string" && schema.get("format").is_none()
 }
 
 /// The types that read their texts themselves.

@@ -12,6 +12,9 @@ pub fn json(target: &mut Value, operations: &[Value]) -> Result<(), PatchError> 
             operations.len()
         )));
     }
+    for operation in operations {
+        check(operation)?;
+    }
     let mut draft = target.clone();
     for operation in operations {
         apply(&mut draft, operation)?;
@@ -20,14 +23,26 @@ pub fn json(target: &mut Value, operations: &[Value]) -> Result<(), PatchError> 
     Ok(())
 }
 
-fn apply(document: &mut Value, operation: &Value) -> Result<(), PatchError> {
-    let Value::Object(operation) = operation else {
-        return Err(PatchError::Malformed(format!(
-            "error decoding patch: json: cannot unmarshal {} into Go value of type \
-             handlers.jsonPatchOp",
-            go_kind(operation)
-        )));
+/// An operation is an object, and what says what it does and where are texts.
+fn check(operation: &Value) -> Result<(), PatchError> {
+    let malformed = |found: &Value, into: &str| {
+        let problem = format!("json: cannot unmarshal {} into Go {into}", go_kind(found));
+        Err(PatchError::Malformed(format!("error decoding patch: {problem}")))
     };
+    let Value::Object(fields) = operation else {
+        return malformed(operation, "value of type handlers.jsonPatchOp");
+    };
+    for name in ["from", "op", "path"] {
+        if let Some(found) = fields.get(name).filter(|found| !found.is_string() && !found.is_null())
+        {
+            return malformed(found, &format!("struct field jsonPatchOp.{name} of type string"));
+        }
+    }
+    Ok(())
+}
+
+fn apply(document: &mut Value, operation: &Value) -> Result<(), PatchError> {
+    let Value::Object(operation) = operation else { return Ok(()) };
     match text(operation, "op").unwrap_or("unknown") {
         "add" => add(document, path(operation, "add")?, value(operation)),
         "remove" => remove(document, path(operation, "remove")?),
@@ -40,87 +55,84 @@ fn apply(document: &mut Value, operation: &Value) -> Result<(), PatchError> {
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
-    if path.is_empty() {
-        *document = value;
-        return Ok(());
-    }
-    let (parent, key) = parent_mut(document, path, "add")?;
+    let (parent, key) = parent(document, path, "add")?;
     match parent {
-        Value::Object(fields) => {
+        Container::Object(fields) => {
             fields.insert(key, value);
         }
-        Value::Array(items) if key == "-" => items.push(value),
-        Value::Array(items) => {
+        Container::List(items) if key == "-" => items.push(value),
+        Container::List(items) => {
             let at = index(&key, items.len() + 1, path, "add")?;
             items.insert(at, value);
         }
-        _ => return Err(missing_path("add", path)),
     }
     Ok(())
 }
 
 fn remove(document: &mut Value, path: &str) -> Result<(), PatchError> {
-    let (parent, key) = parent_mut(document, path, "remove")?;
+    let (parent, key) = parent(document, path, "remove")?;
     match parent {
-        Value::Object(fields) => match fields.remove(&key) {
+        Container::Object(fields) => match fields.remove(&key) {
             Some(_) => Ok(()),
             None => Err(does_not_apply(format!(
                 "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: \
                  missing value"
             ))),
         },
-        Value::Array(items) => {
+        Container::List(items) => {
             let at = index(&key, items.len(), path, "remove")?;
             items.remove(at);
             Ok(())
         }
-        _ => Err(missing_path("remove", path)),
     }
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
     if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            let message = "replace operation value must be object or array";
+            return Err(does_not_apply(message.to_owned()));
+        }
         *document = value;
         return Ok(());
     }
-    let (parent, key) = parent_mut(document, path, "replace")?;
+    let (parent, key) = parent(document, path, "replace")?;
     match parent {
         // Replacing an absent field adds it; only an absent position is an error.
-        Value::Object(fields) => {
+        Container::Object(fields) => {
             fields.insert(key, value);
-            Ok(())
         }
-        Value::Array(items) => {
+        Container::List(items) => {
             let at = index(&key, items.len(), path, "replace")?;
             items[at] = value;
-            Ok(())
         }
-        _ => Err(missing_path("replace", path)),
     }
+    Ok(())
 }
 
 fn move_value(document: &mut Value, operation: &Map<String, Value>) -> Result<(), PatchError> {
     let from = from(operation, "move")?;
     let path = path(operation, "move")?;
-    let Some(value) = pointer(document, from).cloned() else {
-        return Err(missing_path("move", from));
-    };
+    let value = found(document, from, "move")?.unwrap_or_default();
     remove(document, from)?;
     add(document, path, value)
 }
 
+/// What is absent is copied as null; only an absent position is an error.
 fn copy(document: &mut Value, operation: &Map<String, Value>) -> Result<(), PatchError> {
     let from = from(operation, "copy")?;
     let path = path(operation, "copy")?;
-    let Some(value) = pointer(document, from).cloned() else {
-        return Err(missing_path("copy", from));
-    };
+    let value = found(document, from, "copy")?.unwrap_or_default();
     add(document, path, value)
 }
 
-fn test(document: &Value, path: &str, expected: Option<&Value>) -> Result<(), PatchError> {
-    let found = pointer(document, path).filter(|value| !value.is_null());
-    if found == expected.filter(|value| !value.is_null()) {
+fn test(document: &mut Value, path: &str, expected: Option<&Value>) -> Result<(), PatchError> {
+    let value = if path.is_empty() {
+        Some(document.clone())
+    } else {
+        found(document, path, "test")?.filter(|value| !value.is_null())
+    };
+    if value.as_ref() == expected.filter(|value| !value.is_null()) {
         return Ok(());
     }
     Err(does_not_apply(format!("testing value {path} failed: test failed")))
@@ -146,44 +158,52 @@ fn value(operation: &Map<String, Value>) -> Value {
     operation.get("value").cloned().unwrap_or(Value::Null)
 }
 
-fn parent_mut<'a>(
+/// What has fields or positions.
+enum Container<'a> {
+    Object(&'a mut Map<String, Value>),
+    List(&'a mut Vec<Value>),
+}
+
+/// What holds the value that a pointer means, and the value's name or position in it. Whatever
+/// stands before the first slash is not looked at; without a slash there is no value.
+fn parent<'a>(
     document: &'a mut Value,
     path: &str,
     name: &str,
-) -> Result<(&'a mut Value, String), PatchError> {
-    let (parent, key) = path.rsplit_once('/').ok_or_else(|| missing_path(name, path))?;
-    let found = pointer_mut(document, parent).ok_or_else(|| missing_path(name, path))?;
-    Ok((found, unescape(key)))
-}
-
-fn pointer<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut found = document;
-    for token in path.split('/').skip(1) {
-        found = match found {
-            Value::Object(fields) => fields.get(&unescape(token))?,
-            Value::Array(items) => items.get(position(token, items.len())?)?,
-            _ => return None,
-        };
-    }
-    (path.is_empty() || path.starts_with('/')).then_some(found)
-}
-
-fn pointer_mut<'a>(document: &'a mut Value, path: &str) -> Option<&'a mut Value> {
-    if !path.is_empty() && !path.starts_with('/') {
-        return None;
-    }
-    let mut found = document;
-    for token in path.split('/').skip(1) {
-        found = match found {
-            Value::Object(fields) => fields.get_mut(&unescape(token))?,
+) -> Result<(Container<'a>, String), PatchError> {
+    let missing = || missing_path(name, path);
+    let mut tokens = path.split('/').skip(1).map(unescape);
+    let mut key = tokens.next().ok_or_else(missing)?;
+    let mut holder = document;
+    for next in tokens {
+        holder = match holder {
+            Value::Object(fields) => fields.get_mut(&key),
             Value::Array(items) => {
-                let at = position(token, items.len())?;
-                items.get_mut(at)?
+                let at = position(&key, items.len()).ok_or_else(missing)?;
+                items.get_mut(at)
             }
-            _ => return None,
-        };
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+        key = next;
     }
-    Some(found)
+    match holder {
+        Value::Object(fields) => Ok((Container::Object(fields), key)),
+        Value::Array(items) => Ok((Container::List(items), key)),
+        _ => Err(missing()),
+    }
+}
+
+/// The value that a pointer means, nothing if it is an absent field.
+fn found(document: &mut Value, path: &str, name: &str) -> Result<Option<Value>, PatchError> {
+    let (parent, key) = parent(document, path, name)?;
+    match parent {
+        Container::Object(fields) => Ok(fields.get(&key).cloned()),
+        Container::List(items) => {
+            let at = index(&key, items.len(), path, name)?;
+            Ok(items.get(at).cloned())
+        }
+    }
 }
 
 /// Negative positions count from the end: the API server's JSON patch library allows them.
@@ -203,6 +223,7 @@ fn index(token: &str, length: usize, path: &str, name: &str) -> Result<usize, Pa
     })
 }
 
+/// `~1` is a slash and `~0` a tilde, each read once: `~01` is `~1`.
 fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }

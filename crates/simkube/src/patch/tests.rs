@@ -61,6 +61,15 @@ fn a_json_patch_follows_rfc_6902() {
             json!({"a": {"b": 1, "c/d": 5}, "list": [1, 2, 3]}),
         ),
         (
+            "positions are read generously, and what is absent is copied as null",
+            json!([
+                {"op": "replace", "path": "/list/01", "value": 7},
+                {"op": "replace", "path": "/list/-1", "value": 9},
+                {"op": "copy", "from": "/a/none", "path": "/a/b"}
+            ]),
+            json!({"a": {"b": null, "c/d": 2}, "list": [1, 7, 9]}),
+        ),
+        (
             "move, copy and test",
             json!([
                 {"op": "test", "path": "/a/b", "value": 1},
@@ -89,6 +98,14 @@ fn a_failing_json_patch_changes_nothing() {
         ("a position behind the end", json!({"op": "add", "path": "/list/9", "value": 1})),
         ("moving what is absent", json!({"op": "move", "from": "/x", "path": "/y"})),
         ("a pointer without a slash", json!({"op": "add", "path": "a", "value": 1})),
+        ("adding the whole", json!({"op": "add", "path": "", "value": {}})),
+        ("replacing the whole by a number", json!({"op": "replace", "path": "", "value": 1})),
+        ("testing the end of a list", json!({"op": "test", "path": "/list/-", "value": null})),
+        ("removing the end of a list", json!({"op": "remove", "path": "/list/-"})),
+        ("testing below nothing", json!({"op": "test", "path": "/x/y", "value": null})),
+        ("copying from below nothing", json!({"op": "copy", "from": "/x/y", "path": "/z"})),
+        ("moving into itself", json!({"op": "move", "from": "/first", "path": "/first/in"})),
+        ("a position before the start", json!({"op": "add", "path": "/list/-2", "value": 1})),
     ];
     for (what, operation) in cases {
         let before = json!({"a": 1, "list": []});

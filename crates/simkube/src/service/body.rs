@@ -126,7 +126,31 @@ fn patch(language: PatchKind, body: &[u8]) -> Result<Value, ApiError> {
         )));
     }
     whole_numbers(&mut document);
+    if language == PatchKind::Merge {
+        drop_nulls_in_lists(&mut document);
+    }
     Ok(document)
+}
+
+/// A null of a merge patch takes a field away. In a list, which is replaced whole, there is none
+/// to be taken: the objects in it lose their nulls, and only items that are null stay.
+fn drop_nulls_in_lists(patch: &mut Value) {
+    match patch {
+        Value::Object(fields) => fields.values_mut().for_each(drop_nulls_in_lists),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// Built-in kinds are decoded into types by a real server: what the types do not have is dropped,
@@ -168,4 +192,29 @@ fn unrecognized(kind: Option<&Kind>, error: &dyn std::fmt::Display) -> ApiError 
 fn media_type(parts: &Parts) -> &str {
     let text = header_text(parts, header::CONTENT_TYPE);
     text.split(';').next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nulls_in_the_lists_of_a_merge_patch_take_nothing_away() {
+        let cases = [
+            (
+                "of fields",
+                json!({"a": null, "b": {"c": null}}),
+                json!({"a": null, "b": {"c": null}}),
+            ),
+            ("of items", json!({"a": [null, 1]}), json!({"a": [null, 1]})),
+            ("in items", json!({"a": [{"b": null, "c": 1}]}), json!({"a": [{"c": 1}]})),
+            ("deep in items", json!({"a": [[{"b": {"c": null}}]]}), json!({"a": [[{"b": {}}]]})),
+        ];
+        for (what, mut patch, expected) in cases {
+            drop_nulls_in_lists(&mut patch);
+            assert_eq!(patch, expected, "{what}");
+        }
+    }
 }

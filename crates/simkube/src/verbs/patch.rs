@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::change::no_version;
 use super::{check_named, check_path, check_type, undeterminable};
 use crate::SimCluster;
 use crate::error::{ApiError, Cause, Details};
@@ -30,6 +31,10 @@ impl SimCluster {
                 check_type(kind, &request.body, &request.name)?;
                 let mut wanted = Object { version: 0, ..Object::clone(&before) };
                 if let Some(change) = patch.get("metadata") {
+                    let takes_version = change.get("resourceVersion").is_some_and(is_no_version);
+                    if takes_version && !kind.unconditional_update {
+                        return Err(no_version(kind, &request.name));
+                    }
                     let version = merge_meta(&mut wanted, change);
                     wanted.version = version.map_err(|error| unreadable(error, &request.body))?;
                 }
@@ -50,6 +55,11 @@ impl SimCluster {
                 if language == PatchKind::Json && !kind.custom {
                     let checked = openapi::check(kind, &mut value, false, &request.options);
                     checked.map_err(|error| unreadable(error, &value))?;
+                }
+                let version = value["metadata"].get("resourceVersion");
+                let takes_version = version.is_none_or(is_no_version);
+                if takes_version && is_object_left(&value) && !kind.unconditional_update {
+                    return Err(no_version(kind, &request.name));
                 }
                 let read = Object::from_json(before.kind, value.clone());
                 read.map_err(|error| unreadable(error, &value))?
@@ -73,6 +83,15 @@ pub(crate) fn unreadable(error: ApiError, value: &Value) -> ApiError {
     let message = format!(" \"\" is invalid: patch: {}", cause.message);
     let details = Details { causes: vec![cause], ..Details::default() };
     ApiError { code: 422, reason: "Invalid", message, details: Some(Box::new(details)) }
+}
+
+fn is_no_version(version: &Value) -> bool {
+    version.is_null() || version == ""
+}
+
+/// Whether a patch has left the object its name, without which it is no object.
+fn is_object_left(value: &Value) -> bool {
+    value["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty())
 }
 
 /// Whether the stored parts are what the patch is about: of a running pod only the metadata is.
