@@ -26,6 +26,8 @@ pub fn read(call: &mut Request, query: &Query) -> Result<(), ApiError> {
     }
     options.resource_version = version(query)?;
     if call.verb == Verb::List {
+        // A list takes no time, but it is read.
+        number::<i64>(query, "timeoutSeconds")?;
         options.exact_version = is_exact(query, options.limit.is_some())?;
     }
     Ok(())
@@ -188,7 +190,8 @@ fn propagation(policy: &str) -> Result<Propagation, ApiError> {
     }
 }
 
-fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<Option<T>, ApiError> {
+/// A parameter that is a number.
+pub fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<Option<T>, ApiError> {
     let Some(text) = query.get(name) else {
         return Ok(None);
     };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Body;
-use super::options::{invalid_options, version};
+use super::options::{invalid_options, number, version};
 use super::query::Query;
 use super::render::Shape;
 use super::route::Target;
@@ -71,7 +71,7 @@ impl Watch {
         let options = selectors(query);
         let filter =
             shared.with(|cluster, _| Filter::of(&options, cluster.kinds().get(target.kind)))?;
-        let seconds = query.get("timeoutSeconds").and_then(|text| text.parse().ok());
+        let seconds = number(query, "timeoutSeconds")?;
         let now = Instant::now();
         Ok(Self {
             kind: target.kind,

@@ -90,7 +90,7 @@ impl Filter {
         let fields = fields.map_err(|error| ApiError::bad_request(error.to_string()))?;
         for field in fields.iter().flat_map(FieldSelector::fields) {
             if !is_selectable(kind, field) {
-                return Err(ApiError::bad_request(format!("field label not supported: {field}")));
+                return Err(ApiError::bad_request(not_selectable(kind, field)));
             }
         }
         Ok(Self { labels, fields })
@@ -111,7 +111,27 @@ impl Filter {
 
 /// Which fields a kind can be selected by.
 fn is_selectable(kind: &Kind, field: &str) -> bool {
-    let own: &[&str] = match kind.stored_as {
+    field == "metadata.name"
+        || (field == "metadata.namespace" && kind.namespaced)
+        || own_fields(kind).contains(&field)
+}
+
+fn not_selectable(kind: &Kind, field: &str) -> String {
+    match kind.stored_as {
+        KindId::JOB => format!("field label {field:?} not supported for Job"),
+        _ if kind.custom || !own_fields(kind).is_empty() => {
+            format!("field label not supported: {field}")
+        }
+        _ => format!(
+            "{field:?} is not a known field selector: only \"metadata.name\", \
+             \"metadata.namespace\""
+        ),
+    }
+}
+
+/// The fields beyond name and namespace that a built-in kind can be selected by.
+fn own_fields(kind: &Kind) -> &'static [&'static str] {
+    match kind.stored_as {
         KindId::POD => &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -139,13 +159,9 @@ fn is_selectable(kind: &Kind, field: &str) -> bool {
         KindId::NODE => &["spec.unschedulable"],
         KindId::SECRET => &["type"],
         KindId::SERVICE => &["spec.clusterIP", "spec.type"],
-        KindId::REPLICA_SET => &["status.replicas"],
         KindId::JOB => &["status.successful"],
         _ => &[],
-    };
-    field == "metadata.name"
-        || (field == "metadata.namespace" && kind.namespaced)
-        || own.contains(&field)
+    }
 }
 
 fn token(version: u64, last: &Object) -> String {
@@ -157,5 +173,8 @@ fn page(token: &str) -> Result<(u64, Key), ApiError> {
         let (namespace, name) = place.split_once('/')?;
         Some((version.parse().ok()?, Key::new(namespace, name)))
     });
-    parsed.ok_or_else(|| ApiError::bad_request(format!("continue key is not valid: {token:?}")))
+    parsed.ok_or_else(|| {
+        let why = format!("invalid continue token: continue key is not valid: {token:?}");
+        ApiError::bad_request(why)
+    })
 }
