@@ -49,7 +49,7 @@ pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
     if written::is_readable(schema) {
         causes = structural::problems(schema, path);
         if causes.is_empty() {
-            causes = defaults::problems(schema, path);
+            causes = defaults::problems(schema, &structural::Path::Root(path));
         }
     }
     causes.extend(written::problems(schema, path));

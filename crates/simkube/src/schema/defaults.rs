@@ -2,22 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::structural::properties;
+use super::structural::Path;
 use super::{Cause, Part, compile, validate};
 
 /// The defaults that the schema itself would refuse or prune.
-pub fn problems(schema: &Value, path: &str) -> Vec<Cause> {
+pub fn problems(schema: &Value, path: &Path) -> Vec<Cause> {
     let mut causes = Vec::new();
     let Value::Object(fields) = schema else { return causes };
     if let Some(default) = fields.get("default").filter(|default| !default.is_null()) {
         causes.extend(check(schema, default, &format!("{path}.default")));
     }
     if let Some(items) = fields.get("items") {
-        causes.extend(problems(items, &format!("{path}.items")));
+        causes.extend(problems(items, &Path::Part(path, "items")));
     }
-    for (name, _) in properties(fields) {
-        let property = &fields["properties"][name];
-        causes.extend(problems(property, &format!("{path}.properties[{name}]")));
+    for (name, property) in
+        fields.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
+        causes.extend(problems(property, &Path::Property(path, name)));
     }
     causes
 }

@@ -1,6 +1,8 @@
 //! Is a written schema structural: is every field typed outside of alternatives, so that it can be
 //! pruned and defaulted? The words are the API server's.
 
+use std::fmt;
+
 use serde_json::{Map, Value, json};
 
 use super::Cause;
@@ -13,6 +15,26 @@ enum Level {
     Root,
     Item,
     Field,
+}
+
+/// A place in a schema that costs nothing until it is printed.
+#[derive(Clone, Copy)]
+pub(super) enum Path<'a> {
+    Root(&'a str),
+    Part(&'a Path<'a>, &'a str),
+    Property(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, &'a str, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(path) => f.write_str(path),
+            Self::Part(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Property(parent, name) => write!(f, "{parent}.properties[{name}]"),
+            Self::Index(parent, name, at) => write!(f, "{parent}.{name}[{at}]"),
+        }
+    }
 }
 
 /// What alternatives may not say, because it belongs outside of them.
@@ -31,42 +53,54 @@ const OUTSIDE_LISTS: [&str; 2] = ["x-kubernetes-list-map-keys", "x-kubernetes-va
 pub fn problems(schema: &Value, path: &str) -> Vec<Cause> {
     let Value::Object(fields) = schema else { return Vec::new() };
     let mut causes = Vec::new();
-    check(fields, Level::Root, path, &mut causes);
-    for (inner, at) in alternatives(fields, path) {
-        complete(inner, schema, path, &at, &mut causes);
+    let path = Path::Root(path);
+    check(fields, Level::Root, &path, &mut causes);
+    for (inner, at) in alternatives(fields, &path) {
+        complete(inner, schema, &path, &at, &mut causes);
     }
     causes.sort_by_key(|cause| format!("{}: {}", cause.field, cause.message));
     causes
 }
 
-fn check(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
-    let kind = text(fields, "type");
+/// Does a schema say no more than a simple type? Nearly all do, and nothing is wrong with them.
+pub(super) fn is_simple(fields: &Fields) -> bool {
+    fields.iter().all(|(name, value)| match name.as_str() {
+        "type" => matches!(value.as_str(), Some("string" | "integer" | "boolean" | "number")),
+        "description" | "format" => true,
+        _ => false,
+    }) && fields.contains_key("type")
+}
+
+fn check(fields: &Fields, level: Level, path: &Path, causes: &mut Vec<Cause>) {
+    if level != Level::Root && is_simple(fields) {
+        return;
+    }
     let at = |field: &str| format!("{path}.{field}");
-    if kind == "array" && !fields.contains_key("items") {
+    if text(fields, "type") == "array" && !fields.contains_key("items") {
         causes.push(Cause::required(at("items"), "must be specified"));
     }
     if let Some(Value::Object(items)) = fields.get("items") {
-        check(items, Level::Item, &at("items"), causes);
+        check(items, Level::Item, &Path::Part(path, "items"), causes);
     }
     for (name, property) in properties(fields) {
-        check(property, Level::Field, &at(&format!("properties[{name}]")), causes);
+        check(property, Level::Field, &Path::Property(path, name), causes);
     }
     if let Some(additional) = fields.get("additionalProperties") {
+        let part = "additionalProperties";
         if level == Level::Root {
-            causes
-                .push(Cause::forbidden(at("additionalProperties"), "must not be used at the root"));
+            causes.push(Cause::forbidden(at(part), "must not be used at the root"));
         }
         if let Value::Object(additional) = additional {
-            check(additional, Level::Field, &at("additionalProperties"), causes);
+            check(additional, Level::Field, &Path::Part(path, part), causes);
         }
     }
     check_extensions(fields, path, causes);
     check_pattern(fields, path, causes);
-    let skipped = is_integer_or_string(fields).then_some("anyOf");
+    let takes_both = is_integer_or_string(fields);
     for (inner, at) in alternatives(fields, path) {
-        let is_skipped = skipped.is_some_and(|name| at.starts_with(&format!("{path}.{name}[")));
-        if !is_skipped {
-            check_inner(inner, &at, is_first_of_all(fields, path, &at), causes);
+        if !(takes_both && matches!(at, Path::Index(_, "anyOf", _))) {
+            let is_first = matches!(at, Path::Index(_, "allOf", 0)) && is_integer_or_string(inner);
+            check_inner(inner, &at, is_first, causes);
         }
     }
     check_type(fields, level, path, causes);
@@ -75,15 +109,15 @@ fn check(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_type(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
+fn check_type(fields: &Fields, level: Level, path: &Path, causes: &mut Vec<Cause>) {
     let kind = text(fields, "type");
-    let field = format!("{path}.type");
+    let field = || format!("{path}.type");
     if flag(fields, "x-kubernetes-embedded-resource") {
         let why = "must be object if x-kubernetes-embedded-resource is true";
         match kind {
             "object" => {}
-            "" => causes.push(Cause::required(&field, why)),
-            other => causes.push(Cause::invalid(&field, &json!(other), why)),
+            "" => causes.push(Cause::required(field(), why)),
+            other => causes.push(Cause::invalid(field(), &json!(other), why)),
         }
         if fields.contains_key("additionalProperties") {
             let why = "must not be used if x-kubernetes-embedded-resource is set";
@@ -104,15 +138,15 @@ fn check_type(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        causes.push(Cause::required(&field, why));
+        causes.push(Cause::required(field(), why));
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
-        causes.push(Cause::invalid(field, &json!(kind), "must be object at the root"));
+        causes.push(Cause::invalid(field(), &json!(kind), "must be object at the root"));
     }
 }
 
 /// `apiVersion`, `kind` and `metadata` are what they are in every object.
-fn check_identity(fields: &Fields, level: Level, path: &str, causes: &mut Vec<Cause>) {
+fn check_identity(fields: &Fields, level: Level, path: &Path, causes: &mut Vec<Cause>) {
     for (name, property) in properties(fields) {
         let expected = match name.as_str() {
             "kind" | "apiVersion" => "string",
@@ -139,7 +173,7 @@ fn restricts_names_alone(metadata: &Fields) -> bool {
         && properties(metadata).all(|(name, _)| is_name(name))
 }
 
-fn check_extensions(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+fn check_extensions(fields: &Fields, path: &Path, causes: &mut Vec<Cause>) {
     if !flag(fields, "x-kubernetes-int-or-string") {
         return;
     }
@@ -151,8 +185,11 @@ fn check_extensions(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_pattern(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+fn check_pattern(fields: &Fields, path: &Path, causes: &mut Vec<Cause>) {
     let pattern = text(fields, "pattern");
+    if pattern.is_empty() {
+        return;
+    }
     if let Err(error) = regex_lite::Regex::new(pattern) {
         let why = format!("must be a valid regular expression, but isn't: {error}");
         causes.push(Cause::invalid(format!("{path}.pattern"), &json!(pattern), &why));
@@ -160,21 +197,22 @@ fn check_pattern(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
 }
 
 /// An alternative may narrow what is described outside of it, and nothing else.
-fn check_inner(fields: &Fields, path: &str, skips_any: bool, causes: &mut Vec<Cause>) {
+fn check_inner(fields: &Fields, path: &Path, skips_any: bool, causes: &mut Vec<Cause>) {
     check_pattern(fields, path, causes);
     for (inner, at) in alternatives(fields, path) {
-        if !(skips_any && at.starts_with(&format!("{path}.anyOf["))) {
+        if !(skips_any && matches!(at, Path::Index(_, "anyOf", _))) {
             check_inner(inner, &at, false, causes);
         }
     }
     if let Some(Value::Object(items)) = fields.get("items") {
-        check_inner(items, &format!("{path}.items"), false, causes);
+        check_inner(items, &Path::Part(path, "items"), false, causes);
     }
     for (name, property) in properties(fields) {
-        let at = format!("{path}.properties[{name}]");
+        let at = Path::Property(path, name);
         check_inner(property, &at, false, causes);
         if name == "metadata" {
-            causes.push(Cause::forbidden(at, "must not be specified in a nested context"));
+            let why = "must not be specified in a nested context";
+            causes.push(Cause::forbidden(at.to_string(), why));
         }
     }
     let mut forbid = |name: &str, why: &str| {
@@ -200,50 +238,44 @@ fn check_inner(fields: &Fields, path: &str, skips_any: bool, causes: &mut Vec<Ca
 }
 
 /// What an alternative narrows must be described outside of it.
-fn complete(inner: &Fields, outer: &Value, path: &str, at: &str, causes: &mut Vec<Cause>) {
+fn complete(inner: &Fields, outer: &Value, path: &Path, at: &Path, causes: &mut Vec<Cause>) {
     for (deeper, at) in alternatives(inner, at) {
         complete(deeper, outer, path, &at, causes);
     }
-    let items = inner.get("items").and_then(Value::as_object);
-    let items = items.map(|items| (items, outer.get("items"), "items".to_owned()));
-    let fields = properties(inner).map(|(name, field)| {
-        (
-            field,
-            outer.get("properties").and_then(|all| all.get(name)),
-            format!("properties[{name}]"),
-        )
-    });
-    for (inner, outer, part) in items.into_iter().chain(fields) {
-        let (path, at) = (format!("{path}.{part}"), format!("{at}.{part}"));
-        match outer {
-            Some(outer) => complete(inner, outer, &path, &at, causes),
-            None => causes.push(Cause::required(path, &format!("because it is defined in {at}"))),
+    let mut compare = |inner: &Fields, outer: Option<&Value>, path: Path, at: Path| match outer {
+        Some(outer) => complete(inner, outer, &path, &at, causes),
+        None => {
+            let why = format!("because it is defined in {at}");
+            causes.push(Cause::required(path.to_string(), &why));
         }
+    };
+    if let Some(Value::Object(items)) = inner.get("items") {
+        let [path, at] = [path, at].map(|path| Path::Part(path, "items"));
+        compare(items, outer.get("items"), path, at);
+    }
+    for (name, field) in properties(inner) {
+        let [path, at] = [path, at].map(|path| Path::Property(path, name));
+        compare(field, outer.get("properties").and_then(|all| all.get(name)), path, at);
     }
 }
 
 /// The schemas under `anyOf`, `allOf`, `oneOf` and `not`, with their places.
-fn alternatives<'a>(fields: &'a Fields, path: &str) -> Vec<(&'a Fields, String)> {
+fn alternatives<'a>(fields: &'a Fields, path: &'a Path<'a>) -> Vec<(&'a Fields, Path<'a>)> {
     let mut found = Vec::new();
     for name in ["anyOf", "allOf", "oneOf"] {
         let list = fields.get(name).and_then(Value::as_array).into_iter().flatten();
         for (at, one) in list.enumerate() {
-            found.extend(one.as_object().map(|one| (one, format!("{path}.{name}[{at}]"))));
+            found.extend(one.as_object().map(|one| (one, Path::Index(path, name, at))));
         }
     }
     let not = fields.get("not").and_then(Value::as_object);
-    found.extend(not.map(|not| (not, format!("{path}.not"))));
+    found.extend(not.map(|not| (not, Path::Part(path, "not"))));
     found
 }
 
 /// The one way to say within alternatives that a number or a text will do.
 fn is_integer_or_string(fields: &Fields) -> bool {
     fields.get("anyOf") == Some(&json!([{"type": "integer"}, {"type": "string"}]))
-}
-
-fn is_first_of_all(fields: &Fields, path: &str, at: &str) -> bool {
-    let first = fields.get("allOf").and_then(|all| all.get(0)).and_then(Value::as_object);
-    at == format!("{path}.allOf[0]") && first.is_some_and(is_integer_or_string)
 }
 
 pub(super) fn properties(fields: &Fields) -> impl Iterator<Item = (&String, &Fields)> {

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Cause;
-use super::structural::{flag, properties, text};
+use super::structural::{Path, flag, is_simple, properties, text};
 
 type Fields = Map<String, Value>;
 
@@ -24,78 +24,66 @@ pub fn problems(schema: &Value, path: &str) -> Vec<Cause> {
             let field = format!("{path}.nullable");
             causes.push(Cause::forbidden(field, "nullable cannot be true at the root"));
         }
-        check(fields, path, true, "", &mut causes);
+        check(fields, &Path::Root(path), true, "", &mut causes);
     }
     causes
 }
 
-/// Does it hold what cannot be read as a structural schema at all?
+/// Can it be read as a structural schema at all?
 pub fn is_readable(schema: &Value) -> bool {
     match schema {
-        Value::Object(fields) => {
-            !UNSUPPORTED.iter().any(|name| fields.contains_key(*name))
-                && !fields.get("items").is_some_and(Value::is_array)
-                && fields.iter().all(|(name, value)| match name.as_str() {
-                    "properties" => {
-                        value.as_object().into_iter().flatten().all(|(_, one)| is_readable(one))
-                    }
-                    "default" | "enum" | "example" => true,
-                    _ => is_readable(value),
-                })
-        }
+        Value::Object(fields) => fields.iter().all(|(name, value)| match name.as_str() {
+            "properties" => {
+                value.as_object().into_iter().flatten().all(|(_, one)| is_readable(one))
+            }
+            "default" | "enum" | "example" => true,
+            "items" if value.is_array() => false,
+            name => !UNSUPPORTED.contains(&name) && is_readable(value),
+        }),
         Value::Array(all) => all.iter().all(is_readable),
         _ => true,
     }
 }
 
 /// `no_default` says why no default may stand here or below; empty if one may.
-fn check(fields: &Fields, path: &str, is_root: bool, no_default: &str, causes: &mut Vec<Cause>) {
+fn check(fields: &Fields, path: &Path, is_root: bool, no_default: &str, causes: &mut Vec<Cause>) {
+    if is_simple(fields) {
+        return;
+    }
     check_words(fields, path, no_default, causes);
-    let at = |field: &str| format!("{path}.{field}");
-    if flag(fields, "uniqueItems") {
-        let why =
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        causes.push(Cause::forbidden(at("uniqueItems"), why));
-    }
     let has_properties = properties(fields).next().is_some();
-    match fields.get("additionalProperties") {
-        None | Some(Value::Null | Value::Bool(true)) => {}
-        Some(additional) => {
-            if has_properties {
-                let why = "additionalProperties and properties are mutual exclusive";
-                causes.push(Cause::forbidden(at("additionalProperties"), why));
-            }
-            if let Value::Object(additional) = additional {
-                check(additional, &at("additionalProperties"), false, no_default, causes);
-            }
-        }
-    }
+    let mut below = |fields: &Fields, path: Path, no_default: &str| {
+        check(fields, &path, false, no_default, causes);
+    };
     for (name, property) in properties(fields) {
         let is_given = is_root && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
-        let given = format!("in top-level {name}");
-        let no_default = if is_given { &given } else { no_default };
-        check(property, &at(&format!("properties[{name}]")), false, no_default, causes);
+        let given = if is_given { format!("in top-level {name}") } else { no_default.to_owned() };
+        below(property, Path::Property(path, name), &given);
     }
-    if let Some(Value::Object(not)) = fields.get("not") {
-        check(not, &at("not"), false, no_default, causes);
+    for name in ["not", "items", "additionalProperties"] {
+        if let Some(Value::Object(inner)) = fields.get(name) {
+            below(inner, Path::Part(path, name), no_default);
+        }
     }
     for name in ["allOf", "oneOf", "anyOf"] {
         let list = fields.get(name).and_then(Value::as_array).into_iter().flatten();
         for (index, one) in list.enumerate() {
             if let Value::Object(one) = one {
-                check(one, &at(&format!("{name}[{index}]")), false, no_default, causes);
+                below(one, Path::Index(path, name, index), no_default);
             }
         }
     }
-    if let Some(Value::Object(items)) = fields.get("items") {
-        check(items, &at("items"), false, no_default, causes);
+    let additional = fields.get("additionalProperties");
+    if has_properties && additional.is_some_and(|one| !one.is_null() && *one != true) {
+        let why = "additionalProperties and properties are mutual exclusive";
+        causes.push(Cause::forbidden(format!("{path}.additionalProperties"), why));
     }
     check_kinds(fields, path, causes);
     check_list_keys(fields, path, causes);
     check_rules(fields, path, causes);
 }
 
-fn check_words(fields: &Fields, path: &str, no_default: &str, causes: &mut Vec<Cause>) {
+fn check_words(fields: &Fields, path: &Path, no_default: &str, causes: &mut Vec<Cause>) {
     let at = |field: &str| format!("{path}.{field}");
     let kind = text(fields, "type");
     if !kind.is_empty() && !TYPES.contains(&kind) {
@@ -116,6 +104,11 @@ fn check_words(fields: &Fields, path: &str, no_default: &str, causes: &mut Vec<C
         let why = "items must be a schema object and not an array";
         causes.push(Cause::forbidden(at("items"), why));
     }
+    if flag(fields, "uniqueItems") {
+        let why =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        causes.push(Cause::forbidden(at("uniqueItems"), why));
+    }
     let open = "x-kubernetes-preserve-unknown-fields";
     if fields.get(open) == Some(&Value::Bool(false)) {
         causes.push(Cause::invalid(at(open), &json!(false), "must be true or undefined"));
@@ -123,7 +116,7 @@ fn check_words(fields: &Fields, path: &str, no_default: &str, causes: &mut Vec<C
 }
 
 /// How lists and maps are merged must fit what they are.
-fn check_kinds(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+fn check_kinds(fields: &Fields, path: &Path, causes: &mut Vec<Cause>) {
     let kind = text(fields, "type");
     for (name, wanted, known) in [
         ("x-kubernetes-map-type", "object", ["atomic", "granular"].as_slice()),
@@ -159,7 +152,7 @@ fn check_kinds(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
 }
 
 /// The keys by which the items of a list are told apart.
-fn check_list_keys(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+fn check_list_keys(fields: &Fields, path: &Path, causes: &mut Vec<Cause>) {
     let at = |field: &str| format!("{path}.{field}");
     let (list, named) = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys");
     let keys = fields.get(named).and_then(Value::as_array).map_or(&[] as &[_], Vec::as_slice);
@@ -211,7 +204,7 @@ fn check_list_keys(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_key(items: &Fields, name: &str, key: &Fields, path: &str, causes: &mut Vec<Cause>) {
+fn check_key(items: &Fields, name: &str, key: &Fields, path: &Path, causes: &mut Vec<Cause>) {
     let at = |field: &str| format!("{path}.items.properties[{name}].{field}");
     if matches!(text(key, "type"), "array" | "object") {
         let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -230,7 +223,7 @@ fn check_key(items: &Fields, name: &str, key: &Fields, path: &str, causes: &mut 
     }
 }
 
-fn check_rules(fields: &Fields, path: &str, causes: &mut Vec<Cause>) {
+fn check_rules(fields: &Fields, path: &Path, causes: &mut Vec<Cause>) {
     let rules = fields.get("x-kubernetes-validations").and_then(Value::as_array);
     for (index, rule) in rules.into_iter().flatten().enumerate() {
         let at = |field: &str| format!("{path}.x-kubernetes-validations[{index}].{field}");
