@@ -1,12 +1,14 @@
 //! What does the server add to an object and demand of it before it is stored?
 
 mod builtin;
+mod containers;
 mod custom;
 mod defaults;
 mod definition;
 mod metadata;
 mod quantity;
 mod quota;
+mod service;
 mod template;
 #[cfg(test)]
 mod tests;

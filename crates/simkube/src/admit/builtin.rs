@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::{containers, service};
 use crate::error::Cause;
 use crate::kinds::{self, KindId, stored_versions};
 use crate::object::{Object, Texts};
@@ -19,6 +20,9 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
     let mut causes = Vec::new();
     if object.kind == KindId::EVENT {
         check_event(object, &mut causes);
+    }
+    if object.kind == KindId::CONFIG_MAP || object.kind == KindId::SECRET {
+        check_keys(object, &mut causes);
     }
     if let Some(before) = before {
         if object.kind == KindId::SECRET && before.rest.get("type") != object.rest.get("type") {
@@ -41,13 +45,13 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
         }
         KindId::CUSTOM_RESOURCE_DEFINITION => causes.extend(check_definition(object, before)),
         KindId::JOB => {
-            check_template(object.template(), &["Never", "OnFailure"], &mut causes);
+            check_template(object, &["Never", "OnFailure"], &mut causes);
             if object.template().is_null() {
                 let why = "valid values: \"OnFailure\", \"Never\"";
                 causes.push(Cause::required("spec.template.spec.restartPolicy", why));
             }
         }
-        KindId::SERVICE => check_service(&object.spec, old, &mut causes),
+        KindId::SERVICE => service::check(&object.spec, old, &mut causes),
         KindId::PERSISTENT_VOLUME_CLAIM => check_claim(&object.spec, old, &mut causes),
         _ => {}
     }
@@ -63,6 +67,23 @@ fn check_event(object: &Object, causes: &mut Vec<Cause>) {
     if !is_beside {
         let why = "does not match event.namespace";
         causes.push(Cause::invalid("involvedObject.namespace", &json!(namespace), why));
+    }
+}
+
+/// Data can be mounted as files: its keys are names of files.
+fn check_keys(object: &Object, causes: &mut Vec<Cause>) {
+    let is_name = |key: &str| {
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        !key.is_empty() && key.bytes().all(is_known)
+    };
+    for part in ["data", "binaryData"] {
+        let all = object.rest.get(part).and_then(Value::as_object).into_iter().flatten();
+        for (key, _) in all.filter(|(key, _)| !is_name(key)) {
+            let why = "a valid config key must consist of alphanumeric characters, '-', '_' or \
+                       '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for \
+                       validation is '[-._a-zA-Z0-9]+')";
+            causes.push(Cause::invalid(format!("{part}[{key}]"), &json!(key), why));
+        }
     }
 }
 
@@ -82,7 +103,7 @@ fn check_workload(object: &Object, before: Option<&Object>, causes: &mut Vec<Cau
     let keeps_template = before.is_some_and(|before| before.shares_template(object));
     if !(keeps_selector && keeps_template) {
         check_selector(selector, object.template(), causes);
-        check_template(object.template(), &["Always"], causes);
+        check_template(object, &["Always"], causes);
     }
     let Some(old) = before.map(|before| &*before.spec) else { return };
     if !keeps_selector {
@@ -169,8 +190,10 @@ fn labels_of(template: &Value) -> Texts {
     labels.map(|(key, value)| (key.clone(), text(value))).collect::<BTreeMap<_, _>>()
 }
 
-fn check_template(template: &Value, policies: &[&str], causes: &mut Vec<Cause>) {
-    check_containers("spec.template.spec", &template["spec"], causes);
+fn check_template(object: &Object, policies: &[&str], causes: &mut Vec<Cause>) {
+    let template = object.template();
+    let claims = &object.spec["volumeClaimTemplates"];
+    containers::check("spec.template.spec", &template["spec"], claims, causes);
     let policy = &template["spec"]["restartPolicy"];
     if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
         let field = "spec.template.spec.restartPolicy";
@@ -178,30 +201,14 @@ fn check_template(template: &Value, policies: &[&str], causes: &mut Vec<Cause>) 
     }
 }
 
-fn check_containers(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
-    let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if containers.is_empty() {
-        causes.push(Cause::required(format!("{path}.containers"), ""));
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, container) in containers.iter().enumerate() {
-        let at = |field: &str| format!("{path}.containers[{index}].{field}");
-        match container["name"].as_str().unwrap_or_default() {
-            "" => causes.push(Cause::required(at("name"), "")),
-            name if seen.contains(&name) => {
-                causes.push(Cause::duplicate(at("name"), &json!(name)));
-            }
-            name => seen.push(name),
-        }
-        if container["image"].as_str().is_none_or(str::is_empty) {
-            causes.push(Cause::required(at("image"), ""));
-        }
-    }
-}
-
 /// Of a pod that is there, images and a few deadlines may change, nothing else.
 fn check_pod(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    check_containers("spec", spec, causes);
+    containers::check("spec", spec, &Value::Null, causes);
+    let policy = &spec["restartPolicy"];
+    let policies = ["Always", "OnFailure", "Never"];
+    if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
+        causes.push(Cause::unsupported("spec.restartPolicy", policy, &policies));
+    }
     let Some(old) = old else { return };
     if without_what_may_change(spec) != without_what_may_change(old) {
         let why = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -239,33 +246,5 @@ fn check_claim(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         let why = "spec is immutable after creation except resources.requests and \
                    volumeAttributesClassName for bound claims";
         causes.push(Cause::forbidden("spec", why));
-    }
-}
-
-fn check_service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let kind = &spec["type"];
-    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if kind.as_str().is_none_or(|kind| !kinds.contains(&kind)) {
-        causes.push(Cause::unsupported("spec.type", kind, &kinds));
-    }
-    let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if ports.is_empty() && *kind != "ExternalName" && spec["clusterIP"] != "None" {
-        causes.push(Cause::required("spec.ports", ""));
-    }
-    for (index, port) in ports.iter().enumerate() {
-        let number = port["port"].as_i64().unwrap_or_default();
-        if !(1..=65_535).contains(&number) {
-            let why = "must be between 1 and 65535, inclusive";
-            causes.push(Cause::invalid(format!("spec.ports[{index}].port"), &json!(number), why));
-        }
-        if ports.len() > 1 && port["name"].as_str().is_none_or(str::is_empty) {
-            causes.push(Cause::required(format!("spec.ports[{index}].name"), ""));
-        }
-    }
-    let Some(old) = old else { return };
-    let was_given = old["clusterIP"].as_str().is_some_and(|address| !address.is_empty());
-    if was_given && *kind != "ExternalName" && old["clusterIP"] != spec["clusterIP"] {
-        let address = &spec["clusterIPs"];
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &address[0], "may not change once set"));
     }
 }

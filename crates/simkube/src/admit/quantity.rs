@@ -31,7 +31,17 @@ pub(super) fn canonical(value: &mut Value) {
     }
 }
 
+/// How many billionths a quantity is, if it is one.
+pub(super) fn billionths(text: &str) -> Option<i128> {
+    parse(text).map(|(amount, _)| amount)
+}
+
 fn rewrite(text: &str) -> Option<String> {
+    let (amount, form) = parse(text)?;
+    Some(write(amount, form))
+}
+
+fn parse(text: &str) -> Option<(i128, Form)> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -49,7 +59,7 @@ fn rewrite(text: &str) -> Option<String> {
     let shift = 10_i128.checked_pow(places)?;
     // What is finer than a billionth is rounded up.
     let amount = scaled.checked_add(shift - 1)?.div_euclid(shift);
-    Some(write(sign * amount, unit.form))
+    Some((sign * amount, unit.form))
 }
 
 /// How a quantity was written, which decides how it is written again.
