@@ -274,7 +274,7 @@ fn alternatives<'a>(fields: &'a Fields, path: &'a Path<'a>) -> Vec<(&'a Fields, 
 }
 
 /// The one way to say within alternatives that a number or a text will do.
-fn is_integer_or_string(fields: &Fields) -> bool {
+pub(super) fn is_integer_or_string(fields: &Fields) -> bool {
     fields.get("anyOf") == Some(&json!([{"type": "integer"}, {"type": "string"}]))
 }
 

@@ -8,7 +8,7 @@ use super::structural::{Path, flag, is_simple, properties, text};
 
 type Fields = Map<String, Value>;
 
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// JSON schema knows them, CustomResourceDefinitions do not.
 const UNSUPPORTED: [&str; 6] =
     ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
