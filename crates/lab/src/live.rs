@@ -333,13 +333,16 @@ impl Lab {
     }
 
     /// Waits until the objects around are as the end wants them: pods are marked and old ReplicaSets
-    /// emptied just after the status says that it is over.
+    /// emptied just after the status says that it is over. It must still say so, or again: what it
+    /// said at first may have been of the time before the last deed.
     async fn met(&self, end: &End) -> Result<(), String> {
         let deadline = self.clock.now() + PATIENCE;
         loop {
             let unmet =
                 self.server.with(|cluster, _| end.unmet(|named| deeds::find(cluster, named)));
-            match self.witness.ending().unlike(end).or(unmet) {
+            let status = self.projection();
+            let moved = (status != end.expect).then(|| differences(&status, &end.expect));
+            match self.witness.ending().unlike(end).or(unmet).or(moved) {
                 None => return Ok(()),
                 Some(unmet) if deadline < self.clock.now() => return Err(unmet),
                 Some(_) => tokio::time::sleep(MOMENT).await,

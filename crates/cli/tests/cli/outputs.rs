@@ -4,9 +4,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::controller::start;
+use crate::controller::{ask_until, start};
 use crate::docs::{blocks, root};
-use crate::program::get;
 use crate::shell::Shell;
 
 /// What stands after the fence of a block, and the lines that print it, one after the other on a
@@ -73,7 +72,12 @@ fn commands_print_what_the_documents_show() {
                    gradus set image checkout checkout=nginx:1.28
                    gradus wait checkout --for=paused -t 60s";
     shell.says(prepare, &cluster.kubeconfig);
-    let world = get(health, "/debug/world/default/checkout").unwrap().1;
+    // The controller knows of its own write a moment after everybody else.
+    let is_paused = |_, text: &str| {
+        let is_so = |saved: Value| saved["world"]["rollout"]["status"]["phase"] == "Paused";
+        serde_json::from_str(text).is_ok_and(is_so)
+    };
+    let world = ask_until(health, "/debug/world/default/checkout", is_paused);
     std::fs::write(shell.home.join("world.json"), world).unwrap();
     let blocks = blocks();
     let mut wrong = Vec::new();
