@@ -21,16 +21,17 @@ pub(super) fn check(path: &str, spec: &Value, claims: &Value, causes: &mut Vec<C
     if list(&spec["containers"]).is_empty() {
         causes.push(Cause::required(format!("{path}.containers"), ""));
     }
-    check_unique(list(&spec["volumes"]), &format!("{path}.volumes"), &[], causes);
+    check_unique(list(&spec["volumes"]), &|index| format!("{path}.volumes[{index}]"), &[], causes);
     let claims = list(claims).iter().map(|claim| &claim["metadata"]["name"]);
     let volumes: Vec<&Value> =
         list(&spec["volumes"]).iter().map(|volume| &volume["name"]).chain(claims).collect();
-    let main: Vec<&Value> = list(&spec["containers"]).iter().map(|one| &one["name"]).collect();
-    for (name, taken) in [("containers", &[] as &[&Value]), ("initContainers", &main)] {
-        let path = format!("{path}.{name}");
-        check_unique(list(&spec[name]), &path, taken, causes);
+    let main = list(&spec["containers"]);
+    for (name, taken) in [("containers", &[] as &[Value]), ("initContainers", main)] {
+        let place = |index: usize| format!("{path}.{name}[{index}]");
+        check_unique(list(&spec[name]), &place, taken, causes);
         for (index, container) in list(&spec[name]).iter().enumerate() {
-            check_container(&format!("{path}[{index}]"), container, &volumes, causes);
+            let at = |field: &str| format!("{}.{field}", place(index));
+            check_container(&at, container, &volumes, causes);
         }
     }
     check_rest(path, spec, causes);
@@ -65,13 +66,17 @@ fn check_rest(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Every entry has a name, and no other the same.
-fn check_unique(entries: &[Value], path: &str, taken: &[&Value], causes: &mut Vec<Cause>) {
+fn check_unique(
+    entries: &[Value],
+    place: &dyn Fn(usize) -> String,
+    taken: &[Value],
+    causes: &mut Vec<Cause>,
+) {
     for (index, entry) in entries.iter().enumerate() {
-        let field = || format!("{path}[{index}].name");
+        let field = || format!("{}.name", place(index));
         let name = text(entry, "name");
-        let is_taken = |name: &Value| {
-            taken.contains(&name) || entries[..index].iter().any(|one| one["name"] == *name)
-        };
+        let is_taken =
+            |name: &Value| taken.iter().chain(&entries[..index]).any(|one| one["name"] == *name);
         if name.is_empty() {
             causes.push(Cause::required(field(), ""));
         } else if is_taken(&entry["name"]) {
@@ -84,8 +89,13 @@ fn check_unique(entries: &[Value], path: &str, taken: &[&Value], causes: &mut Ve
     }
 }
 
-fn check_container(path: &str, container: &Value, volumes: &[&Value], causes: &mut Vec<Cause>) {
-    let at = |field: &str| format!("{path}.{field}");
+/// Most is absent in most containers, and right in all others: no path is written for nothing.
+fn check_container(
+    at: &dyn Fn(&str) -> String,
+    container: &Value,
+    volumes: &[&Value],
+    causes: &mut Vec<Cause>,
+) {
     match text(container, "image") {
         "" => causes.push(Cause::required(at("image"), "")),
         image if image.trim() != image => {
@@ -98,13 +108,12 @@ fn check_container(path: &str, container: &Value, volumes: &[&Value], causes: &m
     if !policy.is_empty() && !PULL_POLICIES.contains(&policy) {
         causes.push(Cause::unsupported(at("imagePullPolicy"), &json!(policy), &PULL_POLICIES));
     }
-    // Most of it is absent in most containers: no path is written for nothing.
     let ports = list(&container["ports"]);
     if !ports.is_empty() {
         check_ports(&at("ports"), ports, causes);
     }
     for (index, variable) in list(&container["env"]).iter().enumerate() {
-        let at = |field: &str| format!("{path}.env[{index}].{field}");
+        let at = |field: &str| format!("{}[{index}].{field}", at("env"));
         if text(variable, "name").is_empty() {
             causes.push(Cause::required(at("name"), ""));
         }

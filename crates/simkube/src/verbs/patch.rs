@@ -31,8 +31,8 @@ impl SimCluster {
                 check_type(kind, &request.body, &request.name)?;
                 let mut wanted = Object { version: 0, ..Object::clone(&before) };
                 if let Some(change) = patch.get("metadata") {
-                    let takes_version = change.get("resourceVersion").is_some_and(is_no_version);
-                    if takes_version && !kind.unconditional_update {
+                    let takes_version = || change.get("resourceVersion").is_some_and(is_no_version);
+                    if !kind.unconditional_update && takes_version() {
                         return Err(no_version(kind, &request.name));
                     }
                     let version = merge_meta(&mut wanted, change);
