@@ -64,8 +64,7 @@ fn old_sets(rollout: Option<&Object>, sets: &[&Arc<Object>]) -> Vec<Violation> {
     };
     let old: Vec<_> = sets.iter().filter(|set| !is_live(set)).collect();
     let size = |set: &Object| set.spec["replicas"].as_i64().unwrap_or(0);
-    let is_halted = rollout.is_some_and(is_halted);
-    let sized = old.iter().filter(|set| size(set) != 0 && !is_halted);
+    let sized = old.iter().filter(|set| size(set) != 0);
     let left = |set: &&&&Arc<Object>| {
         at_end("I-13", set, format!("an old ReplicaSet is left at {}", size(set)))
     };
@@ -75,14 +74,6 @@ fn old_sets(rollout: Option<&Object>, sets: &[&Arc<Object>]) -> Vec<Violation> {
         found.extend(beyond(rollout, "old ReplicaSets", old.len(), limit));
     }
     found
-}
-
-/// Does it hold still until a person acts? Then nothing is resized (contract 5.5), and pods that were on
-/// their way out stay: it is no end yet.
-fn is_halted(rollout: &Object) -> bool {
-    let pauses = rollout.status["pauseConditions"].as_array().into_iter().flatten();
-    rollout.spec["paused"] == true
-        || pauses.into_iter().any(|it| it["reason"] == names::pause::INCONCLUSIVE_ANALYSIS_RUN)
 }
 
 /// Deadlines of ReplicaSets that wait for no end: one is there already, or everybody is sent there.

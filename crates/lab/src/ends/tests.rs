@@ -110,22 +110,13 @@ fn orphans_and_old_pods_are_named() {
     });
     cluster.call(&Request::create(KindId::REPLICA_SET, NAMESPACE, body), now).unwrap();
     let ours = Counts::from([("default/web-old".to_owned(), (1, 0))]);
-    let beside = |spec: Value, status: Value| {
-        let rollout = json!({"metadata": {"name": "web"}, "spec": spec, "status": status});
-        let rollout = Arc::new(Object::from_json(KindId::CONFIG_MAP, rollout).unwrap());
-        judge(&cluster, Some(&rollout), &Counts::new()).len()
-    };
-    let pause = |reason: &str| json!({"phase": "Paused", "pauseConditions": [{"reason": reason}]});
-    let active = json!({"phase": "Paused", "blueGreen": {"activeSelector": "old"}});
-    let cases = [
-        ("users reach it", json!({}), active, 0),
-        ("a person holds all", json!({"paused": true}), json!({"phase": "Paused"}), 0),
-        ("a verdict holds all", json!({}), pause("InconclusiveAnalysisRun"), 0),
-        ("a pause of the steps holds no old pods", json!({}), pause("CanaryPauseStep"), 1),
-    ];
-    for (what, spec, status, left) in cases {
-        assert_eq!(beside(spec, status), left, "{what}");
-    }
+    let serving = json!({
+        "metadata": {"name": "web"}, "spec": {},
+        "status": {"phase": "Paused", "blueGreen": {"activeSelector": "old"}},
+    });
+    let serving = Arc::new(Object::from_json(KindId::CONFIG_MAP, serving).unwrap());
+    let found = judge(&cluster, Some(&serving), &Counts::new());
+    assert_eq!(found, [], "users reach it");
     let found: Vec<String> = judge(&cluster, None, &ours).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
