@@ -115,8 +115,7 @@ impl SimCluster {
 
     /// What names the object with this uid as an owner.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Arc<Object>> {
-        let places = self.store.owned_by(uid);
-        places.filter_map(|place| self.store.get(place.kind, &place.key))
+        self.store.dependents(uid)
     }
 
     /// What happened to a kind after a version: what a watch sends. The events carry the stored

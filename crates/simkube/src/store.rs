@@ -1,7 +1,7 @@
 //! Where do the objects live, and what has happened to them? Objects by kind and key, the log
 //! watches are served from, the log of writes, and who owns whom.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::sync::Arc;
 
 use crate::kinds::KindId;
@@ -155,6 +155,22 @@ impl Store {
     /// What names the object with this uid as an owner.
     pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Place> {
         self.owned.get(uid).into_iter().flatten()
+    }
+
+    /// The same as objects. Most owners have made all that is theirs, side by side under names that
+    /// begin alike: the next is searched for only where it is not the neighbour of the last.
+    pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Arc<Object>> {
+        let mut ahead = btree_map::Range::default();
+        self.owned_by(uid).filter_map(move |place| {
+            let is_it = |(key, object): &(&Key, &Arc<Object>)| {
+                object.kind == place.kind && (*key).cmp(&place.key).is_eq()
+            };
+            let found = ahead.next().filter(is_it).or_else(|| {
+                ahead = self.shelf(place.kind).objects.range(&place.key..);
+                ahead.next().filter(is_it)
+            });
+            found.map(|(_, object)| object)
+        })
     }
 
     /// Whether anything of a kind is in a namespace.
@@ -404,6 +420,34 @@ mod tests {
         assert_eq!(store.writes_after(0).count(), 0);
         assert!(store.has_events_after(KindId::CONFIG_MAP, 4), "they are shared with the copy");
         assert_eq!(copy.writes_after(0).count(), 2);
+    }
+
+    #[test]
+    fn dependents_are_found_wherever_they_lie() {
+        let mut store = store_with(5);
+        let owned = |name: &str, kind| {
+            let meta = json!({"name": name, "namespace": "a", "uid": format!("{name} {kind:?}"),
+                "ownerReferences": [{"uid": "owner"}]});
+            Object::from_json(kind, json!({ "metadata": meta })).unwrap()
+        };
+        // n0 and n2 are others': before the first, and between two.
+        for name in ["n1", "n3", "n4", "z"] {
+            store.put(owned(name, KindId::CONFIG_MAP), Verb::Update, &"test".into());
+        }
+        for name in ["a", "n4"] {
+            store.put(owned(name, KindId::SECRET), Verb::Create, &"test".into());
+        }
+        let found = |store: &Store| {
+            let name = |one: &Arc<Object>| (one.kind, one.meta.name.to_string());
+            store.dependents("owner").map(name).collect::<Vec<_>>()
+        };
+        let slow = store.owned_by("owner").map(|one| (one.kind, one.key.name.to_string()));
+        assert_eq!(found(&store), slow.collect::<Vec<_>>());
+        assert_eq!(found(&store).len(), 6);
+        let gone = store.get(KindId::CONFIG_MAP, &Key::new("a", "n3")).unwrap().clone();
+        store.take(&gone, Verb::Delete, &"test".into());
+        assert!(!found(&store).contains(&(KindId::CONFIG_MAP, "n3".to_owned())));
+        assert_eq!(store.dependents("nobody").count(), 0);
     }
 
     #[test]

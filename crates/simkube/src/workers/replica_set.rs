@@ -206,8 +206,7 @@ impl SimCluster {
         let mut strangers = Vec::new();
         // Pods of one template share their labels.
         let mut last = (&template.pods.labels, template.selects_own);
-        for place in self.store.owned_by(uid).filter(|place| place.kind == KindId::POD) {
-            let Some(pod) = self.store.get(place.kind, &place.key) else { continue };
+        for pod in self.store.dependents(uid).filter(|one| one.kind == KindId::POD) {
             if pod.controller().is_none_or(|owner| owner.uid != *uid) {
                 continue;
             }
