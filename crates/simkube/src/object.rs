@@ -274,25 +274,33 @@ impl Meta {
     }
 
     /// Lays a merge patch (RFC 7386) of `metadata` over this; returns the resourceVersion it names.
-    pub fn merge(&mut self, patch: &Value) -> Result<u64, ApiError> {
+    /// A patch that only repeats what stands there, as many do, leaves it shared.
+    pub fn merge(self: &mut Arc<Self>, patch: &Value) -> Result<u64, ApiError> {
         let mut version = 0;
         let patch = match patch {
             Value::Object(patch) => patch,
             Value::Null => {
-                *self = Self::default();
+                *self = Arc::default();
                 return Ok(version);
             }
             other => return Err(wrong_type("metadata", "an object", other)),
         };
         for (field, value) in patch {
             match (field.as_str(), value) {
+                ("resourceVersion", _) => version = read_version(value)?,
                 ("labels", Value::Object(changes)) => {
-                    merge_texts(&mut self.labels, changes, "metadata.labels")?;
+                    let labels = merged_texts(&self.labels, changes, "metadata.labels")?;
+                    if let Some(labels) = labels {
+                        Arc::make_mut(self).labels = labels;
+                    }
                 }
                 ("annotations", Value::Object(changes)) => {
-                    merge_texts(&mut self.annotations, changes, "metadata.annotations")?;
+                    let texts = merged_texts(&self.annotations, changes, "metadata.annotations")?;
+                    if let Some(texts) = texts {
+                        Arc::make_mut(self).annotations = texts;
+                    }
                 }
-                _ => self.read(field, value.clone(), &mut version)?,
+                _ => Arc::make_mut(self).read(field, value.clone(), &mut version)?,
             }
         }
         Ok(version)
@@ -397,24 +405,27 @@ fn take_template(kind: KindId, spec: &mut Value) -> Option<Value> {
     spec.as_object_mut().filter(|_| kind.makes_pods())?.remove("template")
 }
 
-fn merge_texts(
-    texts: &mut Arc<Texts>,
+/// What changes make of labels or annotations, if they change anything.
+fn merged_texts(
+    texts: &Arc<Texts>,
     changes: &Map<String, Value>,
     field: &str,
-) -> Result<(), ApiError> {
+) -> Result<Option<Arc<Texts>>, ApiError> {
+    let mut merged = Arc::clone(texts);
     for (key, value) in changes {
         match value {
+            Value::Null if !merged.contains_key(key) => {}
             Value::Null => {
-                Arc::make_mut(texts).remove(key);
+                Arc::make_mut(&mut merged).remove(key);
             }
-            Value::String(text) if texts.get(key) == Some(text) => {}
+            Value::String(text) if merged.get(key) == Some(text) => {}
             Value::String(text) => {
-                Arc::make_mut(texts).insert(key.clone(), text.clone());
+                Arc::make_mut(&mut merged).insert(key.clone(), text.clone());
             }
             other => return Err(wrong_type(field, "a string", other)),
         }
     }
-    Ok(())
+    Ok(Some(merged).filter(|merged| !Arc::ptr_eq(merged, texts)))
 }
 
 fn texts(field: &str, value: Value) -> Result<Texts, ApiError> {
@@ -488,11 +499,15 @@ mod tests {
 
     #[test]
     fn a_merge_patch_of_metadata_touches_what_it_names() {
-        let (mut meta, _) =
-            Meta::from_json(json!({"name": "a", "labels": {"x": "1", "y": "2"}})).unwrap();
+        let wire = json!({"name": "a", "labels": {"x": "1", "y": "2"}});
+        let mut meta = Arc::new(Meta::from_json(wire).unwrap().0);
         let patch = json!({"labels": {"x": null, "z": "3"}, "resourceVersion": "9"});
         assert_eq!(meta.merge(&patch).unwrap(), 9);
         assert_eq!(meta.to_json(0), json!({"name": "a", "labels": {"y": "2", "z": "3"}}));
         assert!(meta.merge(&json!({"labels": {"x": 1}})).is_err(), "labels are strings");
+        let before = meta.clone();
+        let patch = json!({"labels": {"x": null, "z": "3"}, "resourceVersion": "10"});
+        assert_eq!(meta.merge(&patch).unwrap(), 10);
+        assert!(Arc::ptr_eq(&before, &meta), "what is only repeated stays shared");
     }
 }

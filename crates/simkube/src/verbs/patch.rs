@@ -27,15 +27,17 @@ impl SimCluster {
             (Verb::Patch(PatchKind::Merge), Value::Object(patch))
                 if is_in_parts(&before, patch) =>
             {
-                check_version(kind, &request.body, &request.name)?;
-                check_type(kind, &request.body, &request.name)?;
+                if names_type(patch) {
+                    check_version(kind, &request.body, &request.name)?;
+                    check_type(kind, &request.body, &request.name)?;
+                }
                 let mut wanted = Object { version: 0, ..Object::clone(&before) };
                 if let Some(change) = patch.get("metadata") {
                     let takes_version = || change.get("resourceVersion").is_some_and(is_no_version);
                     if !kind.unconditional_update && takes_version() {
                         return Err(no_version(kind, &request.name));
                     }
-                    let version = merge_meta(&mut wanted, change);
+                    let version = wanted.meta.merge(change);
                     wanted.version = version.map_err(|error| unreadable(error, &request.body))?;
                 }
                 // A refusal of unknown fields repeats the body; else nobody reads it again.
@@ -94,9 +96,15 @@ fn is_object_left(value: &Value) -> bool {
     value["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty())
 }
 
+/// Whether a patch says anything of what the object is. Nearly none does.
+fn names_type(patch: &Map<String, Value>) -> bool {
+    patch.keys().any(|field| field == "apiVersion" || field == "kind")
+}
+
 /// Whether the stored parts are what the patch is about: of a running pod only the metadata is.
 fn is_in_parts(before: &Object, patch: &Map<String, Value>) -> bool {
-    let takes_type = ["apiVersion", "kind"].iter().any(|one| patch.get(*one) == Some(&Value::Null));
+    let takes = |field: &str| patch.get(field) == Some(&Value::Null);
+    let takes_type = names_type(patch) && (takes("apiVersion") || takes("kind"));
     !takes_type
         && (before.pod.is_none() || (!patch.contains_key("spec") && !patch.contains_key("status")))
 }
@@ -169,16 +177,6 @@ fn merge_parts(wanted: &mut Object, patch: Value) {
             }
         }
     }
-}
-
-fn merge_meta(wanted: &mut Object, change: &Value) -> Result<u64, ApiError> {
-    let only_version =
-        change.as_object().is_some_and(|map| map.keys().all(|key| key == "resourceVersion"));
-    if only_version {
-        let (_, version) = crate::object::Meta::from_json(change.clone())?;
-        return Ok(version);
-    }
-    Arc::make_mut(&mut wanted.meta).merge(change)
 }
 
 fn refusal(error: PatchError) -> ApiError {
