@@ -76,7 +76,8 @@ impl Schema {
 
     /// The part of the schema for one top-level field; `None` if it has no such field.
     pub fn at<'a>(&'a self, field: &'a str) -> Option<Part<'a>> {
-        let node = self.root.property(field)?;
+        // They are so few that they are sooner walked than searched.
+        let (_, node) = self.root.properties.iter().find(|(name, _)| **name == *field)?;
         Some(Part { path: field, ..self.part(node) })
     }
 
@@ -207,8 +208,7 @@ impl Part<'_> {
 #[derive(Debug, Default)]
 struct Node {
     kind: Option<Kind>,
-    /// There is nothing to say of a text, a number or a flag but its type.
-    is_plain: bool,
+    demand: Demand,
     nullable: bool,
     preserves_unknown: bool,
     /// The value is itself a Kubernetes object: `apiVersion`, `kind`, `metadata` are kept.
@@ -223,6 +223,8 @@ struct Node {
     requires_unnamed: bool,
     /// An object without this field lacks something: it is required, or has a default.
     is_needed: bool,
+    /// How many of the properties are needed.
+    needed: usize,
     default: Option<Value>,
     /// What is worth a walk from here.
     holds: Holds,
@@ -288,6 +290,17 @@ enum Kind {
     Number,
     Boolean,
     IntegerOrString,
+}
+
+/// What is demanded of a text, a number or a flag besides its type.
+#[derive(Clone, Copy, Debug, Default)]
+enum Demand {
+    Nothing,
+    /// That a text has this format.
+    Format(format::Test),
+    /// More than can be seen at a glance.
+    #[default]
+    More,
 }
 
 #[derive(Debug, Default)]

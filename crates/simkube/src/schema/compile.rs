@@ -3,7 +3,28 @@
 use serde_json::{Map, Value};
 
 use super::rule::Rule;
-use super::{Additional, Checks, Holds, Kind, ListKind, Node, SchemaError, format};
+use super::{Additional, Checks, Demand, Holds, Kind, ListKind, Node, SchemaError, format};
+
+/// What a schema can demand of a value besides its type and its format.
+const DEMANDS: [&str; 17] = [
+    "enum",
+    "pattern",
+    "minimum",
+    "maximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+];
 
 /// The compiled root, and whether any validation rule stands anywhere in it.
 pub fn compile(schema: &Value) -> Result<(Node, bool), SchemaError> {
@@ -53,7 +74,12 @@ impl Compiler {
         };
         self.children(&mut node, fields, path, structural)?;
         node.holds = holds(&node);
-        node.is_plain = node.checks.is_none();
+        let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref());
+        node.demand = match format {
+            _ if demands_more(fields) => Demand::More,
+            Some((_, test)) => Demand::Format(*test),
+            None => Demand::Nothing,
+        };
         Ok(node)
     }
 
@@ -73,6 +99,7 @@ impl Compiler {
             node.properties.push((name.as_str().into(), child));
         }
         node.properties.sort_by(|(one, _), (other, _)| one.cmp(other));
+        node.needed = node.properties.iter().filter(|(_, child)| child.is_needed).count();
         node.requires_unnamed = node.required.iter().any(|name| node.property(name).is_none());
         if let Some(schema) = fields.get("items") {
             node.items = Some(Box::new(self.node(schema, &format!("{path}.items"), structural)?));
@@ -98,29 +125,10 @@ impl Compiler {
         fields: &Map<String, Value>,
         path: &str,
     ) -> Result<Option<Box<Checks>>, SchemaError> {
-        const NAMES: [&str; 17] = [
-            "enum",
-            "pattern",
-            "minimum",
-            "maximum",
-            "multipleOf",
-            "minLength",
-            "maxLength",
-            "minItems",
-            "maxItems",
-            "minProperties",
-            "maxProperties",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "not",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-        ];
         // Only texts are measured by a format.
         let format = fields.get("format").and_then(Value::as_str);
         let format = format.filter(|_| fields.get("type").is_some_and(|kind| kind == "string"));
-        if format.is_none() && !NAMES.iter().any(|name| fields.contains_key(*name)) {
+        if format.is_none() && !demands_more(fields) {
             return Ok(None);
         }
         let number = |name: &str| fields.get(name).and_then(Value::as_f64);
@@ -195,6 +203,10 @@ fn holds(node: &Node) -> Holds {
         unique_lists: all.unique_lists || more.unique_lists,
         rules: all.rules || more.rules,
     })
+}
+
+fn demands_more(fields: &Map<String, Value>) -> bool {
+    DEMANDS.iter().any(|name| fields.contains_key(*name))
 }
 
 fn kind(fields: &Map<String, Value>, path: &str) -> Result<Option<Kind>, SchemaError> {

@@ -38,19 +38,15 @@ fn are_sound(node: &Node, fields: &Map<String, Value>) -> bool {
         return node.properties.is_empty() && fields.values().all(|value| is_sound(each, value));
     }
     let keeps_others = node.preserves_unknown || matches!(node.additional, Additional::Any);
+    let mut missing = node.needed;
     // Both are sorted by name.
     let mut properties = node.properties.iter();
     for (name, value) in fields {
         let left = properties.clone();
-        let mut passes_needed = false;
-        let found = properties.find(|(property, child)| {
-            let is_it = **property == **name;
-            passes_needed |= child.is_needed && !is_it;
-            is_it
-        });
-        match found {
+        match properties.find(|(property, _)| **property == **name) {
             Some((_, child)) => {
-                if passes_needed || !(child.is_fine(value) || is_sound(child, value)) {
+                missing -= usize::from(child.is_needed);
+                if !(child.is_fine(value) || is_sound(child, value)) {
                     return false;
                 }
             }
@@ -58,7 +54,7 @@ fn are_sound(node: &Node, fields: &Map<String, Value>) -> bool {
             None => return false,
         }
     }
-    !properties.any(|(_, child)| child.is_needed)
+    missing == 0
 }
 
 fn are_unique(list: &ListKind, items: &[Value]) -> bool {

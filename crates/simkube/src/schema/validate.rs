@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Additional, Cause, Checks, Kind, ListKind, Node, Part};
+use super::{Additional, Cause, Checks, Demand, Kind, ListKind, Node, Part};
 
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
                        correct the existing errors to complete validation";
@@ -387,11 +387,16 @@ impl Node {
     /// Is it certain at a glance that nothing is wrong with a value? True of most.
     #[inline]
     pub fn is_fine(&self, value: &Value) -> bool {
-        self.is_plain
-            && match value {
-                Value::String(_) => matches!(self.kind, Some(Kind::String | Kind::IntegerOrString)),
-                Value::Bool(_) => self.kind == Some(Kind::Boolean),
-                Value::Number(_) => self.kind.is_some_and(|kind| kind.accepts(value)),
+        let is_of_kind = match value {
+            Value::String(_) => matches!(self.kind, Some(Kind::String | Kind::IntegerOrString)),
+            Value::Bool(_) => self.kind == Some(Kind::Boolean),
+            Value::Number(_) => self.kind.is_some_and(|kind| kind.accepts(value)),
+            _ => false,
+        };
+        is_of_kind
+            && match (self.demand, value) {
+                (Demand::Nothing, _) => true,
+                (Demand::Format(test), Value::String(text)) => test(text),
                 _ => false,
             }
     }
