@@ -18,18 +18,20 @@ const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 /// What is wrong with a pod's spec, its containers and what they mount. `claims` are volumes that
 /// a StatefulSet adds.
 pub(super) fn check(path: &str, spec: &Value, claims: &Value, causes: &mut Vec<Cause>) {
-    if list(&spec["containers"]).is_empty() {
+    let [main, initial, volumes] =
+        ["containers", "initContainers", "volumes"].map(|field| list(&spec[field]));
+    if main.is_empty() {
         causes.push(Cause::required(format!("{path}.containers"), ""));
     }
-    check_unique(list(&spec["volumes"]), &|index| format!("{path}.volumes[{index}]"), &[], causes);
+    check_unique(volumes, &|index| format!("{path}.volumes[{index}]"), &[], causes);
     let claims = list(claims).iter().map(|claim| &claim["metadata"]["name"]);
-    let volumes: Vec<&Value> =
-        list(&spec["volumes"]).iter().map(|volume| &volume["name"]).chain(claims).collect();
-    let main = list(&spec["containers"]);
-    for (name, taken) in [("containers", &[] as &[Value]), ("initContainers", main)] {
+    let volumes: Vec<&Value> = volumes.iter().map(|volume| &volume["name"]).chain(claims).collect();
+    for (name, containers, taken) in
+        [("containers", main, &[] as &[Value]), ("initContainers", initial, main)]
+    {
         let place = |index: usize| format!("{path}.{name}[{index}]");
-        check_unique(list(&spec[name]), &place, taken, causes);
-        for (index, container) in list(&spec[name]).iter().enumerate() {
+        check_unique(containers, &place, taken, causes);
+        for (index, container) in containers.iter().enumerate() {
             let at = |field: &str| format!("{}.{field}", place(index));
             check_container(&at, container, &volumes, causes);
         }

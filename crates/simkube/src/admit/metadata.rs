@@ -177,7 +177,7 @@ pub(crate) fn subdomain(name: &str) -> Vec<String> {
     if name.len() > LONGEST_SUBDOMAIN {
         problems.push(too_long(LONGEST_SUBDOMAIN));
     }
-    if !name.split('.').all(is_dns_label) {
+    if !is_subdomain(name) {
         problems.push(SUBDOMAIN.to_owned());
     }
     problems
@@ -214,6 +214,21 @@ fn path_segment(name: &str) -> Vec<String> {
         _ if name.contains('%') => vec!["may not contain '%'".to_owned()],
         _ => Vec::new(),
     }
+}
+
+/// DNS labels with dots between them, seen in one walk: where a label begins or ends, that is
+/// beside a dot and at either end, stands no dash and no other dot.
+fn is_subdomain(name: &str) -> bool {
+    let mut last = b'.';
+    name.bytes().chain([b'.']).all(|byte| {
+        let before = std::mem::replace(&mut last, byte);
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' => true,
+            b'-' => before != b'.',
+            b'.' => before != b'.' && before != b'-',
+            _ => false,
+        }
+    })
 }
 
 fn is_dns_label(part: &str) -> bool {
@@ -275,4 +290,22 @@ fn is_label_text(text: &str) -> bool {
     bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
         && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subdomain_is_dns_labels_with_dots_between_them() {
+        let letters = ['a', '7', '-', '.', 'A', 'é'];
+        let mut names = vec![String::new()];
+        for _ in 0..5 {
+            let longer = |name: &String| letters.map(|letter| format!("{name}{letter}"));
+            names.extend(names.iter().flat_map(longer).collect::<Vec<_>>());
+        }
+        for name in names {
+            assert_eq!(is_subdomain(&name), name.split('.').all(is_dns_label), "{name:?}");
+        }
+    }
 }

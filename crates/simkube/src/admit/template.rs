@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde_json::map::Entry;
 use serde_json::{Map, Value, json};
 
 use super::quantity;
@@ -298,8 +299,8 @@ fn is_moving(image: &str) -> bool {
 
 /// Fills in a field that is absent.
 pub(super) fn put(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
-    if !map.contains_key(key) {
-        map.insert(key.to_owned(), value.into());
+    if let Entry::Vacant(absent) = map.entry(key) {
+        absent.insert(value.into());
     }
 }
 
