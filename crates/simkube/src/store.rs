@@ -258,9 +258,11 @@ impl Store {
         self.version += 1;
         object.version = self.version;
         let object = Arc::new(object);
-        let before = self.shelf_mut(object.kind).objects.insert(object.key(), object.clone());
-        self.index_owners(before.as_ref(), Some(&object));
+        let shelf = self.shelf_mut(object.kind);
+        let before = shelf.objects.insert(object.key(), object.clone());
         let change = if before.is_some() { Change::Modified } else { Change::Added };
+        shelf.note(change, before.clone(), object.clone());
+        self.index_owners(before.as_ref(), Some(&object));
         self.record(change, verb, user, before.clone(), object.clone());
         (before, object)
     }
@@ -273,9 +275,11 @@ impl Store {
         user: &Arc<str>,
     ) -> Arc<Object> {
         self.version += 1;
-        self.shelf_mut(before.kind).objects.remove(&before.key());
-        self.index_owners(Some(before), None);
         let last = Arc::new(Object { version: self.version, ..Object::clone(before) });
+        let shelf = self.shelf_mut(before.kind);
+        shelf.objects.remove(&before.key());
+        shelf.note(Change::Deleted, Some(before.clone()), last.clone());
+        self.index_owners(Some(before), None);
         self.record(Change::Deleted, verb, user, Some(before.clone()), last.clone());
         last
     }
@@ -288,13 +292,6 @@ impl Store {
         before: Option<Arc<Object>>,
         after: Arc<Object>,
     ) {
-        let shelf = self.shelf_mut(after.kind);
-        shelf.log.push_back(Event { change, object: after.clone(), before: before.clone() });
-        if shelf.log.len() > EVENTS_KEPT
-            && let Some(oldest) = shelf.log.pop_front()
-        {
-            shelf.horizon = oldest.object.version;
-        }
         let version = self.version;
         self.writes.push_back(Write { version, verb, user: user.clone(), change, before, after });
         if self.writes.len() > WRITES_KEPT {
@@ -344,6 +341,18 @@ impl Store {
 
     fn shelf_mut(&mut self, kind: KindId) -> &mut Shelf {
         Arc::make_mut(&mut self.shelves[usize::from(kind.0)])
+    }
+}
+
+impl Shelf {
+    /// Remembers for watches what happened.
+    fn note(&mut self, change: Change, before: Option<Arc<Object>>, object: Arc<Object>) {
+        self.log.push_back(Event { change, object, before });
+        if self.log.len() > EVENTS_KEPT
+            && let Some(oldest) = self.log.pop_front()
+        {
+            self.horizon = oldest.object.version;
+        }
     }
 }
 

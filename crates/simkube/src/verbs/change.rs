@@ -269,8 +269,22 @@ fn share_equal_parts(before: &Object, wanted: &mut Object) {
     if let (Some(old), Some(new)) = (&before.template, &mut wanted.template) {
         share(old, new);
     }
-    share(&before.status, &mut wanted.status);
+    if !Arc::ptr_eq(&before.status, &wanted.status) && is_same_status(&before.status, &wanted.status)
+    {
+        wanted.status = before.status.clone();
+    }
     share(&before.rest, &mut wanted.rest);
+}
+
+/// Equality, seen from the end: most of a status is its conditions, which come early by name and
+/// change seldom, while phases and counts of replicas come late and change often.
+fn is_same_status(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            old.len() == new.len() && old.iter().rev().eq(new.iter().rev())
+        }
+        _ => old == new,
+    }
 }
 
 fn has_new_content(before: &Object, wanted: &Object, kind: &Kind) -> bool {
