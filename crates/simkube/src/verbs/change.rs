@@ -269,7 +269,8 @@ fn share_equal_parts(before: &Object, wanted: &mut Object) {
     if let (Some(old), Some(new)) = (&before.template, &mut wanted.template) {
         share(old, new);
     }
-    if !Arc::ptr_eq(&before.status, &wanted.status) && is_same_status(&before.status, &wanted.status)
+    if !Arc::ptr_eq(&before.status, &wanted.status)
+        && is_same_status(&before.status, &wanted.status)
     {
         wanted.status = before.status.clone();
     }
@@ -301,4 +302,28 @@ fn is_same(before: &Object, wanted: &Object) -> bool {
         && Arc::ptr_eq(&before.status, &wanted.status)
         && Arc::ptr_eq(&before.rest, &wanted.rest)
         && before.pod == wanted.pod
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_seen_from_its_end_is_the_same_only_if_it_is_equal() {
+        let states = [
+            json!(null),
+            json!("text"),
+            json!({}),
+            json!({"conditions": [{"type": "A"}]}),
+            json!({"conditions": [{"type": "A"}], "replicas": 1}),
+            json!({"conditions": [{"type": "B"}], "replicas": 1}),
+            json!({"conditions": [{"type": "A"}], "replicas": 2}),
+            json!({"conditions": [{"type": "A"}], "replica": 1}),
+        ];
+        for old in &states {
+            for new in &states {
+                assert_eq!(is_same_status(old, new), old == new, "{old} {new}");
+            }
+        }
+    }
 }
