@@ -1,9 +1,9 @@
 //! Small values a user writes as text or number: kept as written, read by one rule each.
 
+mod moment;
+
 use std::fmt;
 
-use jiff::civil::DateTime;
-use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,26 +27,6 @@ impl Time {
     /// The moment, for arithmetic.
     pub fn timestamp(self) -> Timestamp {
         self.0
-    }
-
-    /// As it is stored, from the year 0 on: a status has a dozen times, and general formatting is
-    /// slow.
-    fn usual_text(self) -> Option<[u8; 20]> {
-        let at = Offset::UTC.to_datetime(self.0);
-        let year = u16::try_from(at.year()).ok()?;
-        let mut text = *b"0000-00-00T00:00:00Z";
-        let mut put = |place: usize, number: u8| {
-            text[place] += number / 10;
-            text[place + 1] += number % 10;
-        };
-        put(0, (year / 100) as u8);
-        put(2, (year % 100) as u8);
-        put(5, at.month().unsigned_abs());
-        put(8, at.day().unsigned_abs());
-        put(11, at.hour().unsigned_abs());
-        put(14, at.minute().unsigned_abs());
-        put(17, at.second().unsigned_abs());
-        Some(text)
     }
 }
 
@@ -76,7 +56,7 @@ impl fmt::Display for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.usual_text().as_ref().map(|text| str::from_utf8(text)) {
+        match moment::write(self.0.as_second()).as_ref().map(|text| str::from_utf8(text)) {
             Some(Ok(text)) => serializer.serialize_str(text),
             _ => serializer.collect_str(self),
         }
@@ -85,13 +65,14 @@ impl Serialize for Time {
 
 impl Json for Time {
     fn to_json(&self) -> Value {
-        let text = self.usual_text().and_then(|text| String::from_utf8(text.to_vec()).ok());
+        let text = moment::write(self.0.as_second());
+        let text = text.and_then(|text| String::from_utf8(text.to_vec()).ok());
         Value::String(text.unwrap_or_else(|| self.to_string()))
     }
 
     fn from_json(json: &Value) -> Option<Self> {
         let text = json.as_str()?;
-        usual_time(text).map(Time).or_else(|| text.parse().map(Time::new).ok())
+        usual_time(text).or_else(|| text.parse().map(Time::new).ok())
     }
 }
 
@@ -112,27 +93,15 @@ impl Visitor<'_> for TimeVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
         match usual_time(text) {
-            Some(moment) => Ok(Time(moment)),
+            Some(time) => Ok(time),
             None => text.parse().map(Time::new).map_err(E::custom),
         }
     }
 }
 
-/// The moment of a time as it is serialized above, without the search of a general parser.
-fn usual_time(text: &str) -> Option<Timestamp> {
-    let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
-    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
-    if marks.iter().any(|(at, mark)| bytes[*at] != *mark) {
-        return None;
-    }
-    let pair = |at: usize| {
-        let (tens, ones) = (bytes[at].wrapping_sub(b'0'), bytes[at + 1].wrapping_sub(b'0'));
-        (tens < 10 && ones < 10).then_some((tens * 10 + ones).cast_signed())
-    };
-    let year = i16::from(pair(0)?) * 100 + i16::from(pair(2)?);
-    let second = pair(17)?;
-    let at = DateTime::new(year, pair(5)?, pair(8)?, pair(11)?, pair(14)?, second, 0).ok()?;
-    Offset::UTC.to_timestamp(at).ok()
+/// The moment of a time as it is serialized above.
+fn usual_time(text: &str) -> Option<Time> {
+    moment::read(text).and_then(|second| Timestamp::from_second(second).ok()).map(Time)
 }
 
 /// A number or a text, as the user wrote it.
