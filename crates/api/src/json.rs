@@ -157,14 +157,64 @@ pub(crate) fn put_patch<T: Json + Default + PartialEq>(
     patch.insert(name.to_owned(), value);
 }
 
-/// One field of an object. `is_left_out` says whether its default value is.
-pub(crate) fn put<T: Json + Default + PartialEq>(
-    object: &mut Map<String, Value>,
-    name: &str,
-    field: &T,
-    is_left_out: bool,
-) {
-    if !(is_left_out && *field == T::default()) {
-        object.insert(name.to_owned(), field.to_json());
+/// One field of an object, unless it is left out: `is_left_out` says whether its default value is.
+#[inline]
+pub(crate) fn field<T: Json + Default + PartialEq>(value: &T, is_left_out: bool) -> Option<Value> {
+    let is_written = !(is_left_out && *value == T::default());
+    is_written.then(|| value.to_json())
+}
+
+/// The object of these fields, each of which stands in its [`place`]. Where all are given, as in
+/// conditions, the blank object is copied and filled in: no name has to be searched for its place.
+pub(crate) fn object<const COUNT: usize>(
+    blank: &Map<String, Value>,
+    fields: [Option<Value>; COUNT],
+) -> Value {
+    if fields.iter().all(Option::is_some) {
+        let mut object = blank.clone();
+        for (place, field) in object.values_mut().zip(fields) {
+            *place = field.unwrap_or_default();
+        }
+        return Value::Object(object);
+    }
+    let named = blank.keys().zip(fields);
+    Value::Object(named.filter_map(|(name, field)| Some((name.clone(), field?))).collect())
+}
+
+/// An object with these names and nothing else.
+pub(crate) fn blank(names: &[&str]) -> Map<String, Value> {
+    names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect()
+}
+
+/// Where a name stands among all names once they are sorted; known when the program is built.
+pub(crate) const fn place(names: &[&str], name: &str) -> usize {
+    let (mut place, mut at) = (0, 0);
+    while at < names.len() {
+        if is_before(names[at].as_bytes(), name.as_bytes()) {
+            place += 1;
+        }
+        at += 1;
+    }
+    place
+}
+
+const fn is_before(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() {
+        if one[at] != other[at] {
+            return one[at] < other[at];
+        }
+        at += 1;
+    }
+    one.len() < other.len()
+}
+
+#[test]
+fn every_name_has_its_place() {
+    let names = ["type", "status", "statuses", "HPAReplicas", "abort"];
+    let mut sorted = names;
+    sorted.sort_unstable();
+    for name in names {
+        assert_eq!(sorted[place(&names, name)], name);
     }
 }

@@ -55,9 +55,13 @@ macro_rules! view {
         impl $crate::json::Json for $name {
             #[allow(unused_mut, reason = "one struct has no fields")]
             fn to_json(&self) -> serde_json::Value {
-                let mut object = serde_json::Map::new();
-                $($crate::json::put(&mut object, $json, &self.$member, $left_out);)*
-                serde_json::Value::Object(object)
+                const NAMES: &[&str] = &[$($json),*];
+                static BLANK: std::sync::LazyLock<serde_json::Map<String, serde_json::Value>> =
+                    std::sync::LazyLock::new(|| $crate::json::blank(NAMES));
+                let mut fields = [const { None }; NAMES.len()];
+                $(fields[const { $crate::json::place(NAMES, $json) }] =
+                    $crate::json::field(&self.$member, $left_out);)*
+                $crate::json::object(&BLANK, fields)
             }
 
             #[allow(non_upper_case_globals, reason = "the names are those of the fields")]
