@@ -41,39 +41,35 @@ impl std::fmt::Display for Uid {
     }
 }
 
-/// Every frame carries a few uids, so this is read often: one table, and one test at the end.
+/// Every frame carries a few uids, so this is read often: eight digits at a time.
 fn parse_uuid(text: &str) -> Option<u128> {
     let bytes: &[u8; 36] = text.as_bytes().try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| bytes[*at] != b'-') {
         return None;
     }
-    let (mut high, mut low, mut seen) = (0u64, 0u64, 0u8);
-    let digits = |part: &[u8], value: &mut u64, seen: &mut u8| {
-        for byte in part {
-            let digit = DIGITS[usize::from(*byte)];
-            *seen |= digit;
-            *value = *value << 4 | u64::from(digit);
-        }
+    let four = |at: usize| {
+        u64::from(u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
     };
-    for part in [&bytes[..8], &bytes[9..13], &bytes[14..18]] {
-        digits(part, &mut high, &mut seen);
-    }
-    for part in [&bytes[19..23], &bytes[24..]] {
-        digits(part, &mut low, &mut seen);
-    }
-    (seen <= 0xf).then(|| u128::from(high) << 64 | u128::from(low))
+    let eight = |first: usize, second: usize| eight_digits(four(first) << 32 | four(second));
+    let high = u64::from(eight(0, 4)?) << 32 | u64::from(eight(9, 14)?);
+    let low = u64::from(eight(19, 24)?) << 32 | u64::from(eight(28, 32)?);
+    Some(u128::from(high) << 64 | u128::from(low))
 }
 
-/// The value of each hexadecimal digit; what is none has a value that no digit has.
-const DIGITS: [u8; 256] = {
-    let mut table = [0xff; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
-        digit += 1;
-    }
-    table
-};
+/// The number that eight lower-case hexadecimal digits say, the first one highest. All bytes are
+/// reckoned with at once; no sum here is larger than its byte.
+fn eight_digits(text: u64) -> Option<u32> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Letters have a bit that ciphers lack; theirs count from 1, which stands for ten.
+    let letters = text >> 6 & EACH;
+    let values = (text & (0xf * EACH)) + 9 * letters;
+    let again = values + u64::from(b'0') * EACH + u64::from(b'a' - 10 - b'0') * letters;
+    let tens = ((values + 6 * EACH) >> 4) & EACH;
+    let is_wrong = again != text || tens != letters || values & (0x10 * EACH) != 0;
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    (!is_wrong).then_some((fours | fours >> 16) as u32)
+}
 
 /// FNV-1a, 128 bits.
 fn digest(text: &str) -> u128 {
@@ -106,6 +102,22 @@ mod tests {
         for (what, text) in cases {
             assert_ne!(Uid::parse(text).to_string(), text, "{what}");
             assert_eq!(Uid::parse(text), Uid::parse(text), "{what}");
+        }
+    }
+
+    #[test]
+    fn each_byte_is_a_digit_or_none() {
+        let places = (0..36).filter(|place| ![8, 13, 18, 23].contains(place));
+        let texts = places.flat_map(|place| {
+            (0..=127u8).map(move |byte| {
+                let mut text = *b"3f2a1c5e-0001-4abc-8def-00112233445a";
+                text[place] = byte;
+                (byte, String::from_utf8(text.to_vec()).unwrap())
+            })
+        });
+        for (byte, text) in texts {
+            let is_digit = matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            assert_eq!(Uid::parse(&text).to_string() == text, is_digit, "{text}");
         }
     }
 
