@@ -79,10 +79,18 @@ impl Wide {
 }
 
 impl Sink for Wide {
+    /// Half of what is put in are single signs.
+    #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        if let [byte] = bytes {
-            return self.append(u64::from(*byte), 8);
+        match bytes {
+            [byte] => self.append(u64::from(*byte), 8),
+            _ => self.put_many(bytes),
         }
+    }
+}
+
+impl Wide {
+    fn put_many(&mut self, bytes: &[u8]) {
         let Words { whole, rest, rest_len } = words(bytes);
         for word in whole {
             self.append(u64::from_le_bytes(*word), 64);
