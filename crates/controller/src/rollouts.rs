@@ -4,6 +4,7 @@
 mod named;
 mod orphans;
 mod owned;
+mod shown;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,8 @@ use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
-    Known, Origin, ReplicaSetView, RolloutView, Route, ServiceView, TemplateView, TrialView,
-    WorkloadView, World,
+    Earlier, Known, Origin, ReplicaSetView, RolloutView, Route, ServiceView, TemplateView,
+    TrialView, WorkloadView, World,
 };
 use jiff::Timestamp;
 
@@ -29,6 +30,7 @@ use crate::watched::{Key, Reach, Watch, Watched};
 use named::Named;
 use orphans::Orphans;
 use owned::Owned;
+use shown::Shown;
 use templates::TemplateIndex;
 
 /// Kinds that are watched only once a Rollout names an object of them.
@@ -42,6 +44,7 @@ pub struct RolloutIndex {
     /// Rollouts that refer to a workload, with its template and selector filled in.
     resolved: BTreeMap<Key, Arc<RolloutView>>,
     sets: Owned<ReplicaSetView>,
+    shown: Shown,
     runs: Owned<TrialView>,
     experiments: Owned<TrialView>,
     templates: TemplateIndex,
@@ -66,8 +69,12 @@ impl RolloutIndex {
     fn apply_set(&mut self, frame: &Frame) -> Vec<Key> {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
-        let mut woken = self.sets.apply(frame, ReplicaSetView::read, name_of);
-        if let Some(orphan) = self.orphans.apply(frame) {
+        let shares_template = self.shown.is_same(frame);
+        let read = |frame: &Frame, earlier: Option<&ReplicaSetView>| {
+            ReplicaSetView::read(frame, earlier.map(|view| Earlier { view, shares_template }))
+        };
+        let mut woken = self.sets.apply(frame, read, name_of);
+        if let Some(orphan) = self.orphans.apply(frame, read) {
             let namespace = &frame.meta.namespace;
             let first = Key { namespace: Arc::clone(namespace), name: "".into() };
             let here = rollouts.range(first..).take_while(|(key, _)| key.namespace == *namespace);
@@ -82,6 +89,7 @@ impl RolloutIndex {
     }
 
     fn remove_set(&mut self, key: &Key) -> Vec<Key> {
+        self.shown.remove(key);
         self.orphans.remove(key);
         self.sets.remove(key)
     }

@@ -17,7 +17,11 @@ pub(super) struct Orphans(BTreeMap<Key, Arc<ReplicaSetView>>);
 
 impl Orphans {
     /// Takes in a ReplicaSet if it is one.
-    pub fn apply(&mut self, frame: &Frame) -> Option<&Arc<ReplicaSetView>> {
+    pub fn apply(
+        &mut self,
+        frame: &Frame,
+        read: impl FnOnce(&Frame, Option<&ReplicaSetView>) -> ReplicaSetView,
+    ) -> Option<&Arc<ReplicaSetView>> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
         let earlier = self.0.remove(&key);
         let is_orphan = frame.meta.controller().is_none()
@@ -25,7 +29,7 @@ impl Orphans {
         if !is_orphan {
             return None;
         }
-        let view = ReplicaSetView::read(frame, earlier.as_deref());
+        let view = read(frame, earlier.as_deref());
         Some(self.0.entry(key).or_insert(Arc::new(view)))
     }
 

@@ -36,9 +36,10 @@ pub(super) fn is_of(bearer: Bearer, digest: u64) -> bool {
     (digest & 1 == 1) == (bearer == Bearer::Template)
 }
 
-/// Is a digest one of this key?
-pub(super) fn is_key(pair: Pair, key: &str, digest: u64) -> bool {
-    digest & UPPER == of_key(pair, key) & UPPER
+/// Is a digest one of this key? The key is digested once for all that are asked about.
+pub(super) fn is_key(pair: Pair, key: &str) -> impl Fn(u64) -> bool + use<> {
+    let upper = of_key(pair, key) & UPPER;
+    move |digest| digest & UPPER == upper
 }
 
 const UPPER: u64 = !0xffff_ffff;
@@ -128,7 +129,7 @@ mod tests {
         assert!(!has(Bearer::Object, Pair::Annotation, "a", "bc"));
         assert!(!has(Bearer::Object, Pair::Label, "ab", "c"));
         assert!(!has(Bearer::Object, Pair::Label, "a", "b"));
-        let has_key = |pair, key| all.iter().any(|digest| is_key(pair, key, *digest));
+        let has_key = |pair, key| all.iter().copied().any(is_key(pair, key));
         assert!(has_key(Pair::Label, "a"));
         assert!(!has_key(Pair::Label, "ab"));
         assert!(!has_key(Pair::Annotation, "a"));

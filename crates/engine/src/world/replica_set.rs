@@ -94,18 +94,16 @@ pub struct ReplicaFailure {
 }
 
 impl ReplicaSetView {
-    /// The view of a frame. `earlier` spares the digest while the spec has not changed.
-    pub fn read(frame: &Frame, earlier: Option<&ReplicaSetView>) -> Self {
+    /// The view of a frame. `earlier` spares the digest while the template has not changed.
+    pub fn read(frame: &Frame, earlier: Option<Earlier<'_>>) -> Self {
         let meta = &frame.meta;
         let (notes, own) = Notes::read(meta);
         let spec = Asked::read(frame);
         let status = Counted::read(&frame.status);
-        let same = earlier.filter(|view| {
-            let known = view.digests.iter().filter(|one| is_of(Bearer::Object, **one));
-            view.uid == meta.uid && view.generation == meta.generation && known.eq(own.iter())
-        });
+        let same = earlier.filter(|earlier| earlier.has_template_of(meta, &notes));
+        let same = same.map(|earlier| earlier.view);
         let (template, digests) = match same {
-            Some(view) => (view.template, view.digests.clone()),
+            Some(view) => (view.template, view.digests_with(&own)),
             None => {
                 let given = template_digests(&spec.template["metadata"]);
                 let digests = sorted(own.iter().copied().chain(given).collect());
@@ -114,7 +112,8 @@ impl ReplicaSetView {
                 (digest, digests)
             }
         };
-        let known_hash = earlier.map(|view| &view.hash).filter(|known| ***known == *notes.hash);
+        let known_hash =
+            earlier.map(|earlier| &earlier.view.hash).filter(|known| ***known == *notes.hash);
         ReplicaSetView {
             name: Arc::clone(&meta.name),
             hash: known_hash.map_or_else(|| notes.hash.into(), Arc::clone),
@@ -208,8 +207,8 @@ impl ReplicaSetView {
 
     /// Has it this label, whatever its value?
     pub fn has_label_key(&self, key: &str) -> bool {
-        let is_it = |one: &u64| is_of(Bearer::Object, *one) && is_key(Pair::Label, key, *one);
-        self.digests.iter().any(is_it)
+        let is_it = is_key(Pair::Label, key);
+        self.digests.iter().any(|one| is_of(Bearer::Object, *one) && is_it(*one))
     }
 
     /// Notes annotations that it will have once a planned change is made.
@@ -218,9 +217,44 @@ impl ReplicaSetView {
         self.digests = sorted(self.digests.iter().copied().chain(pairs.map(own)).collect());
     }
 
+    /// Its digests if its own labels and annotations have these, and its template the same.
+    fn digests_with(&self, own: &[u64]) -> Box<[u64]> {
+        let known = |bearer| self.digests.iter().copied().filter(move |one| is_of(bearer, *one));
+        if known(Bearer::Object).eq(own.iter().copied()) {
+            return self.digests.clone();
+        }
+        sorted(own.iter().copied().chain(known(Bearer::Template)).collect())
+    }
+
     /// Do the counts belong to the spec we last wrote?
     pub fn is_observed(&self) -> bool {
         self.observed_generation >= self.generation
+    }
+}
+
+/// What was seen of a ReplicaSet before.
+#[derive(Clone, Copy, Debug)]
+pub struct Earlier<'v> {
+    /// Its view.
+    pub view: &'v ReplicaSetView,
+    /// Is it known that it has the template it had, whatever else of its spec has changed?
+    pub shares_template: bool,
+}
+
+impl Earlier<'_> {
+    /// Is the digest of the template still the one of the view? It depends on the template, of
+    /// which a generation has one, and on what is recorded as injected into it.
+    fn has_template_of(&self, meta: &Meta, notes: &Notes<'_>) -> bool {
+        let view = self.view;
+        if view.uid != meta.uid || !(self.shares_template || view.generation == meta.generation) {
+            return false;
+        }
+        let key = names::annotation::EPHEMERAL_METADATA;
+        let is_it = is_key(Pair::Annotation, key);
+        let recorded = view.digests.iter().copied();
+        let recorded = recorded.filter(|one| is_of(Bearer::Object, *one) && is_it(*one));
+        let now = notes.ephemeral.map(|text| digest(Bearer::Object, Pair::Annotation, key, text));
+        recorded.eq(now)
     }
 }
 
@@ -367,18 +401,50 @@ mod tests {
         assert!(bytes <= 300, "{bytes} bytes");
     }
 
+    /// A ReplicaSet of this generation, with an image, annotations and the label of a pod.
+    fn set(generation: i64, image: &str, annotations: Value) -> Frame {
+        serde_json::from_value(json!({
+            "metadata": { "name": "x", "generation": generation, "annotations": annotations },
+            "spec": { "template": {
+                "metadata": { "labels": { "tier": "web" } },
+                "spec": { "containers": [{ "name": "c", "image": image }] },
+            } },
+        }))
+        .unwrap()
+    }
+
     #[test]
-    fn the_digest_is_kept_while_the_spec_is_the_same() {
-        let read = |generation: i64, image: &str, earlier: Option<&ReplicaSetView>| {
-            let frame: Frame = serde_json::from_value(json!({
-                "metadata": { "name": "x", "generation": generation },
-                "spec": { "template": { "spec": { "containers": [{ "name": "c", "image": image }] } } },
-            }))
-            .unwrap();
-            ReplicaSetView::read(&frame, earlier)
+    fn the_digest_is_kept_while_the_template_is_the_same() {
+        let first = ReplicaSetView::read(&set(1, "web:v1", json!({})), None);
+        let earlier = |shares_template| Some(Earlier { view: &first, shares_template });
+        // The other image shows whether the template was looked at.
+        let is_kept = |generation, shares_template| {
+            let frame = set(generation, "web:v2", json!({}));
+            ReplicaSetView::read(&frame, earlier(shares_template)).template == first.template
         };
-        let first = read(1, "web:v1", None);
-        assert_ne!(read(2, "web:v2", Some(&first)).template, first.template);
-        assert_eq!(read(1, "web:v1", Some(&first)).template, first.template);
+        assert!(is_kept(1, false), "one generation has one template");
+        assert!(!is_kept(2, false), "another generation may have another");
+        assert!(is_kept(2, true), "unless it is known to be the same");
+    }
+
+    #[test]
+    fn a_view_is_the_same_whatever_was_seen_before() {
+        let injected = r#"{"labels":{"tier":"web"}}"#;
+        let notes = [
+            json!({}),
+            json!({ "rollout.argoproj.io/revision": "2" }),
+            json!({ names::annotation::EPHEMERAL_METADATA: injected }),
+            json!({ names::annotation::EPHEMERAL_METADATA: "{}", "a": "b" }),
+        ];
+        for (before, after) in notes.iter().flat_map(|one| notes.iter().map(move |two| (one, two)))
+        {
+            let before = ReplicaSetView::read(&set(1, "web:v1", before.clone()), None);
+            let frame = set(1, "web:v1", after.clone());
+            let fresh = ReplicaSetView::read(&frame, None);
+            for shares_template in [false, true] {
+                let earlier = Some(Earlier { view: &before, shares_template });
+                assert_eq!(ReplicaSetView::read(&frame, earlier), fresh, "{after}");
+            }
+        }
     }
 }
