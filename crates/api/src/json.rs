@@ -209,12 +209,17 @@ const fn is_before(one: &[u8], other: &[u8]) -> bool {
     one.len() < other.len()
 }
 
-#[test]
-fn every_name_has_its_place() {
-    let names = ["type", "status", "statuses", "HPAReplicas", "abort"];
-    let mut sorted = names;
-    sorted.sort_unstable();
-    for name in names {
-        assert_eq!(sorted[place(&names, name)], name);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_its_place() {
+        let names = ["type", "status", "statuses", "HPAReplicas", "abort"];
+        let mut sorted = names;
+        sorted.sort_unstable();
+        for name in names {
+            assert_eq!(sorted[place(&names, name)], name);
+        }
     }
 }
