@@ -136,6 +136,9 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     }
     let before = draft.resizes;
     let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
+    if draft.is_overfull {
+        return draft; // Nobody acts on this pass, nor reads what it would say.
+    }
     let has_scaled = draft.resizes != before;
     let pauses = if has_scaled { Pauses::Keep } else { pause_step(&draft) };
     let draft = match pause_end(&draft) {
