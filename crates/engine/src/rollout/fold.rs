@@ -12,7 +12,7 @@ use super::pass::pass;
 use super::runs::Findings;
 use super::urgency::has_same_gates;
 use crate::ask::{Ask, Question};
-use crate::decision::{Change, Event};
+use crate::decision::Change;
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
@@ -21,23 +21,26 @@ const PASSES_LIMIT: usize = 24;
 pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
+        let told = draft.events.len();
         let (next, is_settled) = if is_closed(&draft) {
             let next = pass(renewed(draft.clone(), true));
             if plans_more(&next, &draft.changes) {
                 return draft;
             }
             let is_settled = next.status == draft.status;
-            (with_events(next, draft.events, is_settled), is_settled)
+            (next, is_settled)
         } else {
             // Every pass counts here, so that none is begun on a copy.
             let (status, changes) = (Arc::clone(&draft.status), draft.changes.clone());
-            let events = draft.events.clone();
             let next = pass(renewed(draft, false));
             let is_settled = !plans_more(&next, &changes) && next.status == status;
-            (with_events(next, events, is_settled), is_settled)
+            (next, is_settled)
         };
         draft = next;
         if is_settled {
+            // Of a pass that has changed nothing, only what it recalls, and when it wakes, may
+            // differ: it has nothing to tell.
+            draft.events.truncate(told);
             break;
         }
     }
@@ -47,16 +50,6 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
 /// Has a pass planned, or wanted to plan, more than these changes?
 fn plans_more(next: &Draft<'_>, changes: &[Change]) -> bool {
     next.is_overfull || next.changes != changes
-}
-
-/// Of a pass that has changed nothing, only what it recalls, and when it wakes, may differ: what was
-/// to be told before it stands.
-fn with_events(next: Draft<'_>, events: Vec<Event>, is_settled: bool) -> Draft<'_> {
-    let mut next = next;
-    if is_settled {
-        next.events = events;
-    }
-    next
 }
 
 /// The draft as the next pass finds it: with nothing found out yet.

@@ -31,6 +31,9 @@ pub(super) fn hold(draft: Draft<'_>) -> Decision<RolloutStatus, Memo> {
 /// Takes out what may be skipped, was refused and is not due again; says why.
 fn put_off(draft: Draft<'_>) -> (Draft<'_>, Vec<Why>) {
     let failed = &draft.world.recall.failed;
+    if failed.is_empty() {
+        return (draft, Vec::new());
+    }
     let mut draft = draft;
     let mut held = Vec::new();
     for change in std::mem::take(&mut draft.changes) {
