@@ -2,6 +2,7 @@
 //! or are pods taken away under it?
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_simkube::Write;
@@ -9,6 +10,7 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::Value;
 
+use super::is_same;
 use super::sizes::Sizes;
 use super::trials::Trials;
 
@@ -30,6 +32,8 @@ pub(super) struct Traffic {
     services: BTreeMap<String, String>,
     /// What each Ingress makes of the traffic.
     splits: BTreeMap<String, Split>,
+    /// The last spec in which no router was named.
+    unrouted: Option<Arc<Value>>,
 }
 
 /// What a Rollout says about its traffic.
@@ -177,11 +181,21 @@ impl Traffic {
     }
 
     pub(super) fn rollout(&mut self, rollout: &Object) {
-        self.plan = Plan::of(rollout);
+        self.plan = self.plan_of(rollout);
     }
 
     pub(super) fn shown(&mut self, rollout: &Object) {
-        self.shown = Plan::of(rollout);
+        self.shown = self.plan_of(rollout);
+    }
+
+    /// The plan of a Rollout. A spec that names no router need not be searched for one again.
+    fn plan_of(&mut self, rollout: &Object) -> Option<Plan> {
+        if is_same(self.unrouted.as_ref(), &rollout.spec) {
+            return None;
+        }
+        let plan = Plan::of(rollout);
+        self.unrouted = plan.is_none().then(|| Arc::clone(&rollout.spec));
+        plan
     }
 
     pub(super) fn decided(&mut self) {
