@@ -224,15 +224,15 @@ impl<'w> Scratch<'w> {
 
     /// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.
     pub fn resize(mut self: Box<Self>, at: usize, size: i32) -> Box<Self> {
-        let set = Arc::clone(&self.sets[at]);
         let replicas = self.replicas();
-        if set.size == size && set.desired_replicas == Some(replicas) {
+        if self.sets[at].size == size && self.sets[at].desired_replicas == Some(replicas) {
             return self;
         }
         if self.is_closed {
             self.is_overfull = true;
             return self;
         }
+        let set = Arc::clone(&self.sets[at]);
         let mut body = json!({ "metadata": { "annotations": {
             names::annotation::DESIRED_REPLICAS: replicas.to_string(),
         } } });
