@@ -261,11 +261,15 @@ impl SimCluster {
         active: &[Arc<Object>],
         now: Timestamp,
     ) -> Result<(), Refusal> {
+        let missing = template.replicas.saturating_sub(active.len()).min(BURST);
+        let spare = active.len().saturating_sub(template.replicas).min(BURST);
+        if missing == 0 && spare == 0 {
+            return Ok(());
+        }
         let kinds = self.kinds.clone();
         let kind = kinds.get(KindId::POD);
         let user = self.work.users.replica_sets.clone();
         let options = Options { user, ..Options::default() };
-        let missing = template.replicas.saturating_sub(active.len()).min(BURST);
         let mut like = active.first().cloned();
         for _ in 0..missing {
             let pod = template.pods.pod(&replica_set.meta.namespace);
@@ -275,7 +279,6 @@ impl SimCluster {
                 Err(error) => return Err(Refusal { reason: "FailedCreate", error }),
             }
         }
-        let spare = active.len().saturating_sub(template.replicas).min(BURST);
         if spare > 0 {
             for pod in least_wanted(active, spare) {
                 let deleted = self.delete_object(&pod, kind, &options, now);
