@@ -172,13 +172,12 @@ impl<W: Watched> Thinking<W> {
         }
         drop(bench);
         let stays = event.change != Change::Deleted && feed.accepts(&event.object);
-        let object = ObjectRef::new(
-            feed.kind.clone(),
-            &event.object.meta.namespace,
-            &event.object.meta.name,
-        );
-        if !stays && W::version(self.shell.index(), &object).is_none() {
-            return; // What was never shown does not go.
+        if !stays {
+            let meta = &event.object.meta;
+            let object = ObjectRef::new(feed.kind.clone(), &meta.namespace, &meta.name);
+            if W::version(self.shell.index(), &object).is_none() {
+                return; // What was never shown does not go.
+            }
         }
         let frame = feed.frame(&event.object);
         let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
