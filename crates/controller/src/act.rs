@@ -98,7 +98,7 @@ pub async fn act<E: Engine, C: Cluster>(
         let write = Write { target: target.clone(), part: Part::Main, op, expect, lane };
         match cluster.write(write).await {
             Ok(written) => {
-                let after = written.frame.meta.version;
+                let after = written.version;
                 if target == acted.job.head.object {
                     version = after;
                 }
@@ -126,8 +126,8 @@ pub async fn act<E: Engine, C: Cluster>(
         let write = Write { lane, ..status_write(&object, place, patch, version) };
         match cluster.write(write).await {
             Ok(written) => {
-                let version = Some(written.frame.meta.version);
-                acted.pruned = lost_fields(sent, &written.frame.status);
+                let version = Some(written.version);
+                acted.pruned = lost_fields(sent, &written.status);
                 acted.written.push(Acknowledged { id: None, object, version });
             }
             Err(error) => {

@@ -8,6 +8,7 @@ use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::Frame;
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 /// The door to a cluster: a real one, or the embedded one. All writes go through here.
 pub trait Cluster {
@@ -74,8 +75,10 @@ pub enum Part {
 /// The answer to a write that was done.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// The object afterwards, as the server returned it (for a delete: as it was last).
-    pub frame: Frame,
+    /// The version of the object afterwards, as the server returned it (for a delete: its last).
+    pub version: u64,
+    /// Its status afterwards.
+    pub status: Arc<Value>,
 }
 
 /// Why a write or read failed, sorted by what the engine does about it next time.

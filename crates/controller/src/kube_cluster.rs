@@ -6,8 +6,8 @@ mod request;
 use std::time::Duration;
 
 use gradus_engine::ask::Class;
-use gradus_engine::decision::{Expect, ObjectRef, Op};
-use gradus_engine::frame::{Frame, Meta};
+use gradus_engine::decision::ObjectRef;
+use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
 use http::{Request, StatusCode};
 use kube::Client;
@@ -82,12 +82,8 @@ impl Cluster for KubeCluster {
     async fn write(&self, write: Write) -> Result<Written, WriteError> {
         let (verb, request) = request::write(&write, self.reporter.manager);
         let body = self.send(verb, &write.target, request).await?;
-        let frame = answer::frame(verb, &write.target, &body)?;
-        let frame = match write.op {
-            Op::Delete | Op::Evict if frame.meta.name.is_empty() => deleted(&write),
-            _ => frame,
-        };
-        Ok(Written { frame })
+        let Frame { meta, status, .. } = answer::frame(verb, &write.target, &body)?;
+        Ok(Written { version: meta.version, status })
     }
 
     async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
@@ -119,19 +115,4 @@ impl Cluster for KubeCluster {
         }
         self.send("Create", &target, request::event(event, &target, self.reporter)).await.map(drop)
     }
-}
-
-/// What is known of an object whose delete or eviction was answered with a plain success.
-fn deleted(write: &Write) -> Frame {
-    let uid = match write.expect {
-        Expect::Uid(uid) => uid,
-        Expect::Nothing | Expect::Version(_) => Default::default(),
-    };
-    let meta = Meta {
-        namespace: write.target.namespace.clone(),
-        name: write.target.name.clone(),
-        uid,
-        ..Meta::default()
-    };
-    Frame { meta, ..Frame::default() }
 }

@@ -230,7 +230,7 @@ mod tests {
 
     impl Cluster for Empty {
         async fn write(&self, _: Write) -> Result<Written, WriteError> {
-            Ok(Written { frame: Frame::default() })
+            Ok(Written { version: 0, status: Arc::default() })
         }
 
         async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {

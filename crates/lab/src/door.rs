@@ -21,7 +21,7 @@ use gradus_simkube::{
     ApiError, Content, Options, PatchKind, Place, Propagation, Request, SimCluster, Subresource,
 };
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::checks::{CONTROLLER, Checker};
 use crate::deeds::{self, sight};
@@ -155,12 +155,14 @@ impl Bench {
         match answer {
             Ok(reply) => {
                 self.last_write = self.now;
-                let frame = match &reply.content {
-                    Content::Object(object) => frame(object),
-                    _ => Frame::default(),
+                let written = match reply.content {
+                    Content::Object(object) => {
+                        Written { version: object.version, status: status_of(&object) }
+                    }
+                    _ => Written { version: 0, status: Arc::default() },
                 };
-                self.trace.note(self.now, Record::Wrote(verb, name, frame.meta.version));
-                Ok(Written { frame })
+                self.trace.note(self.now, Record::Wrote(verb, name, written.version));
+                Ok(written)
             }
             Err(error) => {
                 let error = refusal(&error);
@@ -378,6 +380,14 @@ impl Future for Turn {
     }
 }
 
+/// The status as the server shows it: that of a pod is put together when it is asked for.
+fn status_of(object: &Object) -> Arc<Value> {
+    match &object.pod {
+        None => Arc::clone(&object.status),
+        Some(status) => Arc::new(status.to_json(&object.spec)),
+    }
+}
+
 /// A stored object as the controller's watches see it; nothing is made text on the way.
 pub(crate) fn frame(object: &Object) -> Frame {
     let meta = &object.meta;
@@ -410,10 +420,7 @@ pub(crate) fn frame(object: &Object) -> Frame {
             None => Arc::new(object.whole_spec()),
         },
         template: object.template.clone().filter(|_| is_set),
-        status: match &object.pod {
-            None => Arc::clone(&object.status),
-            Some(status) => Arc::new(status.to_json(&object.spec)),
-        },
+        status: status_of(object),
     }
 }
 

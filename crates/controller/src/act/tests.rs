@@ -36,9 +36,7 @@ impl Cluster for Server<'_> {
             let message = "no".to_owned();
             return Err(WriteError { class: Class::Denied, message, retry_after_secs: None });
         }
-        let mut frame = Frame::default();
-        frame.meta.version = WRITTEN;
-        Ok(Written { frame })
+        Ok(Written { version: WRITTEN, status: Arc::default() })
     }
 
     async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
