@@ -24,8 +24,8 @@ const FIGURES: [(&str, Way, Budget); 12] = [
     ("simulate_2h_ms", Way::Simulate("hours"), Budget::AtMost(30.0)),
     ("simulate_1000_pods_ms", Way::Simulate("pods"), Budget::AtMost(80.0)),
     ("index_10k_rss_mb", Way::Memory, Budget::AtMost(70.0)),
-    ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(32_000.0)),
-    ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(15_000.0)),
+    ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(25_500.0)),
+    ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(13_500.0)),
     (
         "reconcile_settled_instructions",
         Way::Instructions("reconcile-settled"),
