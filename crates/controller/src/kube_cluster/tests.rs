@@ -106,6 +106,18 @@ async fn a_patch_carries_what_must_still_be_so() {
 }
 
 #[tokio::test]
+async fn the_answer_to_a_write_tells_version_and_status() {
+    let (op, expect) = (Op::Merge(Arc::new(json!({}))), Expect::Version(7));
+    let write =
+        Write { target: target(ROLLOUT), part: Part::Status, op, expect, lane: Lane::Ordinary };
+    let stored =
+        json!({ "metadata": { "resourceVersion": "8" }, "status": { "phase": "Healthy" } });
+    let (cluster, _) = scripted(vec![(200, stored)]);
+    let written = cluster.write(write).await.unwrap();
+    assert_eq!((written.version, &*written.status), (8, &json!({ "phase": "Healthy" })));
+}
+
+#[tokio::test]
 async fn a_delete_is_of_one_uid_and_in_the_background() {
     let write = Write {
         target: target(REPLICA_SET),
@@ -115,7 +127,8 @@ async fn a_delete_is_of_one_uid_and_in_the_background() {
         lane: Lane::Ordinary,
     };
     let (cluster, asked) = scripted(vec![(200, json!({ "kind": "Status", "status": "Success" }))]);
-    cluster.write(write).await.expect("a plain success is one");
+    let written = cluster.write(write).await.expect("a plain success is one");
+    assert_eq!(written.version, 0, "it names no version");
     let asked = asked.lock().unwrap().remove(0);
     assert_eq!(asked.line, "DELETE /apis/apps/v1/namespaces/shop/replicasets/web");
     assert_eq!(asked.body["preconditions"], json!({ "uid": UID }));
@@ -130,7 +143,8 @@ async fn an_eviction_is_of_one_uid_and_a_budget_that_refuses_it_is_told() {
     let refusal = json!({ "kind": "Status", "reason": "TooManyRequests", "message": "budget" });
     let (cluster, asked) =
         scripted(vec![(201, json!({ "kind": "Status", "status": "Success" })), (429, refusal)]);
-    cluster.write(write.clone()).await.expect("a plain success is one");
+    let written = cluster.write(write.clone()).await.expect("a plain success is one");
+    assert_eq!(written.version, 0, "it names no version");
     let refused = cluster.write(write).await.unwrap_err();
     assert_eq!((refused.class, refused.message.as_str()), (Class::Throttled, "budget"));
     let asked = asked.lock().unwrap().remove(0);
