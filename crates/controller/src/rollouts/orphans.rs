@@ -22,10 +22,13 @@ impl Orphans {
         frame: &Frame,
         read: impl FnOnce(&Frame, Option<&ReplicaSetView>) -> ReplicaSetView,
     ) -> Option<&Arc<ReplicaSetView>> {
-        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let earlier = self.0.remove(&key);
         let is_orphan = frame.meta.controller().is_none()
             && frame.meta.labels.contains_key(label::POD_TEMPLATE_HASH);
+        if !is_orphan && self.0.is_empty() {
+            return None;
+        }
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let earlier = self.0.remove(&key);
         if !is_orphan {
             return None;
         }
@@ -49,7 +52,7 @@ impl Orphans {
         namespace: &Arc<str>,
         selector: Option<&LabelSelector>,
     ) -> Vec<Arc<ReplicaSetView>> {
-        let Some(selector) = selector else { return Vec::new() };
+        let Some(selector) = selector.filter(|_| !self.0.is_empty()) else { return Vec::new() };
         let first = Key { namespace: Arc::clone(namespace), name: "".into() };
         let here = self.0.range(first..).take_while(|(key, _)| key.namespace == *namespace);
         here.filter(|(_, set)| claim::matches(selector, set))
