@@ -19,6 +19,10 @@ use std::process::ExitCode;
 
 use commands::Caller;
 
+// With glibc it stands in for `malloc` itself; elsewhere it is called by its own names.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use mimalloc as _;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

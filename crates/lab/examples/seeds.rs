@@ -19,7 +19,10 @@ use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{ABREAST, Ground, Prepared, narrate};
 use gradus_lab::trace::Met;
 
-/// The allocator of the binary that is shipped.
+// The allocator of the binary that is shipped.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use mimalloc as _;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -5,7 +5,10 @@ use gradus_engine::frame::Frame;
 use gradus_engine::world::RolloutView;
 use serde_json::{Value, json};
 
-/// The allocator of the binary that is shipped.
+// The allocator of the binary that is shipped.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use mimalloc as _;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -23,7 +23,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use story::Order;
 
-/// The allocator of the binary that is shipped.
+// The allocator of the binary that is shipped.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use mimalloc as _;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
