@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -64,12 +64,12 @@ pub async fn everywhere(
     stories: &[Story],
     faults: &[Fault],
 ) -> Result<Summary, Failure> {
-    let mut sweeps = Vec::new();
-    for story in stories {
+    let counted = stories.iter().map(|story| async move {
         let (end, writes) = alone(stage, story, "undisturbed").await?;
         println!("  {}: {writes} writes, {} faults each", story.name(), faults.len());
-        sweeps.push(Sweep { story, end, writes, missed: AtomicUsize::new(0) });
-    }
+        Ok::<_, Failure>(Sweep { story, end, writes, missed: AtomicUsize::new(0) })
+    });
+    let sweeps: Vec<Sweep<'_>> = stream::iter(counted).buffered(AT_ONCE).try_collect().await?;
     let runs = sweeps.iter().flat_map(|sweep| sweep.points(faults).map(move |at| (sweep, at)));
     let runs = runs.map(|(sweep, (number, fault))| async move {
         let name = format!("{} {}", sweep.story.name(), label(number, fault));
