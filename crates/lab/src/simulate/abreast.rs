@@ -1,6 +1,6 @@
 //! How are many runs told in the time of fewer? Abreast: each takes one step, then the next one does.
-//! A run goes through more code than a core keeps close to itself; what one has fetched, the next
-//! finds there.
+//! A run goes through more code than a core keeps close to itself; what one has fetched, and which
+//! way its branches go, the next finds there.
 
 use super::{Outcome, Prepared, Run};
 use crate::faults::Faults;
