@@ -17,10 +17,10 @@ use crate::{Failure, build, repository, summary::Summary};
 /// Name, way and budget of each figure, in the order of the table. A budget stands a little above
 /// what was last measured; who earns it lowers it.
 const FIGURES: [(&str, Way, Budget); 12] = [
-    ("sim_rollouts_per_s", Way::Rate("story", Times::Best), Budget::AtLeast(1_000.0)),
-    ("sim_all_rollouts_per_s", Way::Rate("story", Times::All), Budget::AtLeast(700.0)),
-    ("sim_alone_rollouts_per_s", Way::Rate("story-alone", Times::Best), Budget::AtLeast(500.0)),
-    ("sim_rollout_instructions", Way::StoryInstructions, Budget::AtMost(3_200_000.0)),
+    ("sim_rollouts_per_s", Way::Rate("scenario", Times::Best), Budget::AtLeast(1_000.0)),
+    ("sim_all_rollouts_per_s", Way::Rate("scenario", Times::All), Budget::AtLeast(700.0)),
+    ("sim_alone_rollouts_per_s", Way::Rate("scenario-alone", Times::Best), Budget::AtLeast(500.0)),
+    ("sim_rollout_instructions", Way::ScenarioInstructions, Budget::AtMost(3_200_000.0)),
     ("simulate_2h_ms", Way::Simulate("hours"), Budget::AtMost(30.0)),
     ("simulate_1000_pods_ms", Way::Simulate("pods"), Budget::AtMost(80.0)),
     ("index_10k_rss_mb", Way::Memory, Budget::AtMost(70.0)),
@@ -38,29 +38,30 @@ const FIGURES: [(&str, Way, Budget); 12] = [
 /// Two numbers of repetitions: what start and end cost is in both, and falls out.
 const FEW: u32 = 20;
 const MANY: u32 = 120;
-/// The same for whole stories.
-const FEW_STORIES: u32 = 2;
-const MANY_STORIES: u32 = 12;
+/// The same for whole scenarios.
+const FEW_SCENARIOS: u32 = 2;
+const MANY_SCENARIOS: u32 = 12;
 
 /// Rollouts in the index whose memory is measured.
 const INDEXED: &str = "10000";
 
-/// The story whose rate is measured: a first deploy and one update.
-const STORY: &str = "scenarios/canary_pause_promote.yaml";
+/// The scenario whose rate is measured: a first deploy and one update.
+const SCENARIO: &str = "scenarios/canary_pause_promote.yaml";
 /// How often its rate is measured.
 const TELLINGS: u32 = 5;
 
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Runs a second of one story in virtual time, checkers on, on one core, many abreast or one
+    /// Runs a second of one scenario in virtual time, checkers on, on one core, many abreast or one
     /// after another.
     Rate(&'static str, Times),
     /// Resident memory of an index with 10,000 rollouts of two ReplicaSets each.
     Memory,
-    /// Instructions of one operation, as callgrind counts them: they repeat exactly, seconds do not.
+    /// Instructions of one operation, as callgrind counts them: they repeat exactly, seconds do
+    /// not.
     Instructions(&'static str),
-    /// Instructions of one run of the story.
-    StoryInstructions,
+    /// Instructions of one run of the scenario.
+    ScenarioInstructions,
     /// Milliseconds of `gradus simulate`: two hours in five steps, or 1,000 pods in twenty.
     Simulate(&'static str),
 }
@@ -154,13 +155,13 @@ impl Way {
         match self {
             Self::Rate(what, times) => {
                 let times = if matches!(times, Times::Best) { "best" } else { "all" };
-                format!("{times} of {TELLINGS} times: {example} {what} {STORY}")
+                format!("{times} of {TELLINGS} times: {example} {what} {SCENARIO}")
             }
             Self::Memory => format!("{example} index {INDEXED}"),
             Self::Simulate(what) => format!("{example} {what}"),
             Self::Instructions(what) => instructions(what, FEW, MANY),
-            Self::StoryInstructions => {
-                instructions(&format!("story-alone {STORY}"), FEW_STORIES, MANY_STORIES)
+            Self::ScenarioInstructions => {
+                instructions(&format!("scenario-alone {SCENARIO}"), FEW_SCENARIOS, MANY_SCENARIOS)
             }
         }
     }
@@ -180,7 +181,7 @@ impl Program {
         match way {
             Way::Rate(what, times) => {
                 let rates = (0..TELLINGS).map(|_| {
-                    let text = output(Command::new(&self.0).args([what, STORY]))?;
+                    let text = output(Command::new(&self.0).args([what, SCENARIO]))?;
                     found(told_rate(&text), way, "`: N a second`", text)
                 });
                 Ok(times.rate(&rates.collect::<Result<Vec<f64>, _>>()?))
@@ -200,10 +201,10 @@ impl Program {
                 let count = |times| count(way, &self.0, &[what], times);
                 Ok((count(MANY)? - count(FEW)?) / f64::from(MANY - FEW))
             }
-            Way::StoryInstructions => {
-                let count = |times| count(way, &self.0, &["story-alone", STORY], times);
-                let extra = count(MANY_STORIES)? - count(FEW_STORIES)?;
-                Ok(extra / f64::from(MANY_STORIES - FEW_STORIES))
+            Way::ScenarioInstructions => {
+                let count = |times| count(way, &self.0, &["scenario-alone", SCENARIO], times);
+                let extra = count(MANY_SCENARIOS)? - count(FEW_SCENARIOS)?;
+                Ok(extra / f64::from(MANY_SCENARIOS - FEW_SCENARIOS))
             }
         }
     }

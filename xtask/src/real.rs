@@ -8,8 +8,8 @@ mod ground;
 mod plugin;
 mod postgres;
 mod quiet;
+mod scenario;
 mod sets;
-mod story;
 mod together;
 
 use std::time::Instant;
@@ -28,7 +28,7 @@ use crate::{
     summary::Summary,
 };
 pub use deeds::{create_namespace, remove_namespace};
-use story::Story;
+use scenario::RealScenario;
 
 /// The controller dies at a write.
 const CRASHES: [Fault; 2] = [Fault::KillBefore, Fault::KillAfter];
@@ -66,20 +66,20 @@ enum RealError {
     #[error(
         "no scenario {0}: expected the name of a file in scenarios/ or of the example's, without its ending"
     )]
-    UnknownStory(String),
+    UnknownScenario(String),
 }
 
 /// Runs the task.
 pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let wish = Wish::parse(arguments)?;
-    let stories = chosen(story::all()?, &wish.names)?;
+    let scenarios = chosen(scenario::all()?, &wish.names)?;
     let servers = Servers::ready(&repository())?;
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
         let result = if wish.faults.is_empty() {
-            undisturbed(&stage, &stories).await
+            undisturbed(&stage, &scenarios).await
         } else {
-            faults::everywhere(&stage, &stories, wish.faults).await
+            faults::everywhere(&stage, &scenarios, wish.faults).await
         };
         let result = explained(&stage, result);
         if wish.keep {
@@ -93,21 +93,21 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
 
 /// What every test run does: each scenario once, and the crash points of some.
 pub fn check() -> Result<Summary, Failure> {
-    let stories = story::all()?;
-    let crashed = chosen(story::all()?, &CRASHED.map(str::to_owned))?;
+    let scenarios = scenario::all()?;
+    let crashed = chosen(scenario::all()?, &CRASHED.map(str::to_owned))?;
     let servers = Servers::ready(&repository())?;
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
-        explained(&stage, once_and_crashed(&stage, &stories, &crashed).await)
+        explained(&stage, once_and_crashed(&stage, &scenarios, &crashed).await)
     })
 }
 
 async fn once_and_crashed(
     stage: &Stage,
-    stories: &[Story],
-    crashed: &[Story],
+    scenarios: &[RealScenario],
+    crashed: &[RealScenario],
 ) -> Result<Summary, Failure> {
-    let mut summary = undisturbed(stage, stories).await?;
+    let mut summary = undisturbed(stage, scenarios).await?;
     summary += faults::everywhere(stage, crashed, &CRASHES).await?;
     Ok(summary)
 }
@@ -142,19 +142,21 @@ impl Wish {
     }
 }
 
-fn chosen(stories: Vec<Story>, names: &[String]) -> Result<Vec<Story>, RealError> {
-    let is_known = |name: &&String| stories.iter().any(|story| story.name() == name.as_str());
+fn chosen(scenarios: Vec<RealScenario>, names: &[String]) -> Result<Vec<RealScenario>, RealError> {
+    let is_known =
+        |name: &&String| scenarios.iter().any(|scenario| scenario.name() == name.as_str());
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
-        return Err(RealError::UnknownStory(name.clone()));
+        return Err(RealError::UnknownScenario(name.clone()));
     }
-    let is_chosen =
-        |story: &Story| names.is_empty() || names.iter().any(|name| name == story.name());
-    Ok(stories.into_iter().filter(is_chosen).collect())
+    let is_chosen = |scenario: &RealScenario| {
+        names.is_empty() || names.iter().any(|name| name == scenario.name())
+    };
+    Ok(scenarios.into_iter().filter(is_chosen).collect())
 }
 
 /// The ground the scenarios stand on, then all of them at once, then silence, then those that name
 /// faults.
-async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failure> {
+async fn undisturbed(stage: &Stage, scenarios: &[RealScenario]) -> Result<Summary, Failure> {
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
     let audit = Audit::from_now(stage.plane.audit_log())?;
     let mut controllers = Vec::new();
@@ -166,7 +168,7 @@ async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failur
         // First: what they leave running for half a minute must be gone when silence is checked.
         summary += budgets::are_kept(stage, controller).await;
     }
-    summary += together::play(stage, &controllers, stories).await;
+    summary += together::play(stage, &controllers, scenarios).await;
     summary += postgres::keeps_a_row(stage).await;
     summary += reported("plugin", plugin::commands_have_their_effects(stage)).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
@@ -174,7 +176,7 @@ async fn undisturbed(stage: &Stage, stories: &[Story]) -> Result<Summary, Failur
     drop(controllers);
     summary += reported("restart", quiet::a_restart_writes_nothing(stage)).await;
     // Last: no controller of the whole cluster may run beside theirs.
-    summary += faults::as_told(stage, stories).await;
+    summary += faults::as_told(stage, scenarios).await;
     Ok(summary)
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask sim`: does every scenario end well, whatever happens? Optimised, the tests of the lab
-//! try every fault at every write; with `--seeds`, so many mixed runs on all cores, with a bar. A seed
-//! that fails can be told again, alone and line by line.
+//! `cargo xtask sim`: does every scenario end well, whatever happens? Optimised, the tests of the
+//! lab try every fault at every write; with `--seeds`, so many mixed runs on all cores, with a bar.
+//! A seed that fails can be told again, alone and line by line.
 
 use std::process::Command;
 
@@ -63,7 +63,7 @@ fn a_count_or_one_seed_is_passed_on() {
         ("no wish", "", Ok("")),
         ("so many", "--seeds 5", Ok("5")),
         ("from another one on", "--seeds 5 --from 9", Ok("5 --from 9")),
-        ("of one story", "--scenario a --seeds 5", Ok("--scenario a 5")),
+        ("of one scenario", "--scenario a --seeds 5", Ok("--scenario a 5")),
         ("one alone", "--seed 7 --scenario a", Ok("--seed 7 --scenario a")),
         ("a value is missing", "--seeds", Err("--seeds expects a value")),
     ];

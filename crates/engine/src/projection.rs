@@ -1,4 +1,4 @@
-//! What of a status must be equal wherever a story is told? One projection for the tables of the
+//! What of a status must be equal wherever a scenario is told? One projection for the tables of the
 //! engine, for `simulate()`, for the live lab and for a real control plane.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// Revision numbers by pod template hash, read from the ReplicaSets.
 pub type Revisions = BTreeMap<String, i64>;
 
-/// What two runs of one story must agree on: hashes become revision numbers; the step hash,
+/// What two runs of one scenario must agree on: hashes become revision numbers; the step hash,
 /// generations and times are left out; a condition is its type, status and reason.
 pub fn project(status: &Value, revisions: &Revisions) -> Value {
     fields(status, revisions).map(|(field, value)| (field.clone(), value)).collect()

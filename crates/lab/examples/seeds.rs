@@ -1,4 +1,4 @@
-//! Do many seeds of every story end well? `seeds COUNT [--from FIRST] [--scenario NAME]` on all
+//! Do many seeds of every scenario end well? `seeds COUNT [--from FIRST] [--scenario NAME]` on all
 //! cores, or one of them alone, told line by line: `seeds --seed SEED --scenario NAME`.
 
 use std::io::{IsTerminal, Write};
@@ -43,11 +43,13 @@ struct Wish {
 
 fn main() -> ExitCode {
     let judged = wish().and_then(|wish| {
-        let stories = stories(wish.scenario.as_deref())?;
-        match (wish.seed, stories.as_slice()) {
-            (None, _) => Ok(run(&stories, wish.first, wish.count)),
-            (Some(seed), [story]) => Ok(replay(story, seed)),
-            (Some(_), _) => Err("--seed needs --scenario: a seed is told in one story".to_owned()),
+        let scenarios = scenarios(wish.scenario.as_deref())?;
+        match (wish.seed, scenarios.as_slice()) {
+            (None, _) => Ok(run(&scenarios, wish.first, wish.count)),
+            (Some(seed), [scenario]) => Ok(replay(scenario, seed)),
+            (Some(_), _) => {
+                Err("--seed needs --scenario: a seed is told in one scenario".to_owned())
+            }
         }
     });
     judged.unwrap_or_else(|error| {
@@ -75,12 +77,13 @@ fn wish() -> Result<Wish, String> {
     Ok(wish)
 }
 
-fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
+fn scenarios(name: Option<&str>) -> Result<Vec<Judge>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let all = gradus_lab::load_all(&folder).map_err(|error| error.to_string())?;
-    let chosen = all.into_iter().filter(|story| name.is_none_or(|name| name == story.name));
+    let chosen = all.into_iter().filter(|scenario| name.is_none_or(|name| name == scenario.name));
     let ground = Ground::new().map_err(|error| error.to_string())?;
-    let prepared: Result<Vec<Prepared>, _> = chosen.map(|story| ground.prepare(story)).collect();
+    let prepared: Result<Vec<Prepared>, _> =
+        chosen.map(|scenario| ground.prepare(scenario)).collect();
     let prepared = prepared.map_err(|error| error.to_string())?;
     if prepared.is_empty() {
         return Err(format!("no scenario {}", name.unwrap_or_default()));
@@ -88,18 +91,18 @@ fn stories(name: Option<&str>) -> Result<Vec<Judge>, String> {
     Ok(prepared.into_iter().map(Judge::new).collect())
 }
 
-/// A row of seeds that one story is told with, and goes abreast.
-fn row(number: u64, seeds: &Range<u64>, stories: &[Judge]) -> (usize, StepBy<Range<u64>>) {
-    let count = stories.len() as u64;
+/// A row of seeds that one scenario is told with, and goes abreast.
+fn row(number: u64, seeds: &Range<u64>, scenarios: &[Judge]) -> (usize, StepBy<Range<u64>>) {
+    let count = scenarios.len() as u64;
     let (rows, at) = (number / count, number % count);
     let first = seeds.start + rows * count * ABREAST as u64 + at;
     let end = seeds.end.min(first + count * ABREAST as u64);
-    let story = usize::try_from(first % count).unwrap_or_default();
-    (story, (first..end).step_by(stories.len()))
+    let scenario = usize::try_from(first % count).unwrap_or_default();
+    (scenario, (first..end).step_by(scenarios.len()))
 }
 
-/// So many seeds from the first one on, each in its own story: row by row.
-fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
+/// So many seeds from the first one on, each in its own scenario: row by row.
+fn run(scenarios: &[Judge], first: u64, count: u64) -> ExitCode {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let seeds = first..first + count;
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
@@ -107,19 +110,19 @@ fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
     let began = Instant::now();
     let failures = || failed.lock().expect("no thread panics with the lock").len();
-    let rows = count.div_ceil(ABREAST as u64 * stories.len() as u64) * stories.len() as u64;
+    let rows = count.div_ceil(ABREAST as u64 * scenarios.len() as u64) * scenarios.len() as u64;
     let work = &|| {
         while failures() < ENOUGH {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if rows <= number {
                 return;
             }
-            let (at, row) = row(number, &seeds, stories);
-            let judged = stories[at].judge(row.clone().map(Faults::of_seed));
+            let (at, row) = row(number, &seeds, scenarios);
+            let judged = scenarios[at].judge(row.clone().map(Faults::of_seed));
             for (seed, judged) in row.zip(judged) {
                 met.lock().expect("no thread panics with the lock").add(&judged.met);
                 if !judged.violations.is_empty() {
-                    let name = stories[at].prepared().scenario().name.as_str();
+                    let name = scenarios[at].prepared().scenario().name.as_str();
                     let mut failed = failed.lock().expect("no thread panics with the lock");
                     failed.push((seed, name, judged));
                 }
@@ -156,7 +159,11 @@ fn run(stories: &[Judge], first: u64, count: u64) -> ExitCode {
     }
     println!("met: {}", met.into_inner().expect("no thread panics with the lock"));
     let rate = rate(done, began.elapsed());
-    println!("{done} seeds in {} stories, {rate} a second: {} failed", stories.len(), failed.len());
+    println!(
+        "{done} seeds in {} scenarios, {rate} a second: {} failed",
+        scenarios.len(),
+        failed.len()
+    );
     if failed.is_empty() && done == count { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -174,11 +181,11 @@ fn rate(done: u64, elapsed: Duration) -> String {
 }
 
 /// One seed, told line by line.
-fn replay(story: &Judge, seed: u64) -> ExitCode {
-    let faults = story.faults_of(seed);
-    let told = narrate(story.prepared(), &faults);
+fn replay(scenario: &Judge, seed: u64) -> ExitCode {
+    let faults = scenario.faults_of(seed);
+    let told = narrate(scenario.prepared(), &faults);
     println!("{}\nends with {} and {:?}", told.trace, told.ending.status, told.ending.sets);
-    let judged: Vec<Failed> = story.judge([faults].into_iter()).collect();
+    let judged: Vec<Failed> = scenario.judge([faults].into_iter()).collect();
     judged.iter().for_each(|judged| println!("{judged}"));
     let is_good = judged.iter().all(|judged| judged.violations.is_empty());
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,5 +1,5 @@
-//! How many writes may a rollout cost? Each story has a budget: the fewest that a controller can make
-//! without losing its way in a crash, and one more. Pods are ready 200 ms after they are made.
+//! How many writes may a rollout cost? Each scenario has a budget: the fewest that a controller can
+//! make without losing its way in a crash, and one more. Pods are ready 200 ms after they are made.
 
 use serde_json::{Value, json};
 
@@ -113,11 +113,11 @@ impl Budget {
         self.deeds.split_last().map_or(0, |(_, before)| self.writes(before))
     }
 
-    /// All writes of ours in the story with these deeds.
+    /// All writes of ours in the scenario with these deeds.
     fn writes(&self, deeds: &[(Value, Value)]) -> usize {
         let outcome = simulate(&self.prepared(deeds), &Faults::default());
-        // The ends are not told here: other stories do.
-        let wrong = outcome.violations.iter().find(|found| found.invariant != "the story");
+        // The ends are not told here: other scenarios do.
+        let wrong = outcome.violations.iter().find(|found| found.invariant != "the scenario");
         assert_eq!(wrong, None, "{}", self.what);
         outcome.writes
     }
@@ -126,8 +126,8 @@ impl Budget {
         Prepared::new(self.told(deeds)).expect("its objects are accepted")
     }
 
-    /// The whole story; its last step waits until it rests.
-    pub fn story(&self) -> Scenario {
+    /// The whole scenario; its last step waits until it rests.
+    pub fn scenario(&self) -> Scenario {
         let mut scenario = self.told(&self.deeds);
         let rests = json!({ "when": self.rests });
         scenario.steps.push(serde_json::from_value(rests).expect("a step is well formed"));
@@ -173,6 +173,6 @@ impl Budget {
             "images": [{ "image": "*", "startUpSeconds": 0.2 }],
             "end": { "expect": {}, "sizes": {} },
         }))
-        .expect("the story is well formed")
+        .expect("the scenario is well formed")
     }
 }

@@ -12,7 +12,7 @@ use crate::ends::{revisions, sets};
 use crate::person::{Action, Deed, PersonalWrite};
 use crate::sight::Sight;
 
-/// The namespace stories happen in.
+/// The namespace scenarios happen in.
 pub const NAMESPACE: &str = "default";
 
 /// The name under which people write.

@@ -38,7 +38,7 @@ pub(crate) struct Bench {
     pub(crate) now: Timestamp,
     pub(crate) checker: Checker,
     pub(crate) trace: Trace,
-    /// The Rollout the story is about.
+    /// The Rollout the scenario is about.
     pub(crate) place: Place,
     /// Requests of ours so far.
     pub(crate) requests: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Bench {
     pub(crate) last_write: Timestamp,
     /// What an interruption met: was an update under way?
     pub(crate) interrupted_update: Option<bool>,
-    /// The version up to which writes were judged: also those that made the story's objects.
+    /// The version up to which writes were judged: also those that made the scenario's objects.
     judged: u64,
     /// Writes of ours that were tried so far, done or not.
     pub(crate) attempts: usize,
@@ -99,7 +99,7 @@ impl Bench {
         self.cluster.at(&self.place)
     }
 
-    /// Does what a person does. A refusal is an error of the story.
+    /// Does what a person does. A refusal is an error of the scenario.
     pub(crate) fn perform(&mut self, action: &Action) -> Result<(), ApiError> {
         self.trace.note(self.now, Record::Acted(format!("{action:?}")));
         if *action == Action::RestartController {
@@ -309,7 +309,7 @@ impl Bench {
             KindId::REPLICA_SET
         } else {
             let found = self.cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
-            found.expect("the controller writes only kinds that every cluster of a story has")
+            found.expect("the controller writes only kinds that every cluster of a scenario has")
         }
     }
 }
@@ -424,9 +424,9 @@ pub(crate) fn frame(object: &Object) -> Frame {
     }
 }
 
-/// Is an update under way that a command decides about? One that was aborted a moment ago, or wanted
-/// in full after an abort, which the controller has yet to note, is over: nobody could tell which of
-/// two commands came later.
+/// Is an update under way that a command decides about? One that was aborted a moment ago, or
+/// wanted in full after an abort, which the controller has yet to note, is over: nobody could tell
+/// which of two commands came later.
 fn is_updating(rollout: &Object) -> bool {
     let status = &rollout.status;
     let has_stable = status["stableRS"].as_str().is_some_and(|hash| !hash.is_empty());

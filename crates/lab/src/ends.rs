@@ -19,7 +19,7 @@ use crate::checks::{Counts, Violation};
 use crate::deeds::{NAMESPACE, sight};
 use crate::scenario::End;
 
-/// How a run ended: what two runs of one story must agree on.
+/// How a run ended: what two runs of one scenario must agree on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ending {
     /// The projected status.
@@ -45,7 +45,7 @@ pub struct SetEnding {
     pub marks: BTreeSet<String>,
 }
 
-/// Labels and annotations as one text, without the hash: it is another in every story.
+/// Labels and annotations as one text, without the hash: it is another in every scenario.
 pub fn marks(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> String {
     let labels = labels.iter().filter(|(key, _)| *key != names::label::POD_TEMPLATE_HASH);
     let all = labels.chain(annotations).map(|(key, value)| format!("{key}={value}"));
@@ -80,7 +80,7 @@ impl Ending {
         }
     }
 
-    /// What differs from the end that a story names, in its own words.
+    /// What differs from the end that a scenario names, in its own words.
     pub(crate) fn unlike(&self, end: &End) -> Option<String> {
         let sizes: BTreeMap<i64, i64> =
             self.sets.iter().map(|(revision, set)| (*revision, set.size)).collect();
@@ -137,7 +137,7 @@ pub(crate) fn revisions(sets: &[&Arc<Object>]) -> Revisions {
     pairs.collect()
 }
 
-/// The ReplicaSets of the story's namespace that are a Rollout's; Deployments have theirs, too.
+/// The ReplicaSets of the scenario's namespace that are a Rollout's; Deployments have theirs, too.
 pub(crate) fn sets(cluster: &SimCluster) -> Vec<&Arc<Object>> {
     let all = cluster.list(KindId::REPLICA_SET, NAMESPACE);
     all.filter(|set| set.meta.labels.contains_key(names::label::POD_TEMPLATE_HASH)).collect()
@@ -159,7 +159,7 @@ fn unrest(rollout: &Object) -> Option<Violation> {
     let is_at_rest = match status["phase"].as_str() {
         Some(phase::HEALTHY | phase::PAUSED) => true,
         Some(phase::DEGRADED) if status["abort"] == true => true,
-        // Nobody measures in a story but whom it tells to; the deadline may pass meanwhile.
+        // Nobody measures in a scenario but whom it tells to; the deadline may pass meanwhile.
         Some(phase::PROGRESSING | phase::DEGRADED) => sight(rollout).awaits_verdict(),
         _ => false,
     };

@@ -1,4 +1,4 @@
-//! Does a story end the same whatever happens to any one write, and whoever acts between any two
+//! Does a scenario end the same whatever happens to any one write, and whoever acts between any two
 //! requests? All cases, one by one.
 
 use crate::ends::Ending;
@@ -9,8 +9,8 @@ use crate::trace::Met;
 use gradus_simkube::behave::Behaviours;
 use jiff::SignedDuration;
 
-/// What one fault may cost: a write is tried again, what was done is read, and who measures or waits
-/// looks again.
+/// What one fault may cost: a write is tried again, what was done is read, and who measures or
+/// waits looks again.
 const COST: SignedDuration = SignedDuration::from_secs(60);
 
 /// A run that did not end as it must.
@@ -43,7 +43,8 @@ impl std::fmt::Display for Failed {
 }
 
 impl Tally {
-    /// Panics if a run failed, with everything that is needed to see why: the first one, told again.
+    /// Panics if a run failed, with everything that is needed to see why: the first one, told
+    /// again.
     #[track_caller]
     pub fn assert_all_good(&self, prepared: &Prepared) {
         let (name, runs) = (&prepared.scenario().name, self.runs);
@@ -56,7 +57,7 @@ impl Tally {
     }
 }
 
-/// A story, and how it ends undisturbed.
+/// A scenario, and how it ends undisturbed.
 #[derive(Clone, Debug)]
 pub struct Judge {
     prepared: Prepared,
@@ -70,12 +71,12 @@ impl Judge {
         Judge { prepared, plain }
     }
 
-    /// The story.
+    /// The scenario.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
-    /// What a seed does to this story.
+    /// What a seed does to this scenario.
     pub fn faults_of(&self, seed: u64) -> Faults {
         bearable(&self.prepared, Faults::of_seed(seed))
     }
@@ -87,8 +88,8 @@ impl Judge {
     }
 }
 
-/// Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end: nobody
-/// meddles with such stories.
+/// Whoever wants an image in full that never stands, or fewer pods than must stay, gets no end:
+/// nobody meddles with such scenarios.
 pub fn bearable(prepared: &Prepared, mut faults: Faults) -> Faults {
     let scenario = prepared.scenario();
     let is_bound = scenario.objects.iter().any(|one| one["kind"] == "PodDisruptionBudget");
@@ -96,7 +97,7 @@ pub fn bearable(prepared: &Prepared, mut faults: Faults) -> Faults {
     faults
 }
 
-/// The story as it is told.
+/// The scenario as it is told.
 pub fn undisturbed(prepared: &Prepared) -> Tally {
     let plain = simulate(prepared, &Faults::default()).ending;
     tally(told(prepared, [Faults::default()].into_iter(), &plain))
@@ -145,8 +146,8 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
     Tally { interrupted, ..tally }
 }
 
-/// I-19: does a run with one fault take longer than that fault can cost? A pause or a delay that begins
-/// anew does.
+/// I-19: does a run with one fault take longer than that fault can cost? A pause or a delay that
+/// begins anew does.
 fn belated(outcome: &Outcome, plain: &Outcome) -> Option<String> {
     let (lasted, usual) = (outcome.lasted, plain.lasted);
     (usual + COST < lasted).then(|| format!("I-19: it lasts {lasted:#}, undisturbed {usual:#}"))
@@ -165,7 +166,7 @@ fn disobeyed(action: &Action, outcome: &Outcome, plain: &Ending) -> Option<Strin
     let status = &outcome.ending.status;
     let is_obeyed = match action {
         Action::Abort => status["abort"] == true && status["phase"] == "Degraded",
-        // Where the story itself aborts later, that counts.
+        // Where the scenario itself aborts later, that counts.
         Action::PromoteFull => status["phase"] == "Healthy" || plain.status["abort"] == true,
         // Whatever it has ended or skipped, a promote that is lost is seen at the write that loses
         // it: a pause begins again, or the step goes back.
@@ -174,14 +175,14 @@ fn disobeyed(action: &Action, outcome: &Outcome, plain: &Ending) -> Option<Strin
     (!is_obeyed).then(|| format!("{action:?} is not obeyed: the rollout ends with {status}"))
 }
 
-/// The story once for each of these faults: each must end like the undisturbed one.
+/// The scenario once for each of these faults: each must end like the undisturbed one.
 fn told(
     prepared: &Prepared,
     faults: impl Iterator<Item = Faults>,
     plain: &Ending,
 ) -> impl Iterator<Item = Failed> {
     simulate_each(prepared, faults).map(|(faults, outcome)| {
-        let ends_as_it_likes = faults.may_change_the_story();
+        let ends_as_it_likes = faults.may_change_the_scenario();
         let other = outcome.ending.same_as(plain).err().filter(|_| !ends_as_it_likes);
         found(faults, &outcome, other.map(|violation| violation.to_string()))
     })

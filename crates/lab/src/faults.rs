@@ -113,8 +113,8 @@ pub struct Faults {
     pub lost_percent: u64,
     /// Of a hundred requests, how many take their time.
     pub slow_percent: u64,
-    /// People, an autoscaler and a pipeline act at moments drawn from the seed; the story may then
-    /// end otherwise than it is told.
+    /// People, an autoscaler and a pipeline act at moments drawn from the seed; the scenario may
+    /// then end otherwise than it is told.
     pub is_meddled_with: bool,
 }
 
@@ -157,23 +157,23 @@ impl Faults {
         Faults { is_meddled_with: true, ..Faults::mixed(seed) }
     }
 
-    /// What a seed stands for: every other one lets somebody act who is not part of the story.
+    /// What a seed stands for: every other one lets somebody act who is not part of the scenario.
     pub fn of_seed(seed: u64) -> Self {
         if Chance::new(seed).percent(50) { Faults::mixed(seed) } else { Faults::meddled(seed) }
     }
 
-    /// The seed of those who act from outside the story, if somebody does.
+    /// The seed of those who act from outside the scenario, if somebody does.
     pub fn meddling_seed(&self) -> Option<u64> {
         self.seed.filter(|_| self.is_meddled_with)
     }
 
-    /// May the story be changed by somebody who is not part of it?
-    pub fn may_change_the_story(&self) -> bool {
+    /// May the scenario be changed by somebody who is not part of it?
+    pub fn may_change_the_scenario(&self) -> bool {
         self.interruption.is_some() || self.is_meddled_with
     }
 
     /// Does whoever interrupts an update decide how it ends?
-    pub fn ends_story(&self) -> bool {
+    pub fn ends_scenario(&self) -> bool {
         let action = self.interruption.as_ref().map(|one| &one.action);
         matches!(action, Some(Action::Abort | Action::PromoteFull))
     }

@@ -1,10 +1,10 @@
 //! The controller against a cluster: simulated in virtual time, or live over HTTP.
 //!
-//! Read in this order: a story ([`scenario`], [`person`], [`sight`]), how it is run
-//! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and how
-//! often ([`enumerate`]). [`live`] tells the same stories with the production loop;
-//! [`tryout`] makes one of a user's own manifests, with what analyses find ([`outlook`]); [`budgets`]
-//! makes some that count writes. [`saved`] decides again on a World from the field.
+//! Read in this order: a scenario ([`scenario`], [`person`], [`sight`]), how it is run
+//! ([`simulate`], [`faults`], `meddler`, [`trace`]), how it is judged ([`checks`], [`ends`]) and
+//! how often ([`enumerate`]). [`live`] tells the same scenarios with the production loop;
+//! [`tryout`] makes one of a user's own manifests, with what analyses find ([`outlook`]);
+//! [`budgets`] makes some that count writes. [`saved`] decides again on a World from the field.
 
 pub mod budgets;
 pub mod checks;

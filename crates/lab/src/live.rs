@@ -1,4 +1,4 @@
-//! Does the production loop tell the same stories? It runs here on tokio's time, with a real
+//! Does the production loop tell the same scenarios? It runs here on tokio's time, with a real
 //! Kubernetes client, against the embedded cluster's HTTP service in the same process.
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(3);
 /// Counts may be written a second late; what is not seen after this time is not coming.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long Events are given before the story goes on aloud.
+/// How long Events are given before the scenario goes on aloud.
 const READING: Duration = Duration::from_millis(700);
 
 /// Where words go, if they are said.
@@ -95,12 +95,12 @@ pub struct Asked {
     pub struck: usize,
 }
 
-/// Lets `story` happen in a lab with this cluster, on a single-threaded runtime. Where its time is
-/// paused nothing is waited for; else the story takes as long as it says.
-pub async fn live<T>(prepared: &Prepared, story: impl AsyncFnOnce(&Lab) -> T) -> T {
+/// Lets `scenario` happen in a lab with this cluster, on a single-threaded runtime. Where its time
+/// is paused nothing is waited for; else the scenario takes as long as it says.
+pub async fn live<T>(prepared: &Prepared, scenario: impl AsyncFnOnce(&Lab) -> T) -> T {
     let happening = async {
         let lab = Lab::start(prepared);
-        story(&lab).await
+        scenario(&lab).await
     };
     LocalSet::new().run_until(happening).await
 }
@@ -132,13 +132,13 @@ impl Lab {
         lab
     }
 
-    /// Tells the whole story, and returns how it ends. Every write of the controller's is judged, and
-    /// so is the end.
+    /// Tells the whole scenario, and returns how it ends. Every write of the controller's is
+    /// judged, and so is the end.
     pub async fn tell(&self, prepared: &Prepared) -> Result<Ending, Violation> {
         self.tell_to(prepared, None).await
     }
 
-    /// Tells the whole story aloud: what is done, in its own words, and Events as they come.
+    /// Tells the whole scenario aloud: what is done, in its own words, and Events as they come.
     pub async fn tell_aloud(
         &self,
         prepared: &Prepared,
@@ -169,7 +169,7 @@ impl Lab {
 
     async fn tell_all(&self, prepared: &Prepared, say: Say<'_>) -> Result<Ending, Violation> {
         let told = self.tell_steps(prepared, say).await;
-        // A write that must not be made may well be why the story does not go on.
+        // A write that must not be made may well be why the scenario does not go on.
         self.witness.violation().map_or(told, Err)?;
         self.judged_end().await?;
         Ok(self.witness.ending())
@@ -208,10 +208,10 @@ impl Lab {
         Ok(())
     }
 
-    /// Lets something happen to one of the controller's writes, once, beside what the story plans:
-    /// they are counted from 1.
+    /// Lets something happen to one of the controller's writes, once, beside what the scenario
+    /// plans: they are counted from 1.
     pub fn disturb(&self, write: usize, fault: Fault) {
-        // Before those of the story: of two at one write this one counts, as in `simulate()`.
+        // Before those of the scenario: of two at one write this one counts, as in `simulate()`.
         self.requests.planned().insert(0, Planned { write, fault });
     }
 
@@ -230,7 +230,7 @@ impl Lab {
         tokio::time::sleep(time).await;
     }
 
-    /// How long the story has lasted.
+    /// How long the scenario has lasted.
     pub fn lasted(&self) -> SignedDuration {
         self.clock.now().duration_since(self.start)
     }
@@ -332,9 +332,9 @@ impl Lab {
         self.met(end).await
     }
 
-    /// Waits until the objects around are as the end wants them: pods are marked and old ReplicaSets
-    /// emptied just after the status says that it is over. It must still say so, or again: what it
-    /// said at first may have been of the time before the last deed.
+    /// Waits until the objects around are as the end wants them: pods are marked and old
+    /// ReplicaSets emptied just after the status says that it is over. It must still say so, or
+    /// again: what it said at first may have been of the time before the last deed.
     async fn met(&self, end: &End) -> Result<(), String> {
         let deadline = self.clock.now() + PATIENCE;
         loop {
@@ -376,7 +376,7 @@ impl Lab {
 
     fn untold(&self, step: usize, numbers: String) -> Violation {
         Violation {
-            invariant: "the story",
+            invariant: "the scenario",
             write: format!("step {step}"),
             object: self.rollout.key.name.to_string(),
             numbers,

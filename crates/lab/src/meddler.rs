@@ -1,5 +1,6 @@
-//! Who may act on a rollout at any moment, and what do they do? People with commands, an autoscaler,
-//! a pipeline with the next image, and images that fall over a few times before they stand.
+//! Who may act on a rollout at any moment, and what do they do? People with commands, an
+//! autoscaler, a pipeline with the next image, and images that fall over a few times before they
+//! stand.
 
 use gradus_simkube::behave::{Behaviour, Behaviours, Crash};
 
@@ -17,7 +18,7 @@ const IMAGES: u64 = 3;
 /// An autoscaler goes from none to so many.
 const MOST_REPLICAS: u64 = 8;
 
-/// What a deed of somebody who is not part of the story is called.
+/// What a deed of somebody who is not part of the scenario is called.
 pub(crate) fn name(deed: &Action, is_updating: bool) -> &'static str {
     match deed {
         Action::Scale(_) => "autoscaler",
@@ -40,7 +41,7 @@ pub(crate) struct Meddler {
 }
 
 impl Meddler {
-    /// The meddler of a seed, for a story whose images usually behave like this.
+    /// The meddler of a seed, for a scenario whose images usually behave like this.
     pub(crate) fn new(seed: u64, usual: Behaviours) -> Self {
         let mut chance = Chance::new(seed ^ 0x3edd);
         let left = 1 + chance.below(MOST_DEEDS);

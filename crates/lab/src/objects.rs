@@ -1,4 +1,4 @@
-//! Are the objects around a story's own there, and as they must be?
+//! Are the objects around a scenario's own there, and as they must be?
 
 use serde_json::Value;
 

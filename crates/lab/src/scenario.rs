@@ -1,5 +1,5 @@
-//! How is a story told? The YAML of `scenarios/`: objects, how images behave, what people do, and
-//! what must be seen.
+//! How is a scenario told? The YAML of `scenarios/`: objects, how images behave, what people do,
+//! and what must be seen.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::outlook::Outlook;
 use crate::person::Action;
 use crate::sight::When;
 
-/// One story, read from one file.
+/// One scenario, read from one file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
@@ -42,12 +42,12 @@ pub struct Scenario {
     pub faults: Vec<Planned>,
     /// How it must end.
     pub end: End,
-    /// What happens beside the steps; nothing in a story that is read from a file.
+    /// What happens beside the steps; nothing in a scenario that is read from a file.
     #[serde(skip)]
     pub beside: Beside,
 }
 
-/// What happens beside the steps of a story, each at its own time.
+/// What happens beside the steps of a scenario, each at its own time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Beside {
     /// When the update begins: other times count from then on.
@@ -70,13 +70,13 @@ pub struct Step {
     pub gone: bool,
     /// The whole projected status that must be seen then.
     pub expect: Option<Value>,
-    /// What is done then, in words, where the story is told aloud.
+    /// What is done then, in words, where the scenario is told aloud.
     pub say: Option<String>,
     /// What is done then.
     pub r#do: Option<Action>,
 }
 
-/// How a story ends.
+/// How a scenario ends.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct End {
@@ -91,7 +91,7 @@ pub struct End {
     /// Objects that must not be there.
     #[serde(default)]
     pub absent: Vec<Value>,
-    /// Labels and annotations of every pod of a revision, where the story is about them.
+    /// Labels and annotations of every pod of a revision, where the scenario is about them.
     #[serde(default)]
     pub pods: BTreeMap<i64, String>,
 }
@@ -172,7 +172,8 @@ impl Scenario {
         self.rollout()["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// Are there objects of this kind in it, now or later? Without them nobody has to let go of one.
+    /// Are there objects of this kind in it, now or later? Without them nobody has to let go of
+    /// one.
     pub fn has(&self, kind: &str) -> bool {
         let applied = self.steps.iter().filter_map(|step| match &step.r#do {
             Some(Action::Apply(object)) => Some(object),
@@ -181,7 +182,7 @@ impl Scenario {
         self.objects.iter().chain(applied).any(|object| object["kind"] == kind)
     }
 
-    /// The same story with every pause and time divided by `scale`.
+    /// The same scenario with every pause and time divided by `scale`.
     pub fn hastened(&self, scale: u32) -> Scenario {
         let mut scenario = self.clone();
         let divisor = i32::try_from(scale).unwrap_or(i32::MAX).max(1);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hastened_story_pauses_for_seconds() {
+    fn a_hastened_scenario_pauses_for_seconds() {
         let scenario = load(&scenarios().join("canary_pause_promote.yaml")).unwrap();
         let pause = |scenario: &Scenario| {
             scenario.rollout()["spec"]["strategy"]["canary"]["steps"][1]["pause"]["duration"]
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_a_story_is_told_with_its_file() {
+    fn a_mistake_in_a_scenario_is_told_with_its_file() {
         let cases = [
             ("an unknown field", "name: a\nabout: b\nobject: []\n"),
             ("an unknown action", "name: a\nabout: b\nobjects: []\nsteps: [{do: dance}]\n"),

@@ -8,8 +8,8 @@ mod abreast;
 mod beside;
 mod ground;
 mod mind;
+mod playback;
 mod stages;
-mod story;
 #[cfg(test)]
 mod tests;
 mod watches;
@@ -39,8 +39,8 @@ use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use beside::Bystander;
 use mind::{Mind, Thinking};
+use playback::Playback;
 use stages::Stage;
-use story::Story;
 
 pub(crate) use abreast::row;
 pub use abreast::{ABREAST, simulate_each};
@@ -48,17 +48,17 @@ pub use ground::{Ground, Prepared, Unprepared};
 
 /// How long an end must last to be one.
 const LASTING: SignedDuration = SignedDuration::from_hours(2);
-/// How long nothing is written before a story is over that somebody else has changed.
+/// How long nothing is written before a scenario is over that somebody else has changed.
 const LASTING_CHANGED: SignedDuration = SignedDuration::from_hours(24);
-/// No story takes longer in virtual time.
+/// No scenario takes longer in virtual time.
 const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// No story takes more turns: who needs more is running in circles.
+/// No scenario takes more turns: who needs more is running in circles.
 const MOST_TURNS: usize = 200_000;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Everything that was wrong, the story's own expectations included.
+    /// Everything that was wrong, the scenario's own expectations included.
     pub violations: Vec<Violation>,
     /// How it ended.
     pub ending: Ending,
@@ -70,28 +70,28 @@ pub struct Outcome {
     pub writes: usize,
     /// Writes of ours that were tried, refused ones included: faults are planned by their number.
     pub attempts: usize,
-    /// How long the story took in virtual time, up to the last write.
+    /// How long the scenario took in virtual time, up to the last write.
     pub lasted: SignedDuration,
     /// Where the run was interrupted: was an update under way?
     pub interrupted_update: Option<bool>,
 }
 
-/// Runs a story. The same story and faults always give the same outcome.
+/// Runs a scenario. The same scenario and faults always give the same outcome.
 pub fn simulate(prepared: &Prepared, faults: &Faults) -> Outcome {
     (prepared.subject.simulate)(prepared, faults, Trace::hashed())
 }
 
-/// Runs a story and keeps everything that happened for printing.
+/// Runs a scenario and keeps everything that happened for printing.
 pub fn narrate(prepared: &Prepared, faults: &Faults) -> Outcome {
     (prepared.subject.simulate)(prepared, faults, Trace::printable())
 }
 
-/// Runs a story about objects of this kind.
+/// Runs a scenario about objects of this kind.
 pub(crate) fn run<S: Subject>(prepared: &Prepared, faults: &Faults, trace: Trace) -> Outcome {
     Run::<S>::new(prepared, faults, trace).finish()
 }
 
-/// Runs a story while somebody looks at the cluster after every change.
+/// Runs a scenario while somebody looks at the cluster after every change.
 pub fn simulate_watched(prepared: &Prepared, faults: &Faults, watcher: Watcher<'_>) -> Outcome {
     let run = Run::<Rollouts>::new(prepared, faults, Trace::hashed());
     Run { watcher: Some(watcher), ..run }.finish()
@@ -106,15 +106,15 @@ struct Run<'p, S: Subject> {
     prepared: &'p Prepared,
     bench: Rc<RefCell<Bench>>,
     now: Timestamp,
-    /// The engines of the controller: first the one the story is about.
+    /// The engines of the controller: first the one the scenario is about.
     minds: Vec<Box<dyn Mind>>,
     subject: PhantomData<S>,
-    story: Story,
+    playback: Playback,
     bystander: Bystander,
     chance: Option<Chance>,
     meddler: Option<Meddler>,
     faults: Faults,
-    /// Nothing happens but what the story tells, its own faults included.
+    /// Nothing happens but what the scenario tells, its own faults included.
     is_as_told: bool,
     turns: Vec<Turn>,
     /// The version of the cluster, and the time, at which its workers had nothing to do.
@@ -163,7 +163,7 @@ impl<'p, S: Subject> Run<'p, S> {
             now: *start,
             minds,
             subject: PhantomData,
-            story: Story::new(Arc::clone(scenario), *start, faults.is_seeded()),
+            playback: Playback::new(Arc::clone(scenario), *start, faults.is_seeded()),
             bystander: Bystander::new(Arc::clone(scenario), *start),
             chance: faults.seed.map(Chance::new),
             meddler: faults.meddling_seed().map(|seed| Meddler::new(seed, scenario.images.clone())),
@@ -200,7 +200,7 @@ impl<'p, S: Subject> Run<'p, S> {
         }
     }
 
-    /// One turn, or the next moment. False when the story is told and nothing happens any more.
+    /// One turn, or the next moment. False when the scenario is told and nothing happens any more.
     fn tell(&mut self) -> Result<bool, Violation> {
         let deed = self.meddler.as_mut().and_then(Meddler::before_a_turn);
         if self.meddle(deed) || self.take_turn()? {
@@ -213,10 +213,10 @@ impl<'p, S: Subject> Run<'p, S> {
         let next = self.next_moment();
         let last = self.bench.borrow().last_write;
         let lasts = |time: SignedDuration| next.is_none_or(|next| last + time < next);
-        let is_told = self.story.is_told() && self.bystander.is_done();
-        // A story that somebody else has changed may never come to its next step, and who looks
+        let is_told = self.playback.is_told() && self.bystander.is_done();
+        // A scenario that somebody else has changed may never come to its next step, and who looks
         // again for ever, as for pods that may go or a plugin that is not there, never rests.
-        let is_changed = self.faults.may_change_the_story() && lasts(LASTING_CHANGED);
+        let is_changed = self.faults.may_change_the_scenario() && lasts(LASTING_CHANGED);
         let is_over = is_told && lasts(LASTING) || is_changed;
         if is_over || next.is_none() {
             let deed = self.last_word();
@@ -226,8 +226,8 @@ impl<'p, S: Subject> Run<'p, S> {
         }
         match next {
             _ if is_over => Ok(false),
-            // An interrupted story need not come to its end: the interruption has changed it.
-            None if self.faults.may_change_the_story() => Ok(false),
+            // An interrupted scenario need not come to its end: the interruption has changed it.
+            None if self.faults.may_change_the_scenario() => Ok(false),
             None => Err(self.stuck("nothing is left to happen")),
             Some(next) if self.prepared.start + LONGEST < next => {
                 Err(self.stuck("it has taken a week"))
@@ -239,14 +239,14 @@ impl<'p, S: Subject> Run<'p, S> {
         }
     }
 
-    /// What those who are not part of the story owe it before it can end.
+    /// What those who are not part of the scenario owe it before it can end.
     fn last_word(&mut self) -> Option<Action> {
         let bench = self.bench.borrow();
         let verdict = bench.rollout().and_then(|rollout| Action::good_verdict(&sight(rollout)));
         self.meddler.as_mut()?.last_word(verdict)
     }
 
-    /// Lets somebody act who is not part of the story; false if nobody does.
+    /// Lets somebody act who is not part of the scenario; false if nobody does.
     fn meddle(&mut self, deed: Option<Action>) -> bool {
         let Some(deed) = deed else { return false };
         let mut bench = self.bench.borrow_mut();
@@ -278,11 +278,11 @@ impl<'p, S: Subject> Run<'p, S> {
             }
             Some(Turn::Decide(mind)) => self.minds[mind].decide(self.now),
             Some(Turn::Flight(mind, at)) => self.minds[mind].fly(at, self.now),
-            Some(Turn::Person) => self.story.act(&self.bench)?,
+            Some(Turn::Person) => self.playback.act(&self.bench)?,
             Some(Turn::Bystander) => self.bystander.act(&self.bench)?,
         }
-        if self.bench.borrow().interrupted_update == Some(true) && self.faults.ends_story() {
-            self.story.stop();
+        if self.bench.borrow().interrupted_update == Some(true) && self.faults.ends_scenario() {
+            self.playback.stop();
         }
         if self.bench.borrow().has_crashed {
             self.restart();
@@ -324,10 +324,10 @@ impl<'p, S: Subject> Run<'p, S> {
             return Some(Turn::Decide(who));
         }
         let bench = self.bench.borrow();
-        if self.story.has_begun() && self.bystander.is_ready(&bench, self.now) {
+        if self.playback.has_begun() && self.bystander.is_ready(&bench, self.now) {
             return Some(Turn::Bystander);
         }
-        self.story.is_ready(&bench, self.now).then_some(Turn::Person)
+        self.playback.is_ready(&bench, self.now).then_some(Turn::Person)
     }
 
     /// The seed picks one of those who can take a step.
@@ -343,11 +343,11 @@ impl<'p, S: Subject> Run<'p, S> {
             }
         }
         let bench = self.bench.borrow();
-        let has_answer = turns.is_empty() || !self.story.is_unanswered(&bench);
-        if has_answer && self.story.is_ready(&bench, self.now) {
+        let has_answer = turns.is_empty() || !self.playback.is_unanswered(&bench);
+        if has_answer && self.playback.is_ready(&bench, self.now) {
             turns.push(Turn::Person);
         }
-        if self.story.has_begun() && self.bystander.is_ready(&bench, self.now) {
+        if self.playback.has_begun() && self.bystander.is_ready(&bench, self.now) {
             turns.push(Turn::Bystander);
         }
         drop(bench);
@@ -356,8 +356,8 @@ impl<'p, S: Subject> Run<'p, S> {
         turn
     }
 
-    /// What the interlock had to hold, or what panicked, is a fault of ours, unless it was decided about
-    /// a Rollout whose end was not seen yet: its ReplicaSets may be gone before.
+    /// What the interlock had to hold, or what panicked, is a fault of ours, unless it was decided
+    /// about a Rollout whose end was not seen yet: its ReplicaSets may be gone before.
     fn blame_decisions(&mut self) {
         let harms = self.minds.iter_mut().flat_map(|mind| mind.take_harms());
         for (invariant, numbers) in harms {
@@ -382,10 +382,10 @@ impl<'p, S: Subject> Run<'p, S> {
     /// The earliest moment at which somebody can take a step again.
     fn next_moment(&self) -> Option<Timestamp> {
         let bench = self.bench.borrow();
-        let story = self.story.next_due(self.now);
+        let playback = self.playback.next_due(self.now);
         let beside = || self.bystander.next_due(&bench, self.now);
-        let beside = self.story.has_begun().then(beside).flatten();
-        let moments = [bench.cluster.next_due(), story, beside];
+        let beside = self.playback.has_begun().then(beside).flatten();
+        let moments = [bench.cluster.next_due(), playback, beside];
         let minds = self.minds.iter().filter_map(|mind| mind.next_due(self.now));
         moments.into_iter().flatten().chain(minds).filter(|moment| self.now < *moment).min()
     }
@@ -397,7 +397,7 @@ impl<'p, S: Subject> Run<'p, S> {
     }
 
     fn stuck(&self, why: &str) -> Violation {
-        self.at_end("I-12", format!("{why}: {}", self.story.standing(&self.bench.borrow())))
+        self.at_end("I-12", format!("{why}: {}", self.playback.standing(&self.bench.borrow())))
     }
 
     fn at_end(&self, invariant: &'static str, numbers: String) -> Violation {
@@ -406,7 +406,7 @@ impl<'p, S: Subject> Run<'p, S> {
     }
 }
 
-/// An engine that runs beside the one the story is about.
+/// An engine that runs beside the one the scenario is about.
 fn beside<W: Watched>(bench: &Rc<RefCell<Bench>>, cluster: &SimCluster) -> Box<dyn Mind> {
     Box::new(Thinking::<W>::new(bench, watches::feeds::<W>(cluster)))
 }

@@ -1,4 +1,4 @@
-//! What must the lab know of a controller to tell stories about it?
+//! What must the lab know of a controller to tell scenarios about it?
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::faults::Faults;
 use crate::simulate::{self, Outcome, Prepared};
 use crate::trace::Trace;
 
-/// A controller that stories can be told about.
+/// A controller that scenarios can be told about.
 pub trait Subject: Watched {
     /// The custom kinds of its cluster, by name.
     fn definitions() -> Vec<(&'static str, Value)>;
@@ -28,7 +28,7 @@ pub trait Subject: Watched {
         Checker::counting()
     }
 
-    /// What is wrong with an end, beyond what every story says of its own.
+    /// What is wrong with an end, beyond what every scenario says of its own.
     fn judge_end(_: &SimCluster, _: Option<&Arc<Object>>, _: &Counts) -> Vec<Violation> {
         Vec::new()
     }
@@ -55,14 +55,14 @@ impl Subject for Rollouts {
 /// A production loop that runs.
 pub(crate) type Looping = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A subject without its type: stories of all kinds are run by the same code.
+/// A subject without its type: scenarios of all kinds are run by the same code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Erased {
     /// Who judges its writes.
     pub(crate) checker: fn(KindId) -> Checker,
     /// Who judges its end.
     pub(crate) judge_end: fn(&SimCluster, Option<&Arc<Object>>, &Counts) -> Vec<Violation>,
-    /// Runs a story in virtual time.
+    /// Runs a scenario in virtual time.
     pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
     /// Runs it once for each of these faults.
     pub(crate) simulate_row: fn(&Prepared, &[Faults]) -> Vec<Outcome>,

@@ -87,9 +87,9 @@ pub enum Record {
     Unread(Fault),
     /// The controller has started anew.
     Restarted,
-    /// A person has done what this step of the story says.
+    /// A person has done what this step of the scenario says.
     Acted(String),
-    /// Somebody who is not part of the story is about to do something of this kind.
+    /// Somebody who is not part of the scenario is about to do something of this kind.
     Meddled(&'static str),
 }
 
@@ -195,7 +195,7 @@ impl fmt::Display for Record {
             Record::Unread(fault) => write!(f, "fault of a read: {fault:?}"),
             Record::Restarted => write!(f, "controller: starts"),
             Record::Acted(action) => write!(f, "person: {action}"),
-            Record::Meddled(kind) => write!(f, "not of the story: {kind}"),
+            Record::Meddled(kind) => write!(f, "not of the scenario: {kind}"),
         }
     }
 }

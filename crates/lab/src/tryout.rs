@@ -64,7 +64,8 @@ pub struct Report {
     pub duration: SignedDuration,
     /// Most pods at once, of all revisions, since the update began.
     pub peak_pods: i64,
-    /// Where the rollout stood, whenever that changed; times count from the beginning of the update.
+    /// Where the rollout stood, whenever that changed; times count from the beginning of the
+    /// update.
     pub timeline: Vec<Sample>,
     /// The share of requests that fail from each moment on; nothing where nobody declares any.
     pub errors: Vec<(SignedDuration, f64)>,
@@ -155,7 +156,7 @@ impl Tryout {
         found
     }
 
-    /// The story of it; `is_awaited` says whether it ends only with the update.
+    /// The scenario of it; `is_awaited` says whether it ends only with the update.
     fn scenario(&self, is_awaited: bool) -> Scenario {
         let selector = self.rollout().map(|rollout| &rollout["spec"]["selector"]["matchLabels"]);
         let made_up = self.missing_services().into_iter().map(|name| {
@@ -225,7 +226,7 @@ impl Tryout {
         template(source)["spec"]["containers"][0]["image"].as_str()
     }
 
-    /// The story as it may be disturbed: it is told even where nobody promotes at the end.
+    /// The scenario as it may be disturbed: it is told even where nobody promotes at the end.
     pub fn prepared(&self) -> Result<Prepared, Unprepared> {
         Prepared::new(self.scenario(false))
     }

@@ -3,7 +3,7 @@
 use gradus_lab::budgets;
 
 #[test]
-fn no_story_costs_more_than_its_budget() {
+fn no_scenario_costs_more_than_its_budget() {
     let over: Vec<String> = budgets::all().iter().filter_map(budgets::Budget::exceeded).collect();
     assert!(over.is_empty(), "{}", over.join("\n\n"));
 }

@@ -1,4 +1,4 @@
-//! The same stories with the production loop: a real client, HTTP, watches; time is virtual.
+//! The same scenarios with the production loop: a real client, HTTP, watches; time is virtual.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,17 +16,17 @@ fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-fn story(name: &str) -> Prepared {
+fn scenario(name: &str) -> Prepared {
     let scenario = gradus_lab::load(&folder().join(name).with_extension("yaml"));
-    let scenario = scenario.expect("the story is well formed");
-    Prepared::new(scenario).expect("the objects of the story are accepted")
+    let scenario = scenario.expect("the scenario is well formed");
+    Prepared::new(scenario).expect("the objects of the scenario are accepted")
 }
 
 /// 20 %, half an hour, 60 %, a person, 100 %. The whole controller runs against the embedded
 /// cluster; time is virtual, so this takes milliseconds.
 #[tokio::test(start_paused = true)]
 async fn a_canary_waits_for_time_then_for_a_person() {
-    live(&story("canary_pause_promote"), async |lab| {
+    live(&scenario("canary_pause_promote"), async |lab| {
         lab.until(is_healthy).await.unwrap();
         lab.act(&Action::SetImage("example.com/web:2".to_owned())).unwrap();
 
@@ -44,24 +44,24 @@ async fn a_canary_waits_for_time_then_for_a_person() {
     .await;
 }
 
-/// The stories in two halves: tests share the processors.
+/// The scenarios in two halves: tests share the processors.
 #[tokio::test(start_paused = true)]
-async fn every_second_story_ends_live_as_it_ends_simulated() {
+async fn every_second_scenario_ends_live_as_it_ends_simulated() {
     assert_ends_alike(0).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_other_story_ends_live_as_it_ends_simulated() {
+async fn every_other_scenario_ends_live_as_it_ends_simulated() {
     assert_ends_alike(1).await;
 }
 
-/// Every second story from this one on.
+/// Every second scenario from this one on.
 async fn assert_ends_alike(first: usize) {
-    let scenarios = gradus_lab::load_all(&folder()).expect("the stories are well formed");
+    let scenarios = gradus_lab::load_all(&folder()).expect("the scenarios are well formed");
     let ground = Ground::new().expect("our definitions are accepted");
     for scenario in scenarios.into_iter().skip(first).step_by(2) {
         let name = scenario.name.clone();
-        let prepared = ground.prepare(scenario).expect("the objects of the stories are accepted");
+        let prepared = ground.prepare(scenario).expect("the objects of the scenarios are accepted");
         let ending = live(&prepared, async |lab| {
             let ending = lab.tell(&prepared).await;
             let more = more_writes(lab).await;
@@ -74,8 +74,8 @@ async fn assert_ends_alike(first: usize) {
     }
 }
 
-/// How often a settled controller, and one that is started in its place, still write: within the time
-/// in which counts may be late.
+/// How often a settled controller, and one that is started in its place, still write: within the
+/// time in which counts may be late.
 async fn more_writes(lab: &Lab) -> usize {
     lab.pass(LATEST).await;
     let before = lab.asked().writes;
@@ -86,9 +86,9 @@ async fn more_writes(lab: &Lab) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_faults_of_a_story_are_met_live_too() {
+async fn the_faults_of_a_scenario_are_met_live_too() {
     for name in ["argo_issue_3316", "argo_issue_3774"] {
-        let prepared = story(name);
+        let prepared = scenario(name);
         let planned = prepared.scenario().faults.len();
         assert!(planned > 0, "{name} tells of faults");
         live(&prepared, async |lab| {
@@ -99,10 +99,11 @@ async fn the_faults_of_a_story_are_met_live_too() {
     }
 }
 
-/// Of two faults at one write, and of any other, one that is asked for counts before the story's.
+/// Of two faults at one write, and of any other, one that is asked for counts before the
+/// scenario's.
 #[tokio::test(start_paused = true)]
-async fn a_fault_that_is_asked_for_comes_beside_those_of_the_story() {
-    let prepared = story("argo_issue_3774");
+async fn a_fault_that_is_asked_for_comes_beside_those_of_the_scenario() {
+    let prepared = scenario("argo_issue_3774");
     let own = prepared.scenario().faults[0];
     for (write, expected) in [(own.write, 1), (1, 2)] {
         live(&prepared, async |lab| {
@@ -116,7 +117,7 @@ async fn a_fault_that_is_asked_for_comes_beside_those_of_the_story() {
 
 #[tokio::test(start_paused = true)]
 async fn a_settled_rollout_makes_no_requests_and_a_restart_makes_no_writes() {
-    let prepared = story("canary_pause_promote");
+    let prepared = scenario("canary_pause_promote");
     live(&prepared, async |lab| {
         lab.tell(&prepared).await.unwrap();
         lab.pass(Duration::from_secs(5)).await;
@@ -136,7 +137,7 @@ async fn a_settled_rollout_makes_no_requests_and_a_restart_makes_no_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn events_are_posted_in_the_order_in_which_things_happened() {
-    let prepared = story("canary_pause_promote");
+    let prepared = scenario("canary_pause_promote");
     live(&prepared, async |lab| {
         lab.tell(&prepared).await.unwrap();
         lab.pass(Duration::from_secs(5)).await;

@@ -1,4 +1,4 @@
-//! Every run twice: the same story and seed always give the same trace.
+//! Every run twice: the same scenario and seed always give the same trace.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::person::Action;
 use gradus_lab::simulate::{Ground, Outcome, Prepared, narrate, simulate, simulate_each};
 
-/// The story of which every case is run twice.
+/// The scenario of which every case is run twice.
 const FIRST: &str = "canary_pause_promote";
 
-/// Of the others an unoptimised build, forty times slower, takes every hundredth case: a number that
-/// meets each of the seven faults, and each of the three commands, in turn.
+/// Of the others an unoptimised build, forty times slower, takes every hundredth case: a number
+/// that meets each of the seven faults, and each of the three commands, in turn.
 fn stride(prepared: &Prepared) -> usize {
     if cfg!(debug_assertions) && prepared.scenario().name != FIRST { 100 } else { 1 }
 }
@@ -60,7 +60,7 @@ fn equal_runs_that_others_meddle_with_leave_equal_traces() {
     assert_seeds_equal(Faults::meddled);
 }
 
-/// Every story twice with each of so many seeds.
+/// Every scenario twice with each of so many seeds.
 fn assert_seeds_equal(faults: impl Fn(u64) -> Faults) {
     for (one, other) in twins() {
         let faults = (0..seeds(&one)).map(|seed| bearable(&one, faults(seed)));
@@ -68,11 +68,11 @@ fn assert_seeds_equal(faults: impl Fn(u64) -> Faults) {
     }
 }
 
-/// Every story twice, undisturbed and with each of these faults, which depend on how it goes
+/// Every scenario twice, undisturbed and with each of these faults, which depend on how it goes
 /// undisturbed: all of them, or a sample.
 fn assert_all_equal(faults: impl Fn(&Outcome) -> Vec<Faults>) {
     for (number, (one, other)) in twins().into_iter().enumerate() {
-        // From another case on in each story: together they take all kinds.
+        // From another case on in each scenario: together they take all kinds.
         let stride = stride(&one);
         let faults = faults(&simulate(&one, &Faults::default()));
         let faults = faults.into_iter().skip(number % stride).step_by(stride);
@@ -80,19 +80,19 @@ fn assert_all_equal(faults: impl Fn(&Outcome) -> Vec<Faults>) {
     }
 }
 
-/// Every story twice from the ground up: nothing of a process may enter a run.
+/// Every scenario twice from the ground up: nothing of a process may enter a run.
 fn twins() -> Vec<(Prepared, Prepared)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let stories = gradus_lab::load_all(&folder).expect("the stories are well formed");
+    let scenarios = gradus_lab::load_all(&folder).expect("the scenarios are well formed");
     let grounds = [(); 2].map(|()| Ground::new().expect("our definitions are accepted"));
     let twin = |scenario| {
         let [one, other] = grounds.each_ref().map(|ground| {
             let scenario = Clone::clone(&scenario);
-            ground.prepare(scenario).expect("the objects of the stories are accepted")
+            ground.prepare(scenario).expect("the objects of the scenarios are accepted")
         });
         (one, other)
     };
-    stories.into_iter().map(twin).collect()
+    scenarios.into_iter().map(twin).collect()
 }
 
 /// Once among others and once alone: no run sees another.

@@ -8,17 +8,17 @@ use gradus_lab::person::Action;
 use gradus_lab::simulate::{Ground, Outcome, Prepared, simulate};
 use gradus_simkube::behave::Behaviours;
 
-fn stories() -> Vec<Prepared> {
+fn scenarios() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
-    assert!(!scenarios.is_empty(), "there are stories to tell");
+    let scenarios = gradus_lab::load_all(&folder).expect("the scenarios are well formed");
+    assert!(!scenarios.is_empty(), "there are scenarios to tell");
     let ground = Ground::new().expect("our definitions are accepted");
     let prepared = scenarios.into_iter().map(|scenario| ground.prepare(scenario));
-    prepared.collect::<Result<_, _>>().expect("the objects of the stories are accepted")
+    prepared.collect::<Result<_, _>>().expect("the objects of the scenarios are accepted")
 }
 
-/// The story that is always told with every case. Of the others an unoptimised build, forty times
-/// slower, tells every eleventh: a number that meets each of the seven faults in turn.
+/// The scenario that is always told with every case. Of the others an unoptimised build, forty
+/// times slower, tells every eleventh: a number that meets each of the seven faults in turn.
 const FIRST: &str = "canary_pause_promote";
 
 fn stride(prepared: &Prepared) -> usize {
@@ -26,27 +26,27 @@ fn stride(prepared: &Prepared) -> usize {
 }
 
 #[test]
-fn every_story_happens_as_it_is_told() {
-    for prepared in stories() {
+fn every_scenario_happens_as_it_is_told() {
+    for prepared in scenarios() {
         enumerate::undisturbed(&prepared).assert_all_good(&prepared);
     }
 }
 
 #[test]
 fn a_fault_at_any_write_changes_the_path_but_not_the_end() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         enumerate::every_fault(&prepared, stride(&prepared)).assert_all_good(&prepared);
     }
 }
 
-/// Stories in which the server refuses writes, by themselves or because the story says so.
+/// Scenarios in which the server refuses writes, by themselves or because the scenario says so.
 #[test]
 fn writes_that_are_refused_are_visited_too() {
     let refused = ["argo_issue_3316", "argo_issue_3774", "restart"];
     let named = |prepared: &Prepared| refused.contains(&prepared.scenario().name.as_str());
-    let stories: Vec<Prepared> = stories().into_iter().filter(named).collect();
-    assert_eq!(stories.len(), refused.len());
-    for prepared in stories {
+    let scenarios: Vec<Prepared> = scenarios().into_iter().filter(named).collect();
+    assert_eq!(scenarios.len(), refused.len());
+    for prepared in scenarios {
         let name = &prepared.scenario().name;
         let plain = simulate(&prepared, &Faults::default());
         assert!(plain.writes < plain.attempts, "{name}: some of its writes are refused");
@@ -74,7 +74,7 @@ fn a_lost_answer_after_a_fault_does_not_change_the_end() {
 
 /// One test for each second fault: these are the longest of all, and tests share the processors.
 fn assert_second_fault_is_survived(second: Fault) {
-    for prepared in stories() {
+    for prepared in scenarios() {
         let tally = enumerate::every_pair(&prepared, second, stride(&prepared));
         tally.assert_all_good(&prepared);
     }
@@ -82,7 +82,7 @@ fn assert_second_fault_is_survived(second: Fault) {
 
 #[test]
 fn a_command_between_any_two_requests_is_obeyed() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         let has_good_images = prepared.scenario().images == Behaviours::default();
         for action in [Action::Abort, Action::Promote, Action::PromoteFull] {
             if action == Action::PromoteFull && !has_good_images {

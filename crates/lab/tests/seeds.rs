@@ -6,7 +6,7 @@ use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Ground, Prepared, narrate};
 
-/// The story with the most seeds.
+/// The scenario with the most seeds.
 const FIRST: &str = "canary_pause_promote";
 
 /// Enough to meet every kind of fault often; an unoptimised build is forty times slower.
@@ -18,16 +18,16 @@ fn seeds(prepared: &Prepared) -> u64 {
     }
 }
 
-fn stories() -> Vec<Prepared> {
+fn scenarios() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
+    let scenarios = gradus_lab::load_all(&folder).expect("the scenarios are well formed");
     let ground = Ground::new().expect("our definitions are accepted");
     let prepared = scenarios.into_iter().map(|scenario| ground.prepare(scenario));
-    prepared.collect::<Result<_, _>>().expect("the objects of the stories are accepted")
+    prepared.collect::<Result<_, _>>().expect("the objects of the scenarios are accepted")
 }
 
 fn assert_all_good(seeds: impl Fn(&Prepared) -> u64, faults: impl Fn(u64) -> Faults) {
-    for prepared in stories() {
+    for prepared in scenarios() {
         let tally = enumerate::seeds(&prepared, (0..seeds(&prepared)).map(&faults));
         tally.assert_all_good(&prepared);
     }
@@ -41,17 +41,18 @@ fn the_order_of_steps_does_not_change_the_end() {
 /// The seeds in two halves: tests share the processors.
 #[test]
 fn faults_of_all_kinds_do_not_change_the_end() {
-    assert_all_good(|story| seeds(story) / 2, |seed| Faults::mixed(2 * seed));
+    assert_all_good(|scenario| seeds(scenario) / 2, |seed| Faults::mixed(2 * seed));
 }
 
 #[test]
 fn faults_of_odd_seeds_do_not_change_the_end() {
-    assert_all_good(|story| seeds(story) / 2, |seed| Faults::mixed(2 * seed + 1));
+    assert_all_good(|scenario| seeds(scenario) / 2, |seed| Faults::mixed(2 * seed + 1));
 }
 
 #[test]
 fn the_mix_has_every_fault_that_is_promised() {
-    let prepared = stories().into_iter().find(|story| story.scenario().name == FIRST).unwrap();
+    let prepared =
+        scenarios().into_iter().find(|scenario| scenario.scenario().name == FIRST).unwrap();
     let mut missing = vec![
         "controller: starts",
         "controller: a request takes its time",

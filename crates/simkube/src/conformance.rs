@@ -62,7 +62,7 @@ pub trait Target {
     ) -> impl Future<Output = Result<(StatusCode, Bytes), String>> + Send;
 }
 
-/// One story: requests that follow each other.
+/// One scenario: requests that follow each other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {

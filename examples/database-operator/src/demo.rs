@@ -19,18 +19,18 @@ impl Subject for Databases {
     }
 }
 
-/// Plays the story once, in a few seconds of real time.
+/// Plays the scenario once, in a few seconds of real time.
 pub fn play() -> anyhow::Result<()> {
     let scenario: Scenario =
         serde_saphyr::from_str(include_str!("../scenarios/database_life.yaml"))?;
     let prepared = Prepared::about::<Databases>(scenario)?;
     println!("somebody creates Database orders");
-    let story =
+    let scenario =
         live(&prepared, async |lab| lab.tell_aloud(&prepared, |line| println!("{line}")).await);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let told =
-        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), story).await });
-    told.context("the story is not over after a minute")?
+        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), scenario).await });
+    told.context("the scenario is not over after a minute")?
         .map_err(|violation| anyhow!("{violation}"))?;
     Ok(())
 }

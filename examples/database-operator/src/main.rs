@@ -10,7 +10,7 @@ mod children;
 mod demo;
 mod engine;
 #[cfg(test)]
-mod stories;
+mod scenarios;
 
 use clap::Parser;
 use gradus_controller::program::Flags;

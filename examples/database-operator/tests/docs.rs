@@ -1,4 +1,5 @@
-//! Does docs/write-a-controller.md tell the truth? Its commands run, and its code is the operator's.
+//! Does docs/write-a-controller.md tell the truth? Its commands run, and its code is the
+//! operator's.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,7 +63,7 @@ fn every_command_runs() {
 }
 
 #[test]
-fn the_demo_tells_the_whole_story_and_no_secret() {
+fn the_demo_tells_the_whole_scenario_and_no_secret() {
     let output = Command::new(PROGRAM).arg("demo").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told = String::from_utf8(output.stdout).unwrap();
@@ -77,7 +78,7 @@ fn the_demo_tells_the_whole_story_and_no_secret() {
 
 #[test]
 fn the_operator_is_small_enough_to_read() {
-    let is_source = |path: &PathBuf| path.is_file() && !path.ends_with("stories.rs");
+    let is_source = |path: &PathBuf| path.is_file() && !path.ends_with("scenarios.rs");
     let files = std::fs::read_dir(example().join("src")).unwrap();
     let paths = files.map(|entry| entry.unwrap().path()).filter(is_source);
     let total: usize = paths.map(|path| text(&path).lines().count()).sum();

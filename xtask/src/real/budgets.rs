@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::{
     quiet::list,
     reported,
-    story::{Counted, Story},
+    scenario::{Counted, RealScenario},
 };
 use crate::{
     Failure,
@@ -43,7 +43,7 @@ pub async fn are_kept(stage: &Stage, controller: &Kept) -> Summary {
 
 async fn is_kept(stage: &Stage, controller: &Kept, budget: &Budget) -> Result<(), Failure> {
     let Counted { writes: found, overtaken, seconds } =
-        Story::of(budget.story()).count(stage, controller).await?;
+        RealScenario::of(budget.scenario()).count(stage, controller).await?;
     let most = budget.before() + budget.most + seconds;
     if found.values().sum::<usize>() > most {
         return Err(Over { most, seconds, overtaken, found }.into());

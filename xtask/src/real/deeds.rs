@@ -51,7 +51,7 @@ pub async fn perform(
     write: &PersonalWrite,
 ) -> Result<u64, Failure> {
     let resource = resource(&write.api_version, &write.kind);
-    // The one kind of the stories that has no namespaces; all that share its name have its spec.
+    // The one kind of the scenarios that has no namespaces; all that share its name have its spec.
     let is_of_cluster = write.kind == gradus_api::names::kind::CLUSTER_ANALYSIS_TEMPLATE;
     let api: Api<DynamicObject> = if is_of_cluster {
         Api::all_with(client.clone(), &resource)

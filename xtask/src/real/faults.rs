@@ -1,5 +1,5 @@
-//! Does a scenario end as it should when writes of the controller go wrong: those it names itself, and
-//! then any one of them?
+//! Does a scenario end as it should when writes of the controller go wrong: those it names itself,
+//! and then any one of them?
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::{
     deeds, reported,
-    story::{Story, Telling},
+    scenario::{RealScenario, Telling},
 };
 use crate::{
     Failure,
@@ -22,7 +22,7 @@ use crate::{
 /// Runs at once. Each is mostly waiting for pauses and pods, so more than there are processors.
 const AT_ONCE: usize = 8;
 
-/// More writes than any story needs: past it, something writes without end.
+/// More writes than any scenario needs: past it, something writes without end.
 const MOST_WRITES: usize = 500;
 
 /// Points that may lie past the end of their run.
@@ -40,46 +40,48 @@ enum Differs {
     End { found: Value, expected: Value },
 }
 
-/// A story, how it ends undisturbed, and how many of its faults met no write.
+/// A scenario, how it ends undisturbed, and how many of its faults met no write.
 struct Sweep<'s> {
-    story: &'s Story,
+    scenario: &'s RealScenario,
     end: Value,
     writes: usize,
     missed: AtomicUsize,
 }
 
-/// Stories that name faults themselves, all at once: each has a controller of its own, behind a proxy.
-pub async fn as_told(stage: &Stage, stories: &[Story]) -> Summary {
-    let told = stories.iter().filter(|story| !story.faults().is_empty());
-    let runs =
-        told.map(|story| reported(story.name(), async { alone(stage, story, "").await.map(drop) }));
+/// Scenarios that name faults themselves, all at once: each has a controller of its own, behind a
+/// proxy.
+pub async fn as_told(stage: &Stage, scenarios: &[RealScenario]) -> Summary {
+    let told = scenarios.iter().filter(|scenario| !scenario.faults().is_empty());
+    let runs = told.map(|scenario| {
+        reported(scenario.name(), async { alone(stage, scenario, "").await.map(drop) })
+    });
     let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
     summaries.into_iter().sum()
 }
 
-/// For each story one run to count the writes, then one for each write and fault: those of all
-/// stories in one row, so that nobody waits for the last run of each story.
+/// For each scenario one run to count the writes, then one for each write and fault: those of all
+/// scenarios in one row, so that nobody waits for the last run of each scenario.
 pub async fn everywhere(
     stage: &Stage,
-    stories: &[Story],
+    scenarios: &[RealScenario],
     faults: &[Fault],
 ) -> Result<Summary, Failure> {
-    let counted = stories.iter().map(|story| async move {
-        let (end, writes) = alone(stage, story, "undisturbed").await?;
-        println!("  {}: {writes} writes, {} faults each", story.name(), faults.len());
-        Ok::<_, Failure>(Sweep { story, end, writes, missed: AtomicUsize::new(0) })
+    let counted = scenarios.iter().map(|scenario| async move {
+        let (end, writes) = alone(stage, scenario, "undisturbed").await?;
+        println!("  {}: {writes} writes, {} faults each", scenario.name(), faults.len());
+        Ok::<_, Failure>(Sweep { scenario, end, writes, missed: AtomicUsize::new(0) })
     });
     let sweeps: Vec<Sweep<'_>> = stream::iter(counted).buffered(AT_ONCE).try_collect().await?;
     let runs = sweeps.iter().flat_map(|sweep| sweep.points(faults).map(move |at| (sweep, at)));
     let runs = runs.map(|(sweep, (number, fault))| async move {
-        let name = format!("{} {}", sweep.story.name(), label(number, fault));
+        let name = format!("{} {}", sweep.scenario.name(), label(number, fault));
         reported(&name, sweep.meets(stage, number, fault)).await
     });
     let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
     let mut summary: Summary = summaries.into_iter().sum();
-    for Sweep { story, writes, missed, .. } in sweeps {
+    for Sweep { scenario, writes, missed, .. } in sweeps {
         let struck = few_missed(missed.into_inner(), writes * faults.len());
-        summary += reported(&format!("{} struck", story.name()), async { Ok(struck?) }).await;
+        summary += reported(&format!("{} struck", scenario.name()), async { Ok(struck?) }).await;
     }
     Ok(summary)
 }
@@ -92,7 +94,7 @@ impl Sweep<'_> {
 
     /// One of them.
     async fn meets(&self, stage: &Stage, number: usize, fault: Fault) -> Result<(), Failure> {
-        if !disturbed(stage, self.story, number, fault, &self.end).await? {
+        if !disturbed(stage, self.scenario, number, fault, &self.end).await? {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -108,11 +110,16 @@ fn few_missed(missed: usize, points: usize) -> Result<(), Differs> {
     Ok(())
 }
 
-/// A run with the story's own faults and no other: the end, and how many writes led to it.
-async fn alone(stage: &Stage, story: &Story, run: &str) -> Result<(Value, usize), Failure> {
-    let namespace = story.namespace(run);
-    let (controller, proxy) = stage.disturbed(story.part(), &namespace, story.faults()).await?;
-    let end = story.play(stage, &controller, &namespace, Telling::Strict).await?;
+/// A run with the scenario's own faults and no other: the end, and how many writes led to it.
+async fn alone(
+    stage: &Stage,
+    scenario: &RealScenario,
+    run: &str,
+) -> Result<(Value, usize), Failure> {
+    let namespace = scenario.namespace(run);
+    let (controller, proxy) =
+        stage.disturbed(scenario.part(), &namespace, scenario.faults()).await?;
+    let end = scenario.play(stage, &controller, &namespace, Telling::Strict).await?;
     let writes = proxy.writes().len();
     if let Some(missed) = proxy.missed().into_iter().next() {
         return Err(Differs::OwnNeverCame(missed, writes).into());
@@ -126,17 +133,17 @@ async fn alone(stage: &Stage, story: &Story, run: &str) -> Result<(Value, usize)
 /// One write goes wrong, and the end is the same. False where that write never came.
 async fn disturbed(
     stage: &Stage,
-    story: &Story,
+    scenario: &RealScenario,
     number: usize,
     fault: Fault,
     expected: &Value,
 ) -> Result<bool, Failure> {
-    let namespace = story.namespace(&label(number, fault));
+    let namespace = scenario.namespace(&label(number, fault));
     // First: of two faults at one write this one counts.
     let mut plan = vec![Planned { write: Nth::OfAll(number), fault }];
-    plan.extend(story.faults());
-    let (controller, proxy) = stage.disturbed(story.part(), &namespace, plan.clone()).await?;
-    let found = story.play(stage, &controller, &namespace, Telling::Free).await?;
+    plan.extend(scenario.faults());
+    let (controller, proxy) = stage.disturbed(scenario.part(), &namespace, plan.clone()).await?;
+    let found = scenario.play(stage, &controller, &namespace, Telling::Free).await?;
     if found != *expected {
         return Err(Differs::End { found, expected: expected.clone() }.into());
     }

@@ -18,7 +18,7 @@ const DEPLOYMENT: &str = "Deployment";
 
 /// Words, what they say first, and the field that they leave behind: kind, name, JSON pointer,
 /// value. `FOLDER` is replaced.
-const STORY: &str = r#"
+const SCENARIO: &str = r#"
 create -f FOLDER/rollout.json            | rollout. |
 status web -t 120s                       | | Rollout web /status/phase "Healthy"
 set image web web=web:2                  | rollout "web" image updated | Rollout web /spec/template/spec/containers/0/image "web:2"
@@ -76,7 +76,7 @@ enum PluginError {
     Effect { words: String, effect: String, found: Value },
 }
 
-/// Tells the story in a namespace of its own.
+/// Tells the scenario in a namespace of its own.
 pub async fn commands_have_their_effects(stage: &Stage) -> Result<(), Failure> {
     let client = stage.plane.client(User::Person).await?;
     deeds::create_namespace(&client, NAMESPACE).await?;
@@ -86,7 +86,7 @@ pub async fn commands_have_their_effects(stage: &Stage) -> Result<(), Failure> {
     let deployment = json!({ "apiVersion": "apps/v1", "kind": DEPLOYMENT,
         "metadata": { "name": "base" }, "spec": pods("base", 0) });
     deeds::apply(&client, NAMESPACE, &deployment).await?;
-    for row in STORY.trim().lines() {
+    for row in SCENARIO.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [words, said, effect] = cells[..] else { unreachable!("three cells: {row}") };
         let words = words.replace("FOLDER", &folder.display().to_string());
@@ -134,7 +134,7 @@ fn pods(app: &str, replicas: i32) -> Value {
     })
 }
 
-/// The objects that the story creates.
+/// The objects that the scenario creates.
 fn write_manifests(stage: &Stage) -> Result<PathBuf, Failure> {
     let mut rollout = pods("web", 2);
     rollout["strategy"] = json!({ "canary": { "steps": [{ "setWeight": 50 }, { "pause": {} }] } });

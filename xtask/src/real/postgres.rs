@@ -53,10 +53,10 @@ pub async fn keeps_a_row(stage: &Stage) -> Summary {
         println!("  postgres: skipped: no PostgreSQL in {PACKAGES} (apt install postgresql)");
         return Summary::skipped();
     };
-    reported("postgres", story(stage, &programs)).await
+    reported("postgres", scenario(stage, &programs)).await
 }
 
-async fn story(stage: &Stage, programs: &Path) -> Result<(), Failure> {
+async fn scenario(stage: &Stage, programs: &Path) -> Result<(), Failure> {
     let client = stage.plane.client(User::Person).await?;
     deeds::create_namespace(&client, NAMESPACE).await?;
     stage.kubelet.run_locally(NAMESPACE, image(programs)?);

@@ -4,7 +4,7 @@ use futures::{StreamExt, stream};
 
 use super::{
     reported,
-    story::{Story, Telling},
+    scenario::{RealScenario, Telling},
 };
 use crate::{
     stage::{Kept, Part, Stage},
@@ -13,18 +13,22 @@ use crate::{
 
 /// Each scenario in a namespace of its own, except those whose controller meets faults: these would
 /// strike the others.
-pub async fn play(stage: &Stage, controllers: &[(Part, Kept)], stories: &[Story]) -> Summary {
-    let undisturbed = stories.iter().filter(|story| story.faults().is_empty());
-    let runs = undisturbed.map(|story| async {
-        let namespace = story.namespace("");
+pub async fn play(
+    stage: &Stage,
+    controllers: &[(Part, Kept)],
+    scenarios: &[RealScenario],
+) -> Summary {
+    let undisturbed = scenarios.iter().filter(|scenario| scenario.faults().is_empty());
+    let runs = undisturbed.map(|scenario| async {
+        let namespace = scenario.namespace("");
         let (_, controller) = controllers
             .iter()
-            .find(|(part, _)| *part == story.part())
+            .find(|(part, _)| *part == scenario.part())
             .expect("every part has its controller");
-        let run = story.play(stage, controller, &namespace, Telling::Strict);
-        reported(story.name(), async { run.await.map(drop) }).await
+        let run = scenario.play(stage, controller, &namespace, Telling::Strict);
+        reported(scenario.name(), async { run.await.map(drop) }).await
     });
-    let at_once = stories.len().max(1);
+    let at_once = scenarios.len().max(1);
     let summaries: Vec<Summary> = stream::iter(runs).buffer_unordered(at_once).collect().await;
     summaries.into_iter().sum()
 }

@@ -5,9 +5,9 @@ mod kubeconfig;
 mod picture;
 mod scene;
 mod screen;
+mod script;
 #[cfg(test)]
 mod still;
-mod story;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use cluster::{Embedded, NAMESPACE};
 use kubeconfig::Kubeconfig;
 use screen::Screen;
-use story::{Story, stories, told};
+use script::{Script, scripts, told};
 
 /// How often the demo looks at the cluster.
 const FRAME: Duration = Duration::from_millis(100);
@@ -110,21 +110,21 @@ fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
     Ok(Parts { client, rate: NO_LIMIT, clock, metrics, health, worlds, settings })
 }
 
-/// Plays the stories and shows what comes of them; returns only when it is to be told once.
+/// Plays the scenarios and shows what comes of them; returns only when it is to be told once.
 async fn tell(
     embedded: &Embedded,
     clock: Clock,
     screen: &mut Screen,
     once: bool,
 ) -> anyhow::Result<()> {
-    let mut stories = stories();
-    let lead = stories[0].rollout;
+    let mut scripts = scripts();
+    let lead = scripts[0].rollout;
     let mut frames = tokio::time::interval(FRAME);
     loop {
         frames.tick().await;
-        for story in &mut stories {
-            if let Some(deed) = advance(story, embedded) {
-                screen.tell(story.rollout, &deed, clock.now())?;
+        for script in &mut scripts {
+            if let Some(deed) = advance(script, embedded) {
+                screen.tell(script.rollout, &deed, clock.now())?;
             }
         }
         embedded.end_unwanted_runs();
@@ -143,16 +143,16 @@ async fn tell(
     }
 }
 
-/// Lets the people of a story act if it is time; says what they did. The cluster is open to others,
-/// who may make it refuse that: the story goes on all the same.
-fn advance(story: &mut Story, embedded: &Embedded) -> Option<String> {
+/// Lets the people of a scenario act if it is time; says what they did. The cluster is open to
+/// others, who may make it refuse that: the scenario goes on all the same.
+fn advance(script: &mut Script, embedded: &Embedded) -> Option<String> {
     let action = embedded.server.with(|cluster, now| {
-        let rollout = scene::rollout(cluster, NAMESPACE, story.rollout)?;
+        let rollout = scene::rollout(cluster, NAMESPACE, script.rollout)?;
         let document = scene::document(rollout);
-        story.look(&Sight::of(&document), now)
+        script.look(&Sight::of(&document), now)
     })?;
     let deed = told(&action);
-    Some(match embedded.act(story.rollout, &action) {
+    Some(match embedded.act(script.rollout, &action) {
         Ok(()) => deed,
         Err(refusal) => format!("{deed}: {refusal}"),
     })
@@ -167,9 +167,9 @@ mod tests {
 
     use super::*;
 
-    /// Whoever edits the definition can make the server refuse what the story's people write.
+    /// Whoever edits the definition can make the server refuse what the scenario's people write.
     #[tokio::test]
-    async fn a_refused_write_is_told_and_the_story_goes_on() {
+    async fn a_refused_write_is_told_and_the_scenario_goes_on() {
         let folder = std::env::temp_dir().join(format!("gradus-refused-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let clock = Clock::system();
@@ -193,10 +193,10 @@ mod tests {
             let change = Request::merge(KindId::CUSTOM_RESOURCE_DEFINITION, "", &name, crd);
             cluster.call(&change, now).unwrap();
         });
-        let mut story = stories().swap_remove(0);
+        let mut script = scripts().swap_remove(0);
         let mut told = None;
         for _ in 0..100 {
-            told = advance(&mut story, &embedded);
+            told = advance(&mut script, &embedded);
             if told.is_some() {
                 break;
             }
@@ -205,7 +205,7 @@ mod tests {
         let told = told.unwrap();
         let expected = "a person sets the image nginx:1.28: the embedded cluster refused: ";
         assert!(told.starts_with(expected) && told.contains("it stays"), "{told}");
-        assert_eq!(advance(&mut story, &embedded), None, "the next moment is awaited");
+        assert_eq!(advance(&mut script, &embedded), None, "the next moment is awaited");
         drop(embedded);
         std::fs::remove_dir(&folder).unwrap();
     }

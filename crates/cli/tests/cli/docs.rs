@@ -83,8 +83,8 @@ fn arguments(line: &str) -> Option<Vec<&str>> {
     Some(rest.split_whitespace().collect())
 }
 
-/// Every kind of block, as its fence names it, and the test that tries such blocks. Those of [`PRINTED`]
-/// show output.
+/// Every kind of block, as its fence names it, and the test that tries such blocks. Those of
+/// [`PRINTED`] show output.
 const KINDS: [(&str, &str); 15] = [
     ("console", "every_console_block_runs"),
     ("console error", "every_console_block_runs"),
@@ -215,8 +215,8 @@ fn every_yaml_block_is_valid() {
             let name = value["name"].as_str().unwrap();
             let path = folder.join("scenarios").join(format!("{name}.yaml"));
             std::fs::write(&path, &block.text).unwrap();
-            let story = Prepared::new(gradus_lab::load(&path).unwrap()).unwrap();
-            let outcome = simulate(&story, &Faults::default());
+            let scenario = Prepared::new(gradus_lab::load(&path).unwrap()).unwrap();
+            let outcome = simulate(&scenario, &Faults::default());
             let wrong: Vec<_> = outcome.violations.iter().map(ToString::to_string).collect();
             assert!(wrong.is_empty(), "{}: {}", block.page, wrong.join("\n"));
         } else if block.info == "yaml" {

@@ -18,7 +18,7 @@ use crate::world::{Deadline, ReplicaSetView, RolloutView};
 const NOT_COPIED: [&str; 6] = [
     annotation::LAST_APPLIED,
     annotation::REVISION,
-    annotation::REVISION_HISTORY,
+    annotation::REVISION_HISCENARIO,
     annotation::DESIRED_REPLICAS,
     annotation::NOTIFIED,
     // As it will be, not as it is stored.
@@ -103,7 +103,7 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
             Some(history) => format!("{history},{former}"),
             None => former.to_string(),
         };
-        notes.insert(annotation::REVISION_HISTORY.to_owned(), json!(history));
+        notes.insert(annotation::REVISION_HISCENARIO.to_owned(), json!(history));
     }
     let mut spec = Map::new();
     let seconds = draft.spec().min_ready_seconds;
@@ -135,9 +135,9 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     note_revision(draft, revision)
 }
 
-/// An injected term that names another revision than the stable one is renewed. With the next change,
-/// one that is no longer wanted goes, and one that is missing comes. Returns what the pods keep away
-/// from afterwards.
+/// An injected term that names another revision than the stable one is renewed. With the next
+/// change, one that is no longer wanted goes, and one that is missing comes. Returns what the pods
+/// keep away from afterwards.
 fn renewed_affinity(
     draft: &Draft<'_>,
     set: &ReplicaSetView,

@@ -11,6 +11,7 @@ mod duration;
 mod edges;
 mod events;
 mod experiments;
+mod fixture;
 mod history;
 mod metadata;
 mod misuse;
@@ -20,7 +21,6 @@ mod routed;
 mod routers;
 mod rows;
 mod runs;
-mod story;
 mod takeover;
 mod traffic;
 mod unread;
@@ -31,19 +31,19 @@ mod workload;
 use jiff::Timestamp;
 use serde_json::json;
 
-use story::Story;
-use story::told::Told;
+use fixture::Fixture;
+use fixture::told::Told;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-/// The story that is told in every way there is.
+/// The scenario that is told in every way there is.
 const FIRST: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/canary_pause_promote.yaml"));
 
-/// Second, what happens (`step 1`: the scenario's first step is taken), what is written, step index, phase, message (`more` for "more replicas need
-/// to be updated"), and what the row shows.
+/// Second, what happens (`step 1`: the scenario's first step is taken), what is written, step
+/// index, phase, message (`more` for "more replicas need to be updated"), and what the row shows.
 const CANARY: &str = "
 0      |         | create 1 size 5, revision 1, status | 4 | Progressing | more | full size at once, no steps
 1      | pods    | status         | 4 | Healthy     |                 | the pods are there
@@ -82,7 +82,7 @@ RolloutCompleted";
 #[test]
 fn a_canary_waits_for_time_then_for_a_person() {
     let told = Told::read(FIRST);
-    let mut story = told.story();
+    let mut fixture = told.fixture();
     let mut steps = (1..).zip(&told.steps);
     for row in CANARY.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -91,62 +91,66 @@ fn a_canary_waits_for_time_then_for_a_person() {
         };
         match happens {
             "" => {}
-            "pods" => story.pods_follow(),
+            "pods" => fixture.pods_follow(),
             named => {
                 let (number, step) = steps.next().expect("the scenario has more steps");
                 assert_eq!(named, format!("step {number}"), "{what}");
-                story.take(step, what);
+                fixture.take(step, what);
             }
         }
-        let written = story.reconcile(at(second.parse().unwrap())).join(", ");
+        let written = fixture.reconcile(at(second.parse().unwrap())).join(", ");
         assert_eq!(written, writes, "{what}");
         let message = if message == "more" { "more replicas need to be updated" } else { message };
-        let status = story.status();
+        let status = fixture.status();
         assert_eq!(status["currentStepIndex"].to_string(), index, "{what}: index");
         let says = (status["phase"].as_str().unwrap(), status["message"].as_str().unwrap_or(""));
         assert_eq!(says, (phase, message), "{what}: phase");
     }
     assert_eq!(steps.count(), 0, "every step is taken");
-    assert_eq!(story.projected(), told.end.expect, "the end");
-    assert_eq!(story.sizes_by_revision(), told.end.sizes, "the end");
+    assert_eq!(fixture.projected(), told.end.expect, "the end");
+    assert_eq!(fixture.sizes_by_revision(), told.end.sizes, "the end");
     let expected: Vec<&str> = CANARY_EVENTS.split_whitespace().collect();
-    assert_eq!(story.events(), expected);
+    assert_eq!(fixture.events(), expected);
 }
 
 #[test]
 fn an_abort_goes_back_to_stable_and_a_retry_starts_over() {
-    let mut story = Story::canary(1, json!([{ "setWeight": 50 }, { "pause": { "duration": 3 } }]));
-    story.reconcile(at(0));
-    story.pods_follow();
-    story.reconcile(at(1));
-    story.set_image("v2");
-    story.settle(at(2));
-    assert_eq!(story.status()["phase"], "Paused");
-    story.take_events();
+    let mut fixture =
+        Fixture::canary(1, json!([{ "setWeight": 50 }, { "pause": { "duration": 3 } }]));
+    fixture.reconcile(at(0));
+    fixture.pods_follow();
+    fixture.reconcile(at(1));
+    fixture.set_image("v2");
+    fixture.settle(at(2));
+    assert_eq!(fixture.status()["phase"], "Paused");
+    fixture.take_events();
 
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(3));
-    let status = story.status();
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(3));
+    let status = fixture.status();
     assert_eq!(status["phase"], "Degraded");
     assert_eq!(status["message"], "RolloutAborted: Rollout aborted update to revision 2");
     assert_eq!(status["currentStepIndex"], 0);
-    assert_eq!(story.take_events(), ["ScalingReplicaSet", "RolloutAborted"]);
-    assert_eq!(story.sizes(), [1, 0]);
+    assert_eq!(fixture.take_events(), ["ScalingReplicaSet", "RolloutAborted"]);
+    assert_eq!(fixture.sizes(), [1, 0]);
 
-    story.patch_status(json!({ "abort": false }));
-    story.settle(at(4));
-    assert_eq!(story.take_events(), ["ScalingReplicaSet", "RolloutStepCompleted", "RolloutPaused"]);
-    story.settle(at(60));
-    assert_eq!(story.status()["phase"], "Healthy");
+    fixture.patch_status(json!({ "abort": false }));
+    fixture.settle(at(4));
     assert_eq!(
-        story.take_events(),
+        fixture.take_events(),
+        ["ScalingReplicaSet", "RolloutStepCompleted", "RolloutPaused"]
+    );
+    fixture.settle(at(60));
+    assert_eq!(fixture.status()["phase"], "Healthy");
+    assert_eq!(
+        fixture.take_events(),
         ["RolloutStepCompleted", "RolloutResumed", "ScalingReplicaSet", "RolloutCompleted"]
     );
 }
 
 #[test]
 fn what_is_asked_for_in_mid_update_is_done() {
-    type Ask = fn(&mut Story);
+    type Ask = fn(&mut Fixture);
     let cases: [(&str, Ask, &str, &[i64]); 6] = [
         ("full promotion", |s| s.patch_status(json!({ "promoteFull": true })), "Healthy", &[0, 5]),
         ("back to the stable image", |s| s.set_image("v1"), "Healthy", &[5, 0]),
@@ -156,75 +160,75 @@ fn what_is_asked_for_in_mid_update_is_done() {
         ("no replicas", |s| s.patch_spec(json!({ "replicas": 0 })), "Paused", &[0, 0]),
     ];
     for (what, ask, phase, sizes) in cases {
-        let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.settle(at(10));
-        assert_eq!(story.sizes(), [4, 1], "{what}: the canary is out");
-        ask(&mut story);
-        story.settle(at(20));
-        assert_eq!(story.status()["phase"], phase, "{what}: {}", story.status());
-        assert_eq!(story.sizes(), sizes, "{what}");
-        assert_eq!(story.reconcile(at(21)), [""; 0], "{what}: settled");
+        let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        assert_eq!(fixture.sizes(), [4, 1], "{what}: the canary is out");
+        ask(&mut fixture);
+        fixture.settle(at(20));
+        assert_eq!(fixture.status()["phase"], phase, "{what}: {}", fixture.status());
+        assert_eq!(fixture.sizes(), sizes, "{what}");
+        assert_eq!(fixture.reconcile(at(21)), [""; 0], "{what}: settled");
     }
 }
 
 #[test]
 fn pods_that_never_come_degrade_the_rollout_and_hold_the_step() {
-    let mut story = Story::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("broken");
-    story.settle_without_new_pods(at(10));
-    assert_eq!(story.status()["phase"], "Progressing");
-    story.settle_without_new_pods(at(10 + 599));
-    assert_eq!(story.status()["phase"], "Progressing");
-    story.settle_without_new_pods(at(10 + 600));
-    assert_eq!(story.status()["phase"], "Degraded");
-    let message = story.status()["message"].as_str().unwrap().to_owned();
+    let mut fixture = Fixture::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("broken");
+    fixture.settle_without_new_pods(at(10));
+    assert_eq!(fixture.status()["phase"], "Progressing");
+    fixture.settle_without_new_pods(at(10 + 599));
+    assert_eq!(fixture.status()["phase"], "Progressing");
+    fixture.settle_without_new_pods(at(10 + 600));
+    assert_eq!(fixture.status()["phase"], "Degraded");
+    let message = fixture.status()["message"].as_str().unwrap().to_owned();
     assert!(message.starts_with("ProgressDeadlineExceeded: ReplicaSet \"web-"), "{message}");
-    assert_eq!(story.status()["currentStepIndex"], 0);
-    story.settle(at(700));
-    assert_eq!(story.status()["phase"], "Paused", "it goes on when the pods come after all");
+    assert_eq!(fixture.status()["currentStepIndex"], 0);
+    fixture.settle(at(700));
+    assert_eq!(fixture.status()["phase"], "Paused", "it goes on when the pods come after all");
 }
 
 #[test]
 fn a_refused_create_is_told_in_the_servers_words_and_tried_again() {
-    let mut story = Story::canary(1, json!([]));
-    story.refuse("quota exceeded", at(5));
-    assert_eq!(story.reconcile(at(1)), ["status"]);
-    let condition = story.condition("Progressing");
+    let mut fixture = Fixture::canary(1, json!([]));
+    fixture.refuse("quota exceeded", at(5));
+    assert_eq!(fixture.reconcile(at(1)), ["status"]);
+    let condition = fixture.condition("Progressing");
     assert_eq!(condition["reason"], "ReplicaSetCreateError");
     let text = condition["message"].as_str().unwrap();
     assert!(text.ends_with(": quota exceeded"), "{text}");
-    assert_ne!(story.status()["phase"], "Healthy");
-    assert_eq!(story.reconcile(at(2)), [""; 0], "not before its time");
-    assert_eq!(story.reconcile(at(5)), ["create 1 size 1", "revision 1", "status"]);
+    assert_ne!(fixture.status()["phase"], "Healthy");
+    assert_eq!(fixture.reconcile(at(2)), [""; 0], "not before its time");
+    assert_eq!(fixture.reconcile(at(5)), ["create 1 size 1", "revision 1", "status"]);
 }
 
 #[test]
 fn an_invalid_spec_changes_nothing_but_the_status() {
-    let mut story = Story::canary(2, json!([{ "setWeight": 50 }]));
-    story.settle(at(0));
-    story.patch_spec(json!({ "minReadySeconds": "soon" }));
-    assert_eq!(story.reconcile(at(1)), ["status"]);
-    let status = story.status();
+    let mut fixture = Fixture::canary(2, json!([{ "setWeight": 50 }]));
+    fixture.settle(at(0));
+    fixture.patch_spec(json!({ "minReadySeconds": "soon" }));
+    assert_eq!(fixture.reconcile(at(1)), ["status"]);
+    let status = fixture.status();
     assert_eq!(status["phase"], "Degraded");
     let message = status["message"].as_str().unwrap();
     assert!(message.contains("The Rollout \"web\" is invalid: spec.minReadySeconds"), "{message}");
-    assert_eq!(story.sizes(), [2], "the old version keeps serving");
-    assert_eq!(story.reconcile(at(2)), [""; 0]);
-    story.patch_spec(json!({ "minReadySeconds": 0 }));
-    story.settle(at(3));
-    assert_eq!(story.status()["phase"], "Healthy", "and it heals by itself");
+    assert_eq!(fixture.sizes(), [2], "the old version keeps serving");
+    assert_eq!(fixture.reconcile(at(2)), [""; 0]);
+    fixture.patch_spec(json!({ "minReadySeconds": 0 }));
+    fixture.settle(at(3));
+    assert_eq!(fixture.status()["phase"], "Healthy", "and it heals by itself");
 }
 
 #[test]
 fn the_same_world_and_now_give_the_same_decision() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.pods_follow();
-    let world = story.world();
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.pods_follow();
+    let world = fixture.world();
     let text = serde_json::to_string(&world).unwrap();
     let copy = serde_json::from_str(&text).unwrap();
     let decide = |world| serde_json::to_value(super::decide(world, at(9))).unwrap();
@@ -233,137 +237,143 @@ fn the_same_world_and_now_give_the_same_decision() {
 
 #[test]
 fn only_so_many_old_revisions_are_kept() {
-    let mut story = Story::canary(1, json!([]));
-    story.patch_spec(json!({ "revisionHistoryLimit": 2 }));
+    let mut fixture = Fixture::canary(1, json!([]));
+    fixture.patch_spec(json!({ "revisionHistoryLimit": 2 }));
     for number in 1..=5 {
-        story.set_image(&format!("v{number}"));
-        story.settle(at(number * 100));
+        fixture.set_image(&format!("v{number}"));
+        fixture.settle(at(number * 100));
     }
-    assert_eq!(story.sizes(), [0, 0, 1]);
-    story.patch_spec(json!({ "revisionHistoryLimit": 0 }));
-    story.settle(at(600));
-    assert_eq!(story.sizes(), [1]);
-    assert_eq!(story.reconcile(at(601)), [""; 0]);
+    assert_eq!(fixture.sizes(), [0, 0, 1]);
+    fixture.patch_spec(json!({ "revisionHistoryLimit": 0 }));
+    fixture.settle(at(600));
+    assert_eq!(fixture.sizes(), [1]);
+    assert_eq!(fixture.reconcile(at(601)), [""; 0]);
 }
 
 #[test]
 fn without_surge_room_is_made_before_the_new_revision_is_created() {
-    let mut story = Story::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
+    let mut fixture = Fixture::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
     let limits = json!({ "maxSurge": 0, "maxUnavailable": 1 });
-    story.patch_spec(json!({ "strategy": { "canary": limits } }));
-    story.settle(at(0));
-    story.set_image("v2");
-    let writes = story.reconcile(at(10));
+    fixture.patch_spec(json!({ "strategy": { "canary": limits } }));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    let writes = fixture.reconcile(at(10));
     assert_eq!(writes, ["resize 1 to 3", "create 2 size 1", "revision 2", "status"]);
 }
 
 #[test]
 fn new_pods_keep_away_from_stable_ones_and_a_revert_finds_its_replica_set() {
     for kind in ["preferred", "required"] {
-        let mut story = Story::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]));
+        let mut fixture = Fixture::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]));
         let how = if kind == "preferred" { json!({ "weight": 7 }) } else { json!({}) };
         let field = format!("{kind}DuringSchedulingIgnoredDuringExecution");
         let wanted =
             json!({ "strategy": { "canary": { "antiAffinity": { field.as_str(): how } } } });
-        story.patch_spec(wanted);
-        story.settle(at(0));
+        fixture.patch_spec(wanted);
+        fixture.settle(at(0));
         assert_eq!(
-            story.affinity(0),
+            fixture.affinity(0),
             json!(null),
             "{kind}: the first has nothing to keep away from"
         );
-        story.set_image("v2");
-        story.settle(at(10));
-        let terms = &story.affinity(1)["podAntiAffinity"][&field];
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        let terms = &fixture.affinity(1)["podAntiAffinity"][&field];
         let term = if kind == "preferred" { &terms[0]["podAffinityTerm"] } else { &terms[0] };
         let expression = &term["labelSelector"]["matchExpressions"][0];
-        assert_eq!(expression["values"][0], story.status()["stableRS"], "{kind}");
-        story.promote();
-        story.settle(at(20));
-        assert_eq!(story.sizes(), [0, 2], "{kind}");
-        story.set_image("v3");
-        story.settle(at(30));
-        story.set_image("v2");
-        story.settle(at(40));
-        assert_eq!(story.sizes(), [0, 2, 0], "{kind}: the term is no difference");
-        assert_eq!(story.affinity(1), json!(null), "{kind}: and goes with the next change");
+        assert_eq!(expression["values"][0], fixture.status()["stableRS"], "{kind}");
+        fixture.promote();
+        fixture.settle(at(20));
+        assert_eq!(fixture.sizes(), [0, 2], "{kind}");
+        fixture.set_image("v3");
+        fixture.settle(at(30));
+        fixture.set_image("v2");
+        fixture.settle(at(40));
+        assert_eq!(fixture.sizes(), [0, 2, 0], "{kind}: the term is no difference");
+        assert_eq!(fixture.affinity(1), json!(null), "{kind}: and goes with the next change");
     }
 }
 
 #[test]
 fn of_an_abort_and_a_full_promotion_the_later_one_counts() {
     let update = || {
-        let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.settle(at(10));
-        story
+        let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        fixture
     };
-    let mut story = update();
-    story.patch_status(json!({ "promoteFull": true }));
-    story.reconcile(at(11));
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(12));
-    assert_eq!((story.status()["phase"].as_str(), story.sizes()), (Some("Degraded"), vec![5, 0]));
+    let mut fixture = update();
+    fixture.patch_status(json!({ "promoteFull": true }));
+    fixture.reconcile(at(11));
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(12));
+    assert_eq!(
+        (fixture.status()["phase"].as_str(), fixture.sizes()),
+        (Some("Degraded"), vec![5, 0])
+    );
 
-    let mut story = update();
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(11));
-    story.patch_status(json!({ "promoteFull": true }));
-    story.settle(at(12));
-    assert_eq!((story.status()["phase"].as_str(), story.sizes()), (Some("Healthy"), vec![0, 5]));
+    let mut fixture = update();
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(11));
+    fixture.patch_status(json!({ "promoteFull": true }));
+    fixture.settle(at(12));
+    assert_eq!(
+        (fixture.status()["phase"].as_str(), fixture.sizes()),
+        (Some("Healthy"), vec![0, 5])
+    );
 }
 
 #[test]
 fn a_new_number_of_replicas_before_the_first_status_does_not_strand_an_update() {
     for replicas in [0, 3, 8] {
-        let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "setWeight": 60 }]));
-        story.settle(at(0));
-        let stored = story.status();
-        story.set_image("v2");
-        story.reconcile(at(10));
+        let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "setWeight": 60 }]));
+        fixture.settle(at(0));
+        let stored = fixture.status();
+        fixture.set_image("v2");
+        fixture.reconcile(at(10));
         // The ReplicaSet was created, but nobody has heard of the status; then an autoscaler acts.
         let hashes = ["currentPodHash", "currentStepHash", "currentStepIndex", "phase"];
         for field in hashes {
-            story.patch_status(json!({ field: stored[field] }));
+            fixture.patch_status(json!({ field: stored[field] }));
         }
-        story.patch_spec(json!({ "replicas": replicas }));
-        story.settle(at(20));
-        assert_eq!(story.status()["phase"], "Healthy", "{replicas} replicas");
-        assert_eq!(story.sizes(), [0, replicas], "{replicas} replicas");
+        fixture.patch_spec(json!({ "replicas": replicas }));
+        fixture.settle(at(20));
+        assert_eq!(fixture.status()["phase"], "Healthy", "{replicas} replicas");
+        assert_eq!(fixture.sizes(), [0, replicas], "{replicas} replicas");
     }
 }
 
 #[test]
 fn a_stable_revision_that_follows_a_new_number_of_replicas_keeps_to_the_surge() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
     let limits = json!({ "maxSurge": 0, "maxUnavailable": 1 });
-    story.patch_spec(json!({ "strategy": { "canary": limits } }));
-    story.settle(at(0));
-    let stored = story.status();
-    story.set_image("v2");
-    story.reconcile(at(10));
-    assert_eq!(story.sizes(), [4, 1]);
+    fixture.patch_spec(json!({ "strategy": { "canary": limits } }));
+    fixture.settle(at(0));
+    let stored = fixture.status();
+    fixture.set_image("v2");
+    fixture.reconcile(at(10));
+    assert_eq!(fixture.sizes(), [4, 1]);
     // The status of the update was never stored; then an autoscaler acts.
-    story.patch_status(json!({ "currentPodHash": stored["currentPodHash"] }));
-    story.patch_spec(json!({ "replicas": 6 }));
-    story.reconcile(at(20));
-    assert_eq!(story.sizes(), [5, 1], "six in all, not seven");
-    story.settle(at(30));
-    assert_eq!(story.sizes(), [5, 1], "20 % of six is one");
+    fixture.patch_status(json!({ "currentPodHash": stored["currentPodHash"] }));
+    fixture.patch_spec(json!({ "replicas": 6 }));
+    fixture.reconcile(at(20));
+    assert_eq!(fixture.sizes(), [5, 1], "six in all, not seven");
+    fixture.settle(at(30));
+    assert_eq!(fixture.sizes(), [5, 1], "20 % of six is one");
 }
 
 #[test]
 fn an_update_whose_stable_replica_set_is_gone_still_keeps_to_its_steps() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    story.lose_set(0);
-    story.settle(at(20));
-    assert_eq!(story.sizes(), [5], "there is nobody else to serve");
-    assert_eq!(story.status()["phase"], "Paused");
-    story.promote();
-    story.settle(at(30));
-    assert_eq!(story.status()["phase"], "Healthy");
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.lose_set(0);
+    fixture.settle(at(20));
+    assert_eq!(fixture.sizes(), [5], "there is nobody else to serve");
+    assert_eq!(fixture.status()["phase"], "Paused");
+    fixture.promote();
+    fixture.settle(at(30));
+    assert_eq!(fixture.status()["phase"], "Healthy");
 }

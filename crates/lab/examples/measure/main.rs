@@ -2,7 +2,7 @@
 //! and says how much memory it holds. `cargo xtask bench` subtracts two runs of different N. One
 //! program for all figures, because what is shipped takes minutes to link.
 
-mod story;
+mod scenario;
 mod tryout;
 
 use std::error::Error;
@@ -20,8 +20,8 @@ use gradus_engine::rollout::{Rollouts, decide};
 use gradus_engine::world::World;
 use gradus_engine::{kinds, template};
 use jiff::Timestamp;
+use scenario::Order;
 use serde_json::{Value, json};
-use story::Order;
 
 // The allocator of the binary that is shipped.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -31,7 +31,7 @@ use mimalloc as _;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N
-       measure story|story-alone FILE [RUNS]
+       measure scenario|scenario-alone FILE [RUNS]
        measure hours|pods [RUNS]";
 
 fn main() -> ExitCode {
@@ -39,10 +39,10 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<usize>().ok();
     match arguments[..] {
-        [what @ ("story" | "story-alone"), file, ref runs @ ..] if runs.len() < 2 => {
-            let order = if what == "story" { Order::Abreast } else { Order::Alone };
+        [what @ ("scenario" | "scenario-alone"), file, ref runs @ ..] if runs.len() < 2 => {
+            let order = if what == "scenario" { Order::Abreast } else { Order::Alone };
             let runs = runs.first().map_or(Some(3_200), |runs| number(runs));
-            return runs.map_or_else(usage, |runs| told(story::tell(file, runs, order)));
+            return runs.map_or_else(usage, |runs| told(scenario::tell(file, runs, order)));
         }
         ["hours"] => tryout::hours(5),
         ["pods"] => tryout::pods(5),

@@ -1,4 +1,4 @@
-//! What stands around a Rollout at the end, in words that two runs of one story agree on?
+//! What stands around a Rollout at the end, in words that two runs of one scenario agree on?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) fn trials(cluster: &SimCluster) -> impl Iterator<Item = Vec<&Arc<Obje
     ids.into_iter().flatten().map(|id| cluster.list(id, NAMESPACE).collect())
 }
 
-/// A cluster of another controller's stories need not know our kinds.
+/// A cluster of another controller's scenarios need not know our kinds.
 fn id_of(cluster: &SimCluster, kind: &Kind) -> Option<KindId> {
     cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural)
 }

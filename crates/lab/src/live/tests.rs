@@ -8,8 +8,8 @@ use serde_json::json;
 use super::*;
 use crate::scenario::Scenario;
 
-/// The first story, changed.
-fn story(change: impl FnOnce(&mut Scenario)) -> Prepared {
+/// The first scenario, changed.
+fn scenario(change: impl FnOnce(&mut Scenario)) -> Prepared {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/canary_pause_promote.yaml");
     let mut scenario = crate::load(&path).unwrap();
@@ -48,7 +48,7 @@ async fn found(prepared: &Prepared, forge: impl AsyncFnOnce(&Lab)) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_resize_that_is_too_large_is_told() {
-    let prepared = story(|_| {});
+    let prepared = scenario(|_| {});
     let found = found(&prepared, async |lab| {
         let patch = json!({"spec": {"replicas": 9}});
         lab.forge(Request::merge(KindId::REPLICA_SET, NAMESPACE, &lab.first_set(), patch));
@@ -62,7 +62,7 @@ async fn a_resize_that_is_too_large_is_told() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_ends_a_moment_too_soon_is_told() {
     let passes = async |early: Duration| {
-        let prepared = story(|_| {});
+        let prepared = scenario(|_| {});
         live(&prepared, async |lab| {
             lab.until(|sight| sight.status["phase"] == "Healthy").await.unwrap();
             lab.act(&Action::SetImage("example.com/web:2".to_owned())).unwrap();
@@ -87,8 +87,8 @@ async fn a_pause_that_ends_a_moment_too_soon_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_left_at_the_end_are_told() {
-    // The story's own words do not speak against them.
-    let prepared = story(|story| story.end.sizes.extend([(0, 2)]));
+    // The scenario's own words do not speak against them.
+    let prepared = scenario(|scenario| scenario.end.sizes.extend([(0, 2)]));
     let found = found(&prepared, async |lab| {
         let owner = json!({"metadata": {"name": "owner"}});
         lab.forge(Request::create(KindId::CONFIG_MAP, NAMESPACE, owner));

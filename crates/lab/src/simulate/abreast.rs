@@ -1,6 +1,6 @@
-//! How are many runs told in the time of fewer? Abreast: each takes one step, then the next one does.
-//! A run goes through more code than a core keeps close to itself; what one has fetched, and which
-//! way its branches go, the next finds there.
+//! How are many runs told in the time of fewer? Abreast: each takes one step, then the next one
+//! does. A run goes through more code than a core keeps close to itself; what one has fetched, and
+//! which way its branches go, the next finds there.
 
 use super::{Outcome, Prepared, Run};
 use crate::faults::Faults;
@@ -10,7 +10,8 @@ use crate::trace::Trace;
 /// So many runs go abreast. What they hold must stay close to the core as well.
 pub const ABREAST: usize = 16;
 
-/// Runs a story once for each of these faults, in their order. Every run is as it would be alone.
+/// Runs a scenario once for each of these faults, in their order. Every run is as it would be
+/// alone.
 pub fn simulate_each(
     prepared: &Prepared,
     faults: impl IntoIterator<Item = Faults>,
@@ -26,7 +27,7 @@ pub fn simulate_each(
     rows.flatten()
 }
 
-/// Runs a story about objects of this kind, once for each of these faults.
+/// Runs a scenario about objects of this kind, once for each of these faults.
 pub(crate) fn row<S: Subject>(prepared: &Prepared, faults: &[Faults]) -> Vec<Outcome> {
     let begun = faults.iter().map(|faults| Run::<S>::new(prepared, faults, Trace::hashed()));
     let mut runs: Vec<Run<'_, S>> = begun.collect();

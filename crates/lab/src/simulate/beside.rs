@@ -1,4 +1,4 @@
-//! Who acts beside the story? Deeds that wait for nothing but their time, and whoever measures:
+//! Who acts beside the scenario? Deeds that wait for nothing but their time, and whoever measures:
 //! AnalysisRuns and Experiments come to the end that a simulation declares.
 
 use std::cell::RefCell;
@@ -85,7 +85,7 @@ impl Bystander {
             },
         };
         bench.perform(&action).map_err(|error| Violation {
-            invariant: "the story",
+            invariant: "the scenario",
             write: "a deed beside it".to_owned(),
             object: self.scenario.rollout_name().to_owned(),
             numbers: format!("{action:?} is refused: {error}"),

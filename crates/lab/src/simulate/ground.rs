@@ -1,5 +1,5 @@
-//! What does a story begin on? A cluster with the custom kinds of its controller, made once for many
-//! stories, and then with the story's own objects.
+//! What does a scenario begin on? A cluster with the custom kinds of its controller, made once for
+//! many scenarios, and then with the scenario's own objects.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::deeds::{NAMESPACE, PERSON};
 use crate::scenario::Scenario;
 use crate::subject::{Erased, Subject};
 
-/// When every story begins.
+/// When every scenario begins.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
 
 /// A cluster that knows the kinds of a controller, and nothing else.
@@ -30,7 +30,7 @@ pub struct Ground {
     feeds: Vec<Feed>,
 }
 
-/// A story on a cluster that is ready for it: made once, run many times.
+/// A scenario on a cluster that is ready for it: made once, run many times.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) scenario: Arc<Scenario>,
@@ -42,7 +42,7 @@ pub struct Prepared {
     pub(super) feeds: Vec<Feed>,
 }
 
-/// Why a story cannot begin.
+/// Why a scenario cannot begin.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {object} is refused: {source}")]
 pub struct Unprepared {
@@ -52,7 +52,7 @@ pub struct Unprepared {
 }
 
 impl Ground {
-    /// The ground of stories about Rollouts.
+    /// The ground of scenarios about Rollouts.
     pub fn new() -> Result<Self, Unprepared> {
         Ground::about::<Rollouts>()
     }
@@ -84,7 +84,7 @@ impl Ground {
         &self.cluster
     }
 
-    /// Prepares a story: checks that its objects are accepted.
+    /// Prepares a scenario: checks that its objects are accepted.
     pub fn prepare(&self, scenario: Scenario) -> Result<Prepared, Unprepared> {
         let start = self.start;
         let mut cluster = self.cluster.clone();
@@ -111,37 +111,37 @@ impl Ground {
 }
 
 impl Prepared {
-    /// Prepares a story about a Rollout. Whoever has many makes the [`Ground`] once.
+    /// Prepares a scenario about a Rollout. Whoever has many makes the [`Ground`] once.
     pub fn new(scenario: Scenario) -> Result<Self, Unprepared> {
         Prepared::about::<Rollouts>(scenario)
     }
 
-    /// Prepares a story about an object of this kind.
+    /// Prepares a scenario about an object of this kind.
     pub fn about<S: Subject>(scenario: Scenario) -> Result<Self, Unprepared> {
         Ground::about::<S>()?.prepare(scenario)
     }
 
-    /// The story.
+    /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// The cluster as the story finds it.
+    /// The cluster as the scenario finds it.
     pub(crate) fn cluster(&self) -> &SimCluster {
         &self.cluster
     }
 
-    /// The object the story is about.
+    /// The object the scenario is about.
     pub(crate) fn rollout(&self) -> &Place {
         &self.rollout
     }
 
-    /// The controller the story is about.
+    /// The controller the scenario is about.
     pub(crate) fn subject(&self) -> Erased {
         self.subject
     }
 
-    /// When the story begins.
+    /// When the scenario begins.
     pub(crate) fn start(&self) -> Timestamp {
         self.start
     }

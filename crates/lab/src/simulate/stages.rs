@@ -17,7 +17,7 @@ const TRIAL: SignedDuration = SignedDuration::from_secs(2);
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// The story is being told, for so many turns now.
+    /// The scenario is being told, for so many turns now.
     Told(usize),
     /// Its end is judged and being tried: how, after how many writes that were tried, and until
     /// when. A write that changes nothing is one, too.
@@ -60,17 +60,17 @@ impl<S: Subject> Run<'_, S> {
         let rollout = bench.rollout();
         let counts = bench.checker.counts();
         self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
-        // Whoever acts besides the story gives it another end.
+        // Whoever acts besides the scenario gives it another end.
         let is_alone = self.faults.interruption.is_none() && !self.faults.is_meddled_with;
-        if is_alone && self.story.is_told() {
-            self.violations.extend(self.story.judge_around(&bench));
+        if is_alone && self.playback.is_told() {
+            self.violations.extend(self.playback.judge_around(&bench));
         }
         let traffic = bench.checker.judge_end();
         let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
         self.violations.extend(traffic);
         if self.is_as_told {
             let ending = Ending::of(&bench.cluster, rollout, counts);
-            self.violations.extend(self.story.judge_end(&ending));
+            self.violations.extend(self.playback.judge_end(&ending));
             self.ending = Some((bench.cluster.version(), ending));
         }
     }

@@ -1,4 +1,4 @@
-//! A run that goes wrong must say so: every way a story can fail is told.
+//! A run that goes wrong must say so: every way a scenario can fail is told.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::person::Action;
 use crate::scenario::{Scenario, Step};
 use crate::sight::When;
 
-/// The first story, changed.
-fn story(change: impl FnOnce(&mut Scenario)) -> Prepared {
+/// The first scenario, changed.
+fn scenario(change: impl FnOnce(&mut Scenario)) -> Prepared {
     let mut scenario = named("canary_pause_promote");
     change(&mut scenario);
     Prepared::new(scenario).unwrap()
@@ -30,16 +30,17 @@ fn complaints(prepared: &Prepared) -> Vec<String> {
 }
 
 #[test]
-fn a_story_that_happens_as_told_has_no_complaints() {
-    assert_eq!(complaints(&story(|_| {})), Vec::<String>::new());
+fn a_scenario_that_happens_as_told_has_no_complaints() {
+    assert_eq!(complaints(&scenario(|_| {})), Vec::<String>::new());
 }
 
 #[test]
 fn what_is_not_seen_is_told_field_by_field() {
-    let found = complaints(&story(|story| {
-        story.steps[1].expect.as_mut().unwrap()["updatedReplicas"] = json!(2);
+    let found = complaints(&scenario(|scenario| {
+        scenario.steps[1].expect.as_mut().unwrap()["updatedReplicas"] = json!(2);
     }));
-    let expected = "the story violated by step 2 (expect) of web: updatedReplicas: 1 instead of 2";
+    let expected =
+        "the scenario violated by step 2 (expect) of web: updatedReplicas: 1 instead of 2";
     assert_eq!(found, [expected]);
 }
 
@@ -49,20 +50,20 @@ fn a_step_that_never_comes_is_told() {
         when: Some(When { phase: Some("Degraded".to_owned()), ..When::default() }),
         ..Step::default()
     };
-    let found = complaints(&story(|story| story.steps.push(never)));
+    let found = complaints(&scenario(|scenario| scenario.steps.push(never)));
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("nothing is left to happen: step 5 waits for"), "{found:?}");
 }
 
 #[test]
 fn another_end_is_told() {
-    let found = complaints(&story(|story| {
-        story.end.expect["phase"] = json!("Paused");
+    let found = complaints(&scenario(|scenario| {
+        scenario.end.expect["phase"] = json!("Paused");
     }));
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("phase: \"Healthy\" instead of \"Paused\""), "{found:?}");
-    let found = complaints(&story(|story| {
-        story.end.sizes.insert(1, 3);
+    let found = complaints(&scenario(|scenario| {
+        scenario.end.sizes.insert(1, 3);
     }));
     assert!(found[0].contains("sizes {1: 0, 2: 5}, expected {1: 3, 2: 5}"), "{found:?}");
 }
@@ -70,8 +71,8 @@ fn another_end_is_told() {
 #[test]
 fn an_action_that_the_server_refuses_is_told() {
     let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "nobody"}});
-    let found = complaints(&story(|story| {
-        story.steps[0].r#do = Some(Action::Delete(nobody));
+    let found = complaints(&scenario(|scenario| {
+        scenario.steps[0].r#do = Some(Action::Delete(nobody));
     }));
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("configmaps \"nobody\" not found"), "{found:?}");
@@ -79,11 +80,11 @@ fn an_action_that_the_server_refuses_is_told() {
 
 #[test]
 fn a_rollout_left_in_the_middle_is_told() {
-    let found = complaints(&story(|story| {
-        story.steps.truncate(1);
-        story.steps[0].r#do = Some(Action::SetImage("example.com/web:bad".to_owned()));
+    let found = complaints(&scenario(|scenario| {
+        scenario.steps.truncate(1);
+        scenario.steps[0].r#do = Some(Action::SetImage("example.com/web:bad".to_owned()));
         let bad = json!([{"image": "*:bad", "neverReady": true}]);
-        story.images = serde_json::from_value(bad).unwrap();
+        scenario.images = serde_json::from_value(bad).unwrap();
     }));
     assert!(
         found[0].starts_with("I-12 violated by the end of web: ends \"Degraded\""),
@@ -95,7 +96,7 @@ fn a_rollout_left_in_the_middle_is_told() {
 #[test]
 fn a_write_that_comes_late_after_the_end_is_told() {
     for (trial, how) in ["decided again", "started again"].into_iter().enumerate() {
-        let prepared = story(|_| {});
+        let prepared = scenario(|_| {});
         let mut run = Run::<Rollouts>::new(&prepared, &Faults::default(), Trace::hashed());
         while !matches!(run.stage, Stage::Tried { trial: at, .. } if at == trial) {
             assert!(run.advance(), "its end is tried");
@@ -112,7 +113,7 @@ fn a_write_that_comes_late_after_the_end_is_told() {
     }
 }
 
-/// The last requests of this story are those of a controller that is started to try its end.
+/// The last requests of this scenario are those of a controller that is started to try its end.
 #[test]
 fn nobody_acts_while_an_end_is_tried() {
     let prepared = Prepared::new(named("ephemeral_metadata")).unwrap();
@@ -122,9 +123,9 @@ fn nobody_acts_while_an_end_is_tried() {
 }
 
 #[test]
-fn a_story_can_bring_its_own_faults() {
-    let prepared = story(|story| {
-        story.faults = vec![Planned { write: 2, fault: Fault::CrashAfter }];
+fn a_scenario_can_bring_its_own_faults() {
+    let prepared = scenario(|scenario| {
+        scenario.faults = vec![Planned { write: 2, fault: Fault::CrashAfter }];
     });
     let outcome = narrate(&prepared, &Faults::default());
     let struck = outcome
@@ -137,7 +138,7 @@ fn a_story_can_bring_its_own_faults() {
 }
 
 #[test]
-fn objects_that_the_server_refuses_are_told_before_the_story_begins() {
+fn objects_that_the_server_refuses_are_told_before_the_scenario_begins() {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/canary_pause_promote.yaml");
     let mut scenario = crate::load(&path).unwrap();

@@ -52,7 +52,8 @@ impl Feed {
     pub(super) fn new<W: Watched>(watch: Watch, cluster: &SimCluster) -> Self {
         let Watch { kind, labels } = watch;
         let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
-        let id = id.expect("the controller watches only kinds that every cluster of a story has");
+        let id =
+            id.expect("the controller watches only kinds that every cluster of a scenario has");
         let labels = labels.map(|text| {
             let selector = LabelSelector::parse(&text);
             Arc::new(selector.expect("the selectors of a controller are constants"))
@@ -211,8 +212,8 @@ enum Fate {
     Late(SignedDuration),
     Lost(SignedDuration),
     Twice,
-    /// The next event comes first, if there is one already. Of one object the order stays: that much
-    /// a watch promises.
+    /// The next event comes first, if there is one already. Of one object the order stays: that
+    /// much a watch promises.
     Overtaken,
 }
 

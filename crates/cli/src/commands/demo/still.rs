@@ -1,5 +1,6 @@
-//! Does `docs/demo.svg` show what the demo draws? The six stories are told in virtual time, each is drawn
-//! at a moment of its own, and the terminal becomes an SVG, which must be the one that is there.
+//! Does `docs/demo.svg` show what the demo draws? The six scenarios are told in virtual time, each
+//! is drawn at a moment of its own, and the terminal becomes an SVG, which must be the one that is
+//! there.
 
 use std::path::Path;
 
@@ -14,10 +15,10 @@ use super::cluster::{SAMPLES, behaviours};
 use super::picture::{Style, draw};
 use super::scene::{Scene, look};
 use super::screen::line_of;
-use super::story::{Story, stories, told};
+use super::script::{Script, scripts, told};
 
-/// Rollouts in the order of the picture, and words that are on it when a rollout is drawn, or, after
-/// an exclamation mark, are not.
+/// Rollouts in the order of the picture, and words that are on it when a rollout is drawn, or,
+/// after an exclamation mark, are not.
 const MOMENTS: [(&str, &[&str]); 6] = [
     ("cart", &["revision 3", "2/4 updated, 5 available", "○"]),
     ("checkout", &["revision 3", "Paused", "step 2/4"]),
@@ -49,10 +50,10 @@ fn the_picture_in_the_documents_is_what_the_demo_draws() {
     }
 }
 
-/// The rollout at the first moment of its story at which the picture is like this.
+/// The rollout at the first moment of its scenario at which the picture is like this.
 fn scene_of(name: &str, words: &[&str]) -> Scene {
-    let story = stories().into_iter().find(|story| story.rollout == name).unwrap();
-    let prepared = Prepared::new(scenario(&story)).unwrap();
+    let script = scripts().into_iter().find(|script| script.rollout == name).unwrap();
+    let prepared = Prepared::new(scenario(&script)).unwrap();
     let mut found = None;
     simulate_watched(&prepared, &Faults::default(), &mut |_, cluster, _| {
         let drawn = draw(&look(cluster), Style { colour: false, ..STYLE }).join("\n");
@@ -67,19 +68,19 @@ fn scene_of(name: &str, words: &[&str]) -> Scene {
     found.unwrap_or_else(|| panic!("{name} never shows {words:?}"))
 }
 
-/// The story of the demo as the lab tells it.
-fn scenario(story: &Story) -> Scenario {
+/// The scenario of the demo as the lab tells it.
+fn scenario(script: &Script) -> Scenario {
     let samples = SAMPLES.map(|(_, text)| serde_saphyr::from_multiple::<Value>(text).unwrap());
-    let is_named = |object: &Value| object["metadata"]["name"] == story.rollout;
+    let is_named = |object: &Value| object["metadata"]["name"] == script.rollout;
     let objects = samples.into_iter().find(|objects| objects.iter().any(is_named)).unwrap();
     Scenario {
-        name: story.rollout.to_owned(),
+        name: script.rollout.to_owned(),
         about: String::new(),
         kind: "Rollout".to_owned(),
         time_scale: 1,
         objects,
         images: behaviours(),
-        steps: story.steps(),
+        steps: script.steps(),
         faults: Vec::new(),
         end: End::default(),
         beside: Beside::default(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 fn metric(name: &str) -> Value {
     json!({ "name": name, "provider": { "web": { "url": "x" } } })
@@ -69,7 +69,7 @@ impl LeakWith for &'static str {
     }
 }
 
-fn story(user: &str) -> (Story, &'static str) {
+fn fixture(user: &str) -> (Fixture, &'static str) {
     let analysis = json!({
         "templates": [{ "templateName": "t" }],
         "args": [{ "name": "given", "value": "v" }],
@@ -78,20 +78,20 @@ fn story(user: &str) -> (Story, &'static str) {
     match user {
         "step" => {
             let steps = json!([{ "setWeight": 20 }, { "analysis": analysis }]);
-            (Story::canary(1, steps), "canary.steps[1].analysis")
+            (Fixture::canary(1, steps), "canary.steps[1].analysis")
         }
         "background" => {
-            let mut story = Story::canary(1, json!([]));
-            story.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis } } }));
-            (story, "canary.analysis")
+            let mut fixture = Fixture::canary(1, json!([]));
+            fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis } } }));
+            (fixture, "canary.analysis")
         }
         "pre" => {
             let strategy = json!({ "prePromotionAnalysis": analysis });
-            (Story::blue_green(1, strategy), "blueGreen.prePromotionAnalysis")
+            (Fixture::blue_green(1, strategy), "blueGreen.prePromotionAnalysis")
         }
         _ => {
             let strategy = json!({ "postPromotionAnalysis": analysis });
-            (Story::blue_green(1, strategy), "blueGreen.postPromotionAnalysis")
+            (Fixture::blue_green(1, strategy), "blueGreen.postPromotionAnalysis")
         }
     }
 }
@@ -99,12 +99,12 @@ fn story(user: &str) -> (Story, &'static str) {
 #[test]
 fn a_template_that_cannot_be_used_is_named_and_heals_by_itself() {
     for (user, template, wrong) in cases() {
-        let (mut story, path) = story(user);
+        let (mut fixture, path) = fixture(user);
         if !template.is_null() {
-            story.add_template("t", template.clone());
+            fixture.add_template("t", template.clone());
         }
-        story.settle(at(0));
-        let status = story.status();
+        fixture.settle(at(0));
+        let status = fixture.status();
         let message = status["message"].as_str().unwrap_or_default();
         if wrong.is_empty() {
             assert_eq!(status["phase"], "Healthy", "{user} {template}: {message}");
@@ -117,9 +117,9 @@ fn a_template_that_cannot_be_used_is_named_and_heals_by_itself() {
         );
         assert_eq!(message, expected, "{user} {template}");
         assert_eq!(status["phase"], "Degraded", "{user}");
-        story.replace_template("t", json!({ "metrics": [metric("good")] }));
-        story.settle(at(1));
-        assert_eq!(story.status()["phase"], "Healthy", "{user}: {}", story.status());
+        fixture.replace_template("t", json!({ "metrics": [metric("good")] }));
+        fixture.settle(at(1));
+        assert_eq!(fixture.status()["phase"], "Healthy", "{user}: {}", fixture.status());
     }
 }
 
@@ -130,18 +130,18 @@ fn a_value_that_cannot_be_found_is_told_before_the_run_is_made() {
     let analysis =
         |path: &str| json!({ "templates": [{ "templateName": "t" }], "args": field(path) });
     let steps = json!([{ "setWeight": 20 }, { "analysis": analysis("spec.nothing") }]);
-    let mut story = Story::canary(5, steps)
+    let mut fixture = Fixture::canary(5, steps)
         .with_template("t", json!({ "args": [{ "name": "a" }], "metrics": [metric("m")] }));
-    story.settle(at(0));
-    assert_eq!(story.status()["phase"], "Healthy", "it may appear until then");
-    story.set_image("v2");
-    story.settle(at(10));
-    let message = story.status()["message"].as_str().unwrap().to_owned();
+    fixture.settle(at(0));
+    assert_eq!(fixture.status()["phase"], "Healthy", "it may appear until then");
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    let message = fixture.status()["message"].as_str().unwrap().to_owned();
     assert!(message.ends_with("invalid path spec.nothing in rollout"), "{message}");
-    assert_eq!((story.sizes(), story.trials()), (vec![4, 1], vec![]), "the old version serves");
+    assert_eq!((fixture.sizes(), fixture.trials()), (vec![4, 1], vec![]), "the old version serves");
     let steps = json!([{ "setWeight": 20 }, { "analysis": analysis("spec.replicas") }]);
-    story.patch_spec(json!({ "strategy": { "canary": { "steps": steps } } }));
-    story.settle(at(20));
-    assert_eq!(story.trials(), ["2-1 -"]);
-    assert_eq!(story.trial("2-1")["spec"]["args"], json!([{ "name": "a", "value": "5" }]));
+    fixture.patch_spec(json!({ "strategy": { "canary": { "steps": steps } } }));
+    fixture.settle(at(20));
+    assert_eq!(fixture.trials(), ["2-1 -"]);
+    assert_eq!(fixture.trial("2-1")["spec"]["args"], json!([{ "name": "a", "value": "5" }]));
 }

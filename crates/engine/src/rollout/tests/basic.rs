@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::at;
+use super::fixture::Fixture;
 use super::rows::tell;
-use super::story::Story;
 
 /// 20 % and a pause for a person.
 fn steps() -> Value {
@@ -22,28 +22,28 @@ fn table(rows: &str) {
         };
         let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
         let pods: Vec<(i64, i64)> = pods.split(' ').map(pair).collect();
-        let mut story = Story::canary(replicas.parse().unwrap(), json!([]));
+        let mut fixture = Fixture::canary(replicas.parse().unwrap(), json!([]));
         for number in 1..pods.len() {
-            story.set_image(&format!("v{number}"));
-            story.settle(at(0));
+            fixture.set_image(&format!("v{number}"));
+            fixture.settle(at(0));
         }
-        story.patch_spec(json!({ "strategy": { "canary": parsed(strategy) } }));
-        story.settle(at(1));
-        story.set_image("new");
-        story.reconcile(at(2));
+        fixture.patch_spec(json!({ "strategy": { "canary": parsed(strategy) } }));
+        fixture.settle(at(1));
+        fixture.set_image("new");
+        fixture.reconcile(at(2));
         for (set, (size, available)) in pods.into_iter().enumerate() {
-            story.size(set, size, available);
+            fixture.size(set, size, available);
         }
-        story.patch_status(parsed(status));
-        let before = story.status()["currentStepIndex"].clone();
-        let mut written = story.reconcile(at(3));
+        fixture.patch_status(parsed(status));
+        let before = fixture.status()["currentStepIndex"].clone();
+        let mut written = fixture.reconcile(at(3));
         written.retain(|write| write != "status");
         let (after, stable) =
-            (story.status()["currentStepIndex"].clone(), story.status()["stableRS"].clone());
+            (fixture.status()["currentStepIndex"].clone(), fixture.status()["stableRS"].clone());
         if before != after {
             written.push(format!("step {after}"));
         }
-        if stable == story.status()["currentPodHash"] {
+        if stable == fixture.status()["currentPodHash"] {
             written.push("promoted".to_owned());
         }
         assert_eq!(written.join(", "), expected, "{what}");
@@ -83,26 +83,26 @@ fn a_weight_is_reached_by_pods_and_older_revisions_go_first() {
 
 #[test]
 fn a_new_template_is_one_more_revision_from_its_first_step() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
     for (tag, revision) in [("v2", "2"), ("v3", "3")] {
-        story.take_events();
-        story.set_image(tag);
-        story.reconcile(at(10));
-        assert_eq!(story.status()["currentStepIndex"], 0, "{tag}");
-        let at = story.sizes().len() - 1;
-        assert_eq!(story.note(at, "rollout.argoproj.io/revision"), revision);
-        let noted = &story.rollout()["metadata"]["annotations"]["rollout.argoproj.io/revision"];
+        fixture.take_events();
+        fixture.set_image(tag);
+        fixture.reconcile(at(10));
+        assert_eq!(fixture.status()["currentStepIndex"], 0, "{tag}");
+        let at = fixture.sizes().len() - 1;
+        assert_eq!(fixture.note(at, "rollout.argoproj.io/revision"), revision);
+        let noted = &fixture.rollout()["metadata"]["annotations"]["rollout.argoproj.io/revision"];
         assert_eq!(noted, revision);
-        assert_eq!(story.take_events()[..2], ["RolloutUpdated", "NewReplicaSetCreated"], "{tag}");
+        assert_eq!(fixture.take_events()[..2], ["RolloutUpdated", "NewReplicaSetCreated"], "{tag}");
     }
 }
 
 /// Reasons of the conditions, with their status, by type.
-fn conditions(story: &Story) -> Vec<String> {
+fn conditions(fixture: &Fixture) -> Vec<String> {
     ["Paused", "Progressing"]
         .map(|r#type| {
-            let known = story.condition(r#type);
+            let known = fixture.condition(r#type);
             let text = |field: &str| known[field].as_str().unwrap().to_owned();
             format!("{} {}", text("status"), text("reason"))
         })
@@ -111,42 +111,42 @@ fn conditions(story: &Story) -> Vec<String> {
 
 #[test]
 fn a_pause_is_told_in_its_conditions_and_a_resume_too() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.status()["controllerPause"], true);
-    assert_eq!(conditions(&story), ["True RolloutPaused", "Unknown RolloutPaused"]);
-    assert_eq!(story.reconcile(at(9_999)), [""; 0], "nothing changes meanwhile");
-    story.take_events();
-    story.promote();
-    story.reconcile(at(10_000));
-    let status = story.status();
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.status()["controllerPause"], true);
+    assert_eq!(conditions(&fixture), ["True RolloutPaused", "Unknown RolloutPaused"]);
+    assert_eq!(fixture.reconcile(at(9_999)), [""; 0], "nothing changes meanwhile");
+    fixture.take_events();
+    fixture.promote();
+    fixture.reconcile(at(10_000));
+    let status = fixture.status();
     assert_eq!(status["currentStepIndex"], 2);
     assert_eq!(
         (&status["pauseConditions"], &status["controllerPause"]),
         (&Value::Null, &Value::Null)
     );
-    assert_eq!(story.condition("Paused")["status"], "False");
-    assert_eq!(story.take_events(), ["RolloutStepCompleted"], "a person's resume is no event");
+    assert_eq!(fixture.condition("Paused")["status"], "False");
+    assert_eq!(fixture.take_events(), ["RolloutStepCompleted"], "a person's resume is no event");
 }
 
 #[test]
 fn a_pause_wakes_at_its_end_however_long_it_is() {
     for seconds in [10, 900, 86_400] {
-        let mut story = Story::canary(
+        let mut fixture = Fixture::canary(
             5,
             json!([{ "setWeight": 20 }, { "pause": { "duration": seconds } }, { "pause": {} }]),
         );
-        story.settle(at(0));
-        story.set_image("v2");
-        story.settle(at(100));
-        assert_eq!(story.decide().wake_at, Some(at(100 + seconds)), "{seconds}");
-        story.take_events();
-        story.settle(at(100 + seconds));
-        assert_eq!(story.status()["currentStepIndex"], 2, "{seconds}");
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(100));
+        assert_eq!(fixture.decide().wake_at, Some(at(100 + seconds)), "{seconds}");
+        fixture.take_events();
+        fixture.settle(at(100 + seconds));
+        assert_eq!(fixture.status()["currentStepIndex"], 2, "{seconds}");
         assert_eq!(
-            story.take_events(),
+            fixture.take_events(),
             ["RolloutStepCompleted", "RolloutResumed", "RolloutPaused"],
             "{seconds}"
         );
@@ -167,69 +167,69 @@ const HALTED: &str = r"
 fn a_halt_by_hand_holds_even_what_time_would_end() {
     let minute = json!({ "pause": { "duration": "1m" } });
     let steps = json!([{ "setWeight": 20 }, minute, { "setWeight": 60 }, { "pause": {} }]);
-    tell(&mut Story::canary(5, steps), HALTED);
+    tell(&mut Fixture::canary(5, steps), HALTED);
 }
 
 #[test]
 fn a_halt_between_two_sizes_leaves_them_as_they_are() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 60 }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle_without_new_pods(at(10));
-    assert_eq!(story.sizes(), [5, 1], "the surge, and no pod of it yet");
-    story.patch_spec(json!({ "paused": true }));
-    story.settle(at(20));
-    assert_eq!(story.sizes(), [5, 1], "its pod comes, and nothing follows");
-    story.patch_spec(json!({ "paused": false }));
-    story.settle(at(30));
-    assert_eq!(story.sizes(), [0, 5]);
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 60 }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle_without_new_pods(at(10));
+    assert_eq!(fixture.sizes(), [5, 1], "the surge, and no pod of it yet");
+    fixture.patch_spec(json!({ "paused": true }));
+    fixture.settle(at(20));
+    assert_eq!(fixture.sizes(), [5, 1], "its pod comes, and nothing follows");
+    fixture.patch_spec(json!({ "paused": false }));
+    fixture.settle(at(30));
+    assert_eq!(fixture.sizes(), [0, 5]);
 }
 
 #[test]
 fn halting_and_going_on_cost_one_status_each() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
     for round in 0..3 {
         for paused in [true, false] {
-            story.patch_spec(json!({ "paused": paused }));
-            assert_eq!(story.reconcile(at(20)), ["status"], "round {round}, {paused}");
-            assert_eq!(story.reconcile(at(20)), [""; 0], "round {round}, {paused}");
+            fixture.patch_spec(json!({ "paused": paused }));
+            assert_eq!(fixture.reconcile(at(20)), ["status"], "round {round}, {paused}");
+            assert_eq!(fixture.reconcile(at(20)), [""; 0], "round {round}, {paused}");
         }
     }
 }
 
 #[test]
 fn a_halted_update_that_is_scaled_and_overtaken_is_paused_not_late() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    let sizes = story.sizes();
-    story.patch_spec(json!({ "paused": true, "replicas": 4 }));
-    story.set_image("v3");
-    story.settle(at(20));
-    assert_eq!(story.status()["phase"], "Paused");
-    story.settle(at(9_999));
-    assert_eq!(story.status()["phase"], "Paused", "nobody waits for pods");
-    assert_eq!(story.sizes()[..sizes.len()], sizes, "and nothing moves");
-    story.patch_spec(json!({ "paused": false }));
-    story.settle(at(10_000));
-    assert_eq!(story.status()["currentPodHash"], story.hash(2), "then it goes on");
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    let sizes = fixture.sizes();
+    fixture.patch_spec(json!({ "paused": true, "replicas": 4 }));
+    fixture.set_image("v3");
+    fixture.settle(at(20));
+    assert_eq!(fixture.status()["phase"], "Paused");
+    fixture.settle(at(9_999));
+    assert_eq!(fixture.status()["phase"], "Paused", "nobody waits for pods");
+    assert_eq!(fixture.sizes()[..sizes.len()], sizes, "and nothing moves");
+    fixture.patch_spec(json!({ "paused": false }));
+    fixture.settle(at(10_000));
+    assert_eq!(fixture.status()["currentPodHash"], fixture.hash(2), "then it goes on");
 }
 
 #[test]
 fn a_new_number_of_replicas_resizes_and_does_nothing_else() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    story.take_events();
-    story.patch_spec(json!({ "replicas": 10 }));
-    assert_eq!(story.reconcile(at(20)), ["resize 1 to 8", "resize 2 to 2", "status"]);
-    assert_eq!(story.status()["currentStepIndex"], 1);
-    assert_eq!(story.take_events(), ["ScalingReplicaSet", "ScalingReplicaSet"]);
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.take_events();
+    fixture.patch_spec(json!({ "replicas": 10 }));
+    assert_eq!(fixture.reconcile(at(20)), ["resize 1 to 8", "resize 2 to 2", "status"]);
+    assert_eq!(fixture.status()["currentStepIndex"], 1);
+    assert_eq!(fixture.take_events(), ["ScalingReplicaSet", "ScalingReplicaSet"]);
 }
 
 /// As `tell` reads them; steps 20 %, a person.
@@ -245,21 +245,21 @@ const SCALED_AND_CHANGED: &str = r#"
 
 #[test]
 fn another_number_of_replicas_and_another_image_in_one_edit_both_come_true() {
-    tell(&mut Story::canary(5, steps()), SCALED_AND_CHANGED);
+    tell(&mut Fixture::canary(5, steps()), SCALED_AND_CHANGED);
 }
 
 #[test]
 fn an_older_revision_that_notes_another_number_is_no_reason_to_resize() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
     for tag in ["v2", "v3"] {
-        story.set_image(tag);
-        story.settle(at(10));
+        fixture.set_image(tag);
+        fixture.settle(at(10));
     }
-    story.set(1)["spec"]["replicas"] = json!(1);
-    story.set(1)["metadata"]["annotations"]["rollout.argoproj.io/desired-replicas"] = json!("99");
-    story.pods_follow();
-    let written = story.rest(at(20));
+    fixture.set(1)["spec"]["replicas"] = json!(1);
+    fixture.set(1)["metadata"]["annotations"]["rollout.argoproj.io/desired-replicas"] = json!("99");
+    fixture.pods_follow();
+    let written = fixture.rest(at(20));
     assert_eq!(written, ["resize 2 to 0"], "it goes like any old one");
 }
 
@@ -274,31 +274,32 @@ const EDITED: &str = r#"
 
 #[test]
 fn edited_steps_are_taken_from_the_first_with_the_same_pods() {
-    let mut story = Story::canary(5, steps());
-    tell(&mut story, EDITED);
-    let skipped = story.take_messages().into_iter().filter(|text| text.starts_with("Rollback to"));
+    let mut fixture = Fixture::canary(5, steps());
+    tell(&mut fixture, EDITED);
+    let skipped =
+        fixture.take_messages().into_iter().filter(|text| text.starts_with("Rollback to"));
     assert_eq!(skipped.collect::<Vec<_>>(), ["Rollback to stable ReplicaSets"], "34");
 }
 
 #[test]
 fn a_way_back_to_stable_is_a_new_revision_of_the_old_replica_set() {
-    let mut story = Story::canary(5, steps());
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    story.take_messages();
-    story.take_events();
-    story.set_image("v1");
-    story.settle(at(20));
-    assert_eq!(story.sizes(), [5, 0]);
-    assert_eq!(story.note(0, "rollout.argoproj.io/revision"), "3");
-    assert_eq!(story.note(0, "rollout.argoproj.io/revision-history"), "1");
-    let status = story.status();
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.take_messages();
+    fixture.take_events();
+    fixture.set_image("v1");
+    fixture.settle(at(20));
+    assert_eq!(fixture.sizes(), [5, 0]);
+    assert_eq!(fixture.note(0, "rollout.argoproj.io/revision"), "3");
+    assert_eq!(fixture.note(0, "rollout.argoproj.io/revision-history"), "1");
+    let status = fixture.status();
     assert_eq!((&status["currentStepIndex"], &status["phase"]), (&json!(2), &json!("Healthy")));
     assert_eq!(status["duration"]["completionStatus"], "FastRolledBack");
     let events = ["RolloutUpdated", "SkipSteps", "RolloutResumed", "ScalingReplicaSet"];
-    assert_eq!(story.take_events()[..4], events);
-    assert_eq!(story.take_messages()[1], "Rollback to stable ReplicaSets");
+    assert_eq!(fixture.take_events()[..4], events);
+    assert_eq!(fixture.take_messages()[1], "Rollback to stable ReplicaSets");
 }
 
 /// As `tell` reads them; steps 20 %, a person; a window of one revision.
@@ -316,27 +317,30 @@ const WINDOW: &str = r#"
 
 #[test]
 fn a_way_back_skips_the_steps_within_the_window_and_takes_them_beyond_it() {
-    let mut story = Story::canary(5, steps());
-    story.patch_spec(json!({ "rollbackWindow": { "revisions": 1 } }));
-    tell(&mut story, WINDOW);
-    assert_eq!(story.status()["duration"]["completionStatus"], "RolledBack", "37");
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.patch_spec(json!({ "rollbackWindow": { "revisions": 1 } }));
+    tell(&mut fixture, WINDOW);
+    assert_eq!(fixture.status()["duration"]["completionStatus"], "RolledBack", "37");
 }
 
 #[test]
 fn a_way_back_within_the_window_is_at_the_end_of_its_steps_from_the_first_status_on() {
-    let mut story = Story::canary(5, steps());
-    story.patch_spec(json!({ "rollbackWindow": { "revisions": 1 } }));
+    let mut fixture = Fixture::canary(5, steps());
+    fixture.patch_spec(json!({ "rollbackWindow": { "revisions": 1 } }));
     for (second, tag) in [(0, "v1"), (10, "v2")] {
-        story.set_image(tag);
-        story.settle(at(second));
-        story.patch_status(json!({ "promoteFull": true }));
-        story.settle(at(second + 5));
+        fixture.set_image(tag);
+        fixture.settle(at(second));
+        fixture.patch_status(json!({ "promoteFull": true }));
+        fixture.settle(at(second + 5));
     }
-    story.take_events();
-    story.set_image("v1");
-    story.reconcile(at(20));
-    assert_eq!(story.status()["currentStepIndex"], 2, "though it has no pods yet");
-    assert!(!story.take_events().contains(&"SkipSteps".to_owned()), "told of one with pods alone");
+    fixture.take_events();
+    fixture.set_image("v1");
+    fixture.reconcile(at(20));
+    assert_eq!(fixture.status()["currentStepIndex"], 2, "though it has no pods yet");
+    assert!(
+        !fixture.take_events().contains(&"SkipSteps".to_owned()),
+        "told of one with pods alone"
+    );
 }
 
 /// As `tell` reads them; steps 20 %, a person; three replicas.
@@ -351,42 +355,45 @@ const OVERTAKEN: &str = r"
 
 #[test]
 fn an_overtaken_or_aborted_version_makes_room_for_the_next() {
-    let mut story = Story::canary(3, steps());
-    tell(&mut story, OVERTAKEN);
-    let status = story.status();
+    let mut fixture = Fixture::canary(3, steps());
+    tell(&mut fixture, OVERTAKEN);
+    let status = fixture.status();
     assert_eq!((&status["abort"], &status["abortedAt"]), (&Value::Null, &Value::Null), "40");
 }
 
 #[test]
 fn an_abort_brings_stable_up_before_the_canary_goes() {
-    let mut story = Story::canary(4, json!([{ "setWeight": 100 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.sizes(), [0, 4]);
-    story.patch_status(json!({ "abort": true }));
+    let mut fixture = Fixture::canary(4, json!([{ "setWeight": 100 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.sizes(), [0, 4]);
+    fixture.patch_status(json!({ "abort": true }));
     let rows = ["resize 1 to 1", "resize 2 to 3", "resize 1 to 2", "resize 2 to 2"];
     for expected in rows {
-        assert_eq!(story.reconcile(at(20))[0], expected);
-        story.pods_follow();
+        assert_eq!(fixture.reconcile(at(20))[0], expected);
+        fixture.pods_follow();
     }
-    story.settle(at(21));
-    assert_eq!(story.sizes(), [4, 0]);
-    assert_eq!(story.status()["currentStepIndex"], 0);
+    fixture.settle(at(21));
+    assert_eq!(fixture.sizes(), [4, 0]);
+    assert_eq!(fixture.status()["currentStepIndex"], 0);
 }
 
 #[test]
 fn fewer_replicas_than_the_canary_has_do_not_hold_up_the_end() {
-    let mut story = Story::canary(10, json!([{ "setWeight": 50 }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.reconcile(at(10));
-    story.size(0, 4, 4);
-    story.size(1, 7, 7);
-    story.patch_status(json!({ "currentStepIndex": 1 }));
-    story.patch_spec(json!({ "replicas": 5 }));
-    story.settle(at(20));
-    assert_eq!((story.sizes(), story.status()["phase"].as_str()), (vec![0, 5], Some("Healthy")));
+    let mut fixture = Fixture::canary(10, json!([{ "setWeight": 50 }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.reconcile(at(10));
+    fixture.size(0, 4, 4);
+    fixture.size(1, 7, 7);
+    fixture.patch_status(json!({ "currentStepIndex": 1 }));
+    fixture.patch_spec(json!({ "replicas": 5 }));
+    fixture.settle(at(20));
+    assert_eq!(
+        (fixture.sizes(), fixture.status()["phase"].as_str()),
+        (vec![0, 5], Some("Healthy"))
+    );
 }
 
 /// As `tell` reads them; steps 25 %, a person; a deadline of ten minutes.
@@ -405,13 +412,13 @@ const RETRIED: &str = r#"
 
 #[test]
 fn a_deadline_is_of_one_attempt_and_no_pause_runs_into_it() {
-    let mut story = Story::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
+    let mut fixture = Fixture::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
     let hash = {
-        let mut other = story.clone();
+        let mut other = fixture.clone();
         other.set_image("v2");
         other.world().rollout.hash.to_string()
     };
-    tell(&mut story, &RETRIED.replace("HASH", &hash));
+    tell(&mut fixture, &RETRIED.replace("HASH", &hash));
 }
 
 /// As `tell` reads them; no steps; `stuck` are the pods of the newest revision.
@@ -426,34 +433,34 @@ const BAD_IMAGES: &str = r#"
 
 #[test]
 fn a_bad_image_neither_spreads_nor_blocks_a_good_one() {
-    let mut story = Story::canary(4, json!([]));
+    let mut fixture = Fixture::canary(4, json!([]));
     let hash = |tag: &str| {
-        let mut other = story.clone();
+        let mut other = fixture.clone();
         other.set_image(tag);
         other.world().rollout.hash.to_string()
     };
     let rows = BAD_IMAGES.replace("HASH2", &hash("bad2")).replace("HASH", &hash("bad1"));
-    tell(&mut story, &rows);
+    tell(&mut fixture, &rows);
 }
 
 #[test]
 fn completed_is_about_the_revision_and_healthy_about_its_pods() {
-    let mut story = Story::canary(3, json!([]));
-    story.settle(at(0));
-    let says = |story: &Story| {
+    let mut fixture = Fixture::canary(3, json!([]));
+    fixture.settle(at(0));
+    let says = |fixture: &Fixture| {
         ["Completed", "Healthy", "Available"]
-            .map(|r#type| story.condition(r#type)["status"].clone())
+            .map(|r#type| fixture.condition(r#type)["status"].clone())
     };
-    assert_eq!(says(&story), ["True", "True", "True"]);
-    story.set_image("v2");
-    story.reconcile(at(1));
-    assert_eq!(says(&story), ["False", "False", "True"], "in mid-update");
-    story.settle(at(2));
-    assert_eq!(says(&story), ["True", "True", "True"]);
-    story.lose_pod(1);
-    story.reconcile(at(3));
-    assert_eq!(says(&story), ["True", "False", "False"], "promoted, and short of a pod");
-    let status = story.status();
+    assert_eq!(says(&fixture), ["True", "True", "True"]);
+    fixture.set_image("v2");
+    fixture.reconcile(at(1));
+    assert_eq!(says(&fixture), ["False", "False", "True"], "in mid-update");
+    fixture.settle(at(2));
+    assert_eq!(says(&fixture), ["True", "True", "True"]);
+    fixture.lose_pod(1);
+    fixture.reconcile(at(3));
+    assert_eq!(says(&fixture), ["True", "False", "False"], "promoted, and short of a pod");
+    let status = fixture.status();
     let phase = (status["phase"].as_str().unwrap(), status["message"].as_str().unwrap());
     assert_eq!(phase, ("Progressing", "updated replicas are still becoming available"));
 }

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::at;
+use super::fixture::Fixture;
 use super::runs::{play, told};
-use super::story::Story;
 
-fn blue_green(strategy: Value) -> Story {
+fn blue_green(strategy: Value) -> Fixture {
     let template = json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "x" } } }] });
-    let mut story = Story::blue_green(2, strategy).with_template("once", template);
-    story.settle(at(0));
-    assert_eq!(story.trials(), [""; 0], "the first deploy is not judged");
-    story.take_events();
-    story
+    let mut fixture = Fixture::blue_green(2, strategy).with_template("once", template);
+    fixture.settle(at(0));
+    assert_eq!(fixture.trials(), [""; 0], "the first deploy is not judged");
+    fixture.take_events();
+    fixture
 }
 
 fn analysis() -> Value {
@@ -42,9 +42,9 @@ promote                  |                   | 2-pre Inconclusive, 2-pre.1 Succe
 fn the_switch_waits_for_the_analysis_before_it() {
     for (table, active) in [(PRE, 2), (PRE_FAILS, 1), (PRE_INCONCLUSIVE, 2)] {
         let strategy = json!({ "autoPromotionEnabled": false, "prePromotionAnalysis": analysis() });
-        let mut story = blue_green(strategy);
-        play(&mut story, table);
-        assert_eq!((story.selects("active"), story.selects("preview")), (active, 2), "{table}");
+        let mut fixture = blue_green(strategy);
+        play(&mut fixture, table);
+        assert_eq!((fixture.selects("active"), fixture.selects("preview")), (active, 2), "{table}");
     }
 }
 
@@ -59,9 +59,9 @@ turns 2-post Error  |                    | 2-post Error | Degraded    | null | R
 #[test]
 fn the_analysis_after_the_switch_promotes_or_switches_back() {
     for (table, active) in [(POST, 2), (POST_FAILS, 1)] {
-        let mut story = blue_green(json!({ "postPromotionAnalysis": analysis() }));
-        play(&mut story, table);
-        assert_eq!((story.selects("active"), story.selects("preview")), (active, 2), "{table}");
+        let mut fixture = blue_green(json!({ "postPromotionAnalysis": analysis() }));
+        play(&mut fixture, table);
+        assert_eq!((fixture.selects("active"), fixture.selects("preview")), (active, 2), "{table}");
     }
 }
 
@@ -69,65 +69,65 @@ fn the_analysis_after_the_switch_promotes_or_switches_back() {
 fn a_retry_after_the_switch_back_is_judged_from_the_start() {
     let strategy =
         json!({ "prePromotionAnalysis": analysis(), "postPromotionAnalysis": analysis() });
-    let mut story = blue_green(strategy);
-    story.set_image("v2");
-    story.settle(at(10));
-    story.trial_turns("2-pre", "Successful", "");
-    story.settle(at(20));
-    assert_eq!(story.selects("active"), 2);
-    story.trial_turns("2-post", "Failed", "");
-    story.settle(at(30));
-    assert_eq!(story.selects("active"), 1);
+    let mut fixture = blue_green(strategy);
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.settle(at(20));
+    assert_eq!(fixture.selects("active"), 2);
+    fixture.trial_turns("2-post", "Failed", "");
+    fixture.settle(at(30));
+    assert_eq!(fixture.selects("active"), 1);
     let expected = ["AnalysisRunSuccessful", "AnalysisRunFailed", "RolloutAborted"];
-    assert_eq!(told(&mut story), expected);
-    story.settle(at(300));
-    assert_eq!(story.sizes(), [2, 0], "its delay has passed");
-    story.patch_status(json!({ "abort": false }));
-    story.reconcile(at(310));
-    assert_eq!(story.trials(), ["2-pre Successful", "2-post Failed"], "not without pods");
-    story.settle(at(320));
-    assert_eq!(story.trials(), ["2-pre Successful", "2-post Failed", "2-pre.1 -"]);
-    assert_eq!(story.selects("active"), 1, "an old verdict does not count");
-    story.trial_turns("2-pre.1", "Successful", "");
-    story.settle(at(330));
-    assert_eq!(story.selects("active"), 2);
-    story.trial_turns("2-post.1", "Successful", "");
-    story.settle(at(340));
-    assert_eq!(story.status()["phase"], "Healthy");
+    assert_eq!(told(&mut fixture), expected);
+    fixture.settle(at(300));
+    assert_eq!(fixture.sizes(), [2, 0], "its delay has passed");
+    fixture.patch_status(json!({ "abort": false }));
+    fixture.reconcile(at(310));
+    assert_eq!(fixture.trials(), ["2-pre Successful", "2-post Failed"], "not without pods");
+    fixture.settle(at(320));
+    assert_eq!(fixture.trials(), ["2-pre Successful", "2-post Failed", "2-pre.1 -"]);
+    assert_eq!(fixture.selects("active"), 1, "an old verdict does not count");
+    fixture.trial_turns("2-pre.1", "Successful", "");
+    fixture.settle(at(330));
+    assert_eq!(fixture.selects("active"), 2);
+    fixture.trial_turns("2-post.1", "Successful", "");
+    fixture.settle(at(340));
+    assert_eq!(fixture.status()["phase"], "Healthy");
 }
 
 #[test]
 fn a_lost_pod_does_not_end_a_run_and_old_pods_stay_for_the_verdict() {
-    let mut story = blue_green(json!({ "postPromotionAnalysis": analysis() }));
-    story.set_image("v2");
-    story.settle(at(10));
-    story.lose_pod(1);
-    assert_eq!(story.reconcile(at(11)).iter().filter(|write| write.contains("run")).count(), 0);
-    assert_eq!(story.trials(), ["2-post -"], "the run goes on");
-    story.settle(at(12));
-    story.settle(at(500));
-    assert_eq!(story.sizes(), [2, 2], "the way back stays open however long it takes");
-    story.trial_turns("2-post", "Successful", "");
-    story.settle(at(510));
-    story.settle(at(541));
-    assert_eq!(story.sizes(), [0, 2], "then the delay begins");
+    let mut fixture = blue_green(json!({ "postPromotionAnalysis": analysis() }));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.lose_pod(1);
+    assert_eq!(fixture.reconcile(at(11)).iter().filter(|write| write.contains("run")).count(), 0);
+    assert_eq!(fixture.trials(), ["2-post -"], "the run goes on");
+    fixture.settle(at(12));
+    fixture.settle(at(500));
+    assert_eq!(fixture.sizes(), [2, 2], "the way back stays open however long it takes");
+    fixture.trial_turns("2-post", "Successful", "");
+    fixture.settle(at(510));
+    fixture.settle(at(541));
+    assert_eq!(fixture.sizes(), [0, 2], "then the delay begins");
 }
 
 #[test]
 fn a_run_that_was_started_and_not_noted_goes_on_whatever_its_pods_do() {
-    let mut story = blue_green(json!({ "prePromotionAnalysis": analysis() }));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.trials(), ["2-pre -"]);
+    let mut fixture = blue_green(json!({ "prePromotionAnalysis": analysis() }));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.trials(), ["2-pre -"]);
     let none = json!({ "blueGreen": { "prePromotionAnalysisRunStatus": null } });
-    story.patch_status(none); // As a crash before the status was written leaves it.
-    story.lose_pod(1);
-    story.reconcile(at(11));
-    assert_eq!(story.trials(), ["2-pre -"], "it is neither ended nor made again");
-    story.settle(at(12));
-    story.trial_turns("2-pre", "Successful", "");
-    story.settle(at(20));
-    assert_eq!((story.trials(), story.selects("active")), (vec!["2-pre Successful".into()], 2));
+    fixture.patch_status(none); // As a crash before the status was written leaves it.
+    fixture.lose_pod(1);
+    fixture.reconcile(at(11));
+    assert_eq!(fixture.trials(), ["2-pre -"], "it is neither ended nor made again");
+    fixture.settle(at(12));
+    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.settle(at(20));
+    assert_eq!((fixture.trials(), fixture.selects("active")), (vec!["2-pre Successful".into()], 2));
 }
 
 #[test]
@@ -137,41 +137,41 @@ fn older_revisions_stay_for_the_verdict_unless_a_delay_is_set() {
         if let Some(delay) = delay {
             strategy["scaleDownDelaySeconds"] = json!(delay);
         }
-        let mut story = blue_green(strategy);
-        story.set_image("v2");
-        story.settle(at(10));
-        story.trial_turns("2-post", "Successful", "");
-        story.settle(at(20));
-        story.set_image("v3");
-        story.settle(at(25));
-        assert_eq!(story.trials(), ["2-post Successful", "3-post -"]);
-        story.settle(at(200));
-        assert_eq!(story.sizes(), sizes, "delay {delay:?}");
+        let mut fixture = blue_green(strategy);
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        fixture.trial_turns("2-post", "Successful", "");
+        fixture.settle(at(20));
+        fixture.set_image("v3");
+        fixture.settle(at(25));
+        assert_eq!(fixture.trials(), ["2-post Successful", "3-post -"]);
+        fixture.settle(at(200));
+        assert_eq!(fixture.sizes(), sizes, "delay {delay:?}");
     }
 }
 
 #[test]
 fn a_preview_is_judged_at_its_own_size() {
     let strategy = json!({ "previewReplicaCount": 1, "prePromotionAnalysis": analysis() });
-    let mut story = blue_green(strategy);
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!((story.sizes(), story.trials()), (vec![2, 1], vec!["2-pre -".to_owned()]));
-    story.trial_turns("2-pre", "Successful", "");
-    story.settle(at(20));
-    assert_eq!((story.sizes(), story.selects("active")), (vec![2, 2], 2));
-    assert_eq!(story.status()["phase"], "Healthy");
+    let mut fixture = blue_green(strategy);
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!((fixture.sizes(), fixture.trials()), (vec![2, 1], vec!["2-pre -".to_owned()]));
+    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.settle(at(20));
+    assert_eq!((fixture.sizes(), fixture.selects("active")), (vec![2, 2], 2));
+    assert_eq!(fixture.status()["phase"], "Healthy");
 }
 
 #[test]
 fn a_way_back_within_the_delay_is_not_judged() {
-    let mut story = blue_green(json!({ "prePromotionAnalysis": analysis() }));
-    story.set_image("v2");
-    story.settle(at(10));
-    story.trial_turns("2-pre", "Successful", "");
-    story.settle(at(20));
-    story.set_image("v1");
-    story.settle(at(25));
-    assert_eq!(story.trials(), ["2-pre Successful"], "no new run");
-    assert_eq!((story.selects("active"), &story.status()["phase"]), (1, &json!("Healthy")));
+    let mut fixture = blue_green(json!({ "prePromotionAnalysis": analysis() }));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.settle(at(20));
+    fixture.set_image("v1");
+    fixture.settle(at(25));
+    assert_eq!(fixture.trials(), ["2-pre Successful"], "no new run");
+    assert_eq!((fixture.selects("active"), &fixture.status()["phase"]), (1, &json!("Healthy")));
 }

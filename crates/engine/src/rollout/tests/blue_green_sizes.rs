@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::at;
+use super::fixture::Fixture;
 use super::rows::tell;
-use super::story::Story;
 
 /// As `tell` reads them; a person promotes.
 const PAUSED: &str = r"
@@ -18,84 +18,84 @@ const PAUSED: &str = r"
 
 #[test]
 fn a_preview_waits_for_its_pods_then_for_a_person() {
-    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
-    tell(&mut story, PAUSED);
+    let mut fixture = Fixture::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    tell(&mut fixture, PAUSED);
 }
 
 #[test]
 fn a_halt_by_hand_holds_a_promotion_by_time() {
-    let mut story = Story::blue_green(2, json!({ "autoPromotionSeconds": 10 }));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.decide().wake_at, Some(at(20)));
-    story.patch_spec(json!({ "paused": true }));
-    story.settle(at(100));
-    assert_eq!(story.selects("active"), 1, "81");
-    story.patch_spec(json!({ "paused": false }));
-    story.settle(at(101));
-    assert_eq!(story.selects("active"), 2, "81");
+    let mut fixture = Fixture::blue_green(2, json!({ "autoPromotionSeconds": 10 }));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.decide().wake_at, Some(at(20)));
+    fixture.patch_spec(json!({ "paused": true }));
+    fixture.settle(at(100));
+    assert_eq!(fixture.selects("active"), 1, "81");
+    fixture.patch_spec(json!({ "paused": false }));
+    fixture.settle(at(101));
+    assert_eq!(fixture.selects("active"), 2, "81");
 }
 
 #[test]
 fn an_abort_of_a_rollout_without_replicas_keeps_users_on_the_pods_that_are_left() {
     let strategy = json!({ "scaleDownDelaySeconds": 30, "abortScaleDownDelaySeconds": 30 });
-    let mut story = Story::blue_green(2, strategy);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!((story.selects("active"), story.sizes()), (2, vec![2, 2]));
-    story.patch_spec(json!({ "replicas": 0 }));
-    story.patch_status(json!({ "abort": true, "stableRS": story.hash(0) }));
-    story.size(0, 0, 0);
-    story.reconcile(at(11));
-    assert_eq!(story.selects("active"), 2, "stable has no pod to go back to");
-    story.settle(at(99));
-    assert_eq!(story.sizes(), [0, 0]);
+    let mut fixture = Fixture::blue_green(2, strategy);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!((fixture.selects("active"), fixture.sizes()), (2, vec![2, 2]));
+    fixture.patch_spec(json!({ "replicas": 0 }));
+    fixture.patch_status(json!({ "abort": true, "stableRS": fixture.hash(0) }));
+    fixture.size(0, 0, 0);
+    fixture.reconcile(at(11));
+    assert_eq!(fixture.selects("active"), 2, "stable has no pod to go back to");
+    fixture.settle(at(99));
+    assert_eq!(fixture.sizes(), [0, 0]);
 }
 
 #[test]
 fn there_is_nothing_to_wait_for_where_the_active_service_leads_already() {
     for (what, selects_new) in [("the new revision", true), ("every revision", false)] {
-        let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.reconcile(at(10));
-        let hash = selects_new.then(|| story.hash(1));
+        let mut fixture = Fixture::blue_green(2, json!({ "autoPromotionEnabled": false }));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.reconcile(at(10));
+        let hash = selects_new.then(|| fixture.hash(1));
         let selector = json!({ "selector": { "rollouts-pod-template-hash": hash } });
-        story.patch_service("active", json!({ "spec": selector }));
-        story.settle(at(20));
-        assert_eq!(story.status()["phase"], "Healthy", "83: {what}");
-        assert_eq!(story.selects("active"), 2, "83: {what}");
+        fixture.patch_service("active", json!({ "spec": selector }));
+        fixture.settle(at(20));
+        assert_eq!(fixture.status()["phase"], "Healthy", "83: {what}");
+        assert_eq!(fixture.selects("active"), 2, "83: {what}");
     }
 }
 
 /// Desired, current, updated, ready, available.
-fn counts(story: &Story) -> Vec<i64> {
-    let mut counts = vec![story.rollout()["spec"]["replicas"].as_i64().unwrap()];
+fn counts(fixture: &Fixture) -> Vec<i64> {
+    let mut counts = vec![fixture.rollout()["spec"]["replicas"].as_i64().unwrap()];
     let fields = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
-    counts.extend(fields.map(|field| story.status()[field].as_i64().unwrap_or(0)));
+    counts.extend(fields.map(|field| fixture.status()[field].as_i64().unwrap_or(0)));
     counts
 }
 
 #[test]
 fn counts_and_selector_are_of_the_active_revision() {
     let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });
-    let mut story = Story::blue_green(2, strategy);
-    story.reconcile(at(0));
-    assert_eq!(story.status()["selector"], "app=web", "93: no active revision yet");
-    story.settle(at(1));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(counts(&story), [2, 3, 1, 2, 2], "84: one preview beside two");
-    let active = format!("app=web,rollouts-pod-template-hash={}", story.hash(0));
-    assert_eq!(story.status()["selector"], active, "93");
-    assert_eq!(story.status()["HPAReplicas"], 2, "93: an autoscaler sees the active ones");
-    story.promote();
-    story.settle(at(20));
-    assert_eq!(counts(&story), [2, 4, 2, 2, 2], "84: both complete, the new one active");
-    let active = format!("app=web,rollouts-pod-template-hash={}", story.hash(1));
-    assert_eq!(story.status()["selector"], active, "93");
+    let mut fixture = Fixture::blue_green(2, strategy);
+    fixture.reconcile(at(0));
+    assert_eq!(fixture.status()["selector"], "app=web", "93: no active revision yet");
+    fixture.settle(at(1));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(counts(&fixture), [2, 3, 1, 2, 2], "84: one preview beside two");
+    let active = format!("app=web,rollouts-pod-template-hash={}", fixture.hash(0));
+    assert_eq!(fixture.status()["selector"], active, "93");
+    assert_eq!(fixture.status()["HPAReplicas"], 2, "93: an autoscaler sees the active ones");
+    fixture.promote();
+    fixture.settle(at(20));
+    assert_eq!(counts(&fixture), [2, 4, 2, 2, 2], "84: both complete, the new one active");
+    let active = format!("app=web,rollouts-pod-template-hash={}", fixture.hash(1));
+    assert_eq!(fixture.status()["selector"], active, "93");
 }
 
 /// As `tell` reads them; one preview pod of three, promoted by a person.
@@ -112,9 +112,9 @@ const PREVIEWED: &str = r"
 #[test]
 fn a_preview_keeps_its_own_size_until_it_is_promoted() {
     let strategy = json!({ "autoPromotionEnabled": false, "previewReplicaCount": 1 });
-    let mut story = Story::blue_green(3, strategy);
-    tell(&mut story, PREVIEWED);
-    assert_eq!((story.selects("active"), story.selects("preview")), (2, 4), "91");
+    let mut fixture = Fixture::blue_green(3, strategy);
+    tell(&mut fixture, PREVIEWED);
+    assert_eq!((fixture.selects("active"), fixture.selects("preview")), (2, 4), "91");
 }
 
 /// What stands in the annotation, the size afterwards, whether the annotation is gone.
@@ -126,32 +126,32 @@ fn an_old_revision_stays_until_its_deadline_and_no_longer() {
         ("not to be read", json!("soon"), 0, true),
     ];
     for (what, deadline, size, is_gone) in cases {
-        let mut story = Story::blue_green(2, json!({}));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.settle(at(10));
-        assert_eq!(*story.note(0, "scale-down-deadline"), json!(at(40)), "87: after the switch");
-        story.set(0)["metadata"]["annotations"]["scale-down-deadline"] = deadline;
-        story.patch_spec(json!({ "replicas": 3 }));
-        story.settle(at(30));
-        story.settle(at(100));
-        assert_eq!(story.sizes(), [size, 3], "87: {what}");
-        assert_eq!(*story.note(0, "scale-down-deadline") == Value::Null, is_gone, "87: {what}");
+        let mut fixture = Fixture::blue_green(2, json!({}));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        assert_eq!(*fixture.note(0, "scale-down-deadline"), json!(at(40)), "87: after the switch");
+        fixture.set(0)["metadata"]["annotations"]["scale-down-deadline"] = deadline;
+        fixture.patch_spec(json!({ "replicas": 3 }));
+        fixture.settle(at(30));
+        fixture.settle(at(100));
+        assert_eq!(fixture.sizes(), [size, 3], "87: {what}");
+        assert_eq!(*fixture.note(0, "scale-down-deadline") == Value::Null, is_gone, "87: {what}");
     }
 }
 
 #[test]
 fn a_way_back_within_the_delay_is_one_more_revision_without_a_pause() {
-    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    story.promote();
-    story.settle(at(20));
-    story.take_events();
-    story.take_messages();
-    story.set_image("v1");
-    story.settle(at(25));
+    let mut fixture = Fixture::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.promote();
+    fixture.settle(at(20));
+    fixture.take_events();
+    fixture.take_messages();
+    fixture.set_image("v1");
+    fixture.settle(at(25));
     let expected = [
         "RolloutUpdated",
         "SwitchService",
@@ -159,11 +159,11 @@ fn a_way_back_within_the_delay_is_one_more_revision_without_a_pause() {
         "SwitchService",
         "RolloutCompleted",
     ];
-    assert_eq!(story.take_events(), expected, "88");
-    assert_eq!(story.note(0, "rollout.argoproj.io/revision"), "3", "88");
-    let hash = story.hash(0);
+    assert_eq!(fixture.take_events(), expected, "88");
+    assert_eq!(fixture.note(0, "rollout.argoproj.io/revision"), "3", "88");
+    let hash = fixture.hash(0);
     let last = format!("Rollout completed update to revision 3 ({hash}): Fast rollback");
-    assert_eq!(story.take_messages().last(), Some(&last), "88");
+    assert_eq!(fixture.take_messages().last(), Some(&last), "88");
 }
 
 /// As `tell` reads them; a deadline of one minute.
@@ -176,23 +176,23 @@ const STUCK: &str = r#"
 
 #[test]
 fn pods_that_never_come_give_the_update_up_only_where_that_is_wished() {
-    let mut story = Story::blue_green(2, json!({}));
-    story.patch_spec(json!({ "progressDeadlineSeconds": 60 }));
-    let mut bad = story.clone();
+    let mut fixture = Fixture::blue_green(2, json!({}));
+    fixture.patch_spec(json!({ "progressDeadlineSeconds": 60 }));
+    let mut bad = fixture.clone();
     bad.set_image("bad");
-    tell(&mut story, &STUCK.replace("HASH", &bad.world().rollout.hash));
-    assert_eq!((story.selects("active"), &story.status()["abort"]), (1, &json!(true)), "94");
+    tell(&mut fixture, &STUCK.replace("HASH", &bad.world().rollout.hash));
+    assert_eq!((fixture.selects("active"), &fixture.status()["abort"]), (1, &json!(true)), "94");
 }
 
 #[test]
 fn a_promoted_rollout_that_loses_its_pods_is_never_given_up() {
-    let mut story = Story::blue_green(2, json!({}));
-    story.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
-    story.settle(at(0));
-    story.settle_without_new_pods(at(10));
-    story.settle_without_new_pods(at(999));
+    let mut fixture = Fixture::blue_green(2, json!({}));
+    fixture.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
+    fixture.settle(at(0));
+    fixture.settle_without_new_pods(at(10));
+    fixture.settle_without_new_pods(at(999));
     assert_eq!(
-        (&story.status()["phase"], &story.status()["abort"]),
+        (&fixture.status()["phase"], &fixture.status()["abort"]),
         (&json!("Degraded"), &Value::Null)
     );
 }
@@ -200,52 +200,52 @@ fn a_promoted_rollout_that_loses_its_pods_is_never_given_up() {
 /// The limit of delayed revisions before and after, and the sizes.
 #[test]
 fn a_lower_limit_of_delayed_revisions_counts_at_once() {
-    let mut story = Story::blue_green(2, json!({ "scaleDownDelayRevisionLimit": 2 }));
+    let mut fixture = Fixture::blue_green(2, json!({ "scaleDownDelayRevisionLimit": 2 }));
     for tag in ["v1", "v2", "v3", "v4"] {
-        story.set_image(tag);
-        story.settle(at(10));
+        fixture.set_image(tag);
+        fixture.settle(at(10));
     }
-    assert_eq!(story.sizes(), [0, 2, 2, 2], "96: two are delayed");
+    assert_eq!(fixture.sizes(), [0, 2, 2, 2], "96: two are delayed");
     let limit = json!({ "scaleDownDelayRevisionLimit": 1 });
-    story.patch_spec(json!({ "strategy": { "blueGreen": limit } }));
-    story.settle(at(11));
-    assert_eq!(story.sizes(), [0, 0, 2, 2], "96: one is");
+    fixture.patch_spec(json!({ "strategy": { "blueGreen": limit } }));
+    fixture.settle(at(11));
+    assert_eq!(fixture.sizes(), [0, 0, 2, 2], "96: one is");
 }
 
 #[test]
 fn another_strategy_keeps_the_pods_and_forgets_what_was_of_the_old_one() {
-    let mut story = Story::blue_green(2, json!({}));
-    story.settle(at(0));
-    story.patch_spec(json!({ "strategy": { "blueGreen": null,
+    let mut fixture = Fixture::blue_green(2, json!({}));
+    fixture.settle(at(0));
+    fixture.patch_spec(json!({ "strategy": { "blueGreen": null,
         "canary": { "steps": [{ "setWeight": 50 }, { "pause": {} }] } } }));
-    story.settle(at(10));
-    let status = story.status();
-    assert_eq!((story.sizes(), &status["phase"]), (vec![2], &json!("Healthy")), "95");
+    fixture.settle(at(10));
+    let status = fixture.status();
+    assert_eq!((fixture.sizes(), &status["phase"]), (vec![2], &json!("Healthy")), "95");
     assert_eq!(status["blueGreen"], json!({}), "95");
     assert_eq!(status["currentStepIndex"], 2, "95");
     assert_ne!(status["currentStepHash"], Value::Null, "95");
     assert_eq!(status["selector"], "app=web", "95");
-    story.set_image("v2");
-    story.settle(at(20));
-    assert_eq!((story.sizes(), &story.status()["phase"]), (vec![1, 1], &json!("Paused")), "95");
+    fixture.set_image("v2");
+    fixture.settle(at(20));
+    assert_eq!((fixture.sizes(), &fixture.status()["phase"]), (vec![1, 1], &json!("Paused")), "95");
 }
 
 #[test]
 fn a_promote_is_kept_while_the_preview_is_not_ready() {
     for strategy in [json!({}), json!({ "previewReplicaCount": 1 })] {
-        let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
-        story.patch_spec(json!({ "strategy": { "blueGreen": strategy } }));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.settle(at(10));
-        assert_eq!(story.status()["phase"], "Paused", "{strategy}");
-        story.promote();
-        story.lose_pod(1);
-        story.reconcile(at(20));
-        story.reconcile(at(21));
-        assert_eq!(story.selects("active"), 1, "{strategy}");
-        story.settle(at(30));
-        assert_eq!(story.selects("active"), 2, "{strategy}: {}", story.status());
-        assert_eq!(story.status()["controllerPause"], Value::Null, "{strategy}");
+        let mut fixture = Fixture::blue_green(2, json!({ "autoPromotionEnabled": false }));
+        fixture.patch_spec(json!({ "strategy": { "blueGreen": strategy } }));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        assert_eq!(fixture.status()["phase"], "Paused", "{strategy}");
+        fixture.promote();
+        fixture.lose_pod(1);
+        fixture.reconcile(at(20));
+        fixture.reconcile(at(21));
+        assert_eq!(fixture.selects("active"), 1, "{strategy}");
+        fixture.settle(at(30));
+        assert_eq!(fixture.selects("active"), 2, "{strategy}: {}", fixture.status());
+        assert_eq!(fixture.status()["controllerPause"], Value::Null, "{strategy}");
     }
 }

@@ -4,7 +4,7 @@ use gradus_api::rollout::LabelSelector;
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 use crate::frame::Frame;
 use crate::rollout::claim::matches;
 use crate::rollout::decide;
@@ -13,8 +13,8 @@ use crate::world::ReplicaSetView;
 const HASH: &str = "rollouts-pod-template-hash";
 const ROLLOUT_UID: &str = "00000000-0000-4000-8000-000000000001";
 
-fn owners(story: &mut Story, at: usize) -> Vec<String> {
-    let owners = story.set(at)["metadata"]["ownerReferences"].as_array().cloned();
+fn owners(fixture: &mut Fixture, at: usize) -> Vec<String> {
+    let owners = fixture.set(at)["metadata"]["ownerReferences"].as_array().cloned();
     let uid = |owner: &Value| owner["uid"].as_str().unwrap().to_owned();
     owners.unwrap_or_default().iter().map(uid).collect()
 }
@@ -22,22 +22,22 @@ fn owners(story: &mut Story, at: usize) -> Vec<String> {
 #[test]
 fn an_orphan_with_an_equal_template_is_adopted_and_used_under_its_own_hash() {
     let labels = json!({ "app": "web", HASH: "of-another-controller" });
-    let stories = [
-        ("canary", Story::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]))),
-        ("blue-green", Story::blue_green(2, json!({}))),
+    let fixtures = [
+        ("canary", Fixture::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]))),
+        ("blue-green", Fixture::blue_green(2, json!({}))),
     ];
-    for (what, story) in stories {
-        let mut story = story.with_orphan(labels.clone(), 2);
-        let decision = decide(&story.world(), at(0));
+    for (what, fixture) in fixtures {
+        let mut fixture = fixture.with_orphan(labels.clone(), 2);
+        let decision = decide(&fixture.world(), at(0));
         assert_eq!((decision.asks.len(), decision.changes.len()), (1, 0), "{what}: read first");
-        assert_eq!(story.reconcile(at(0)), [""; 0], "{what}");
-        assert_eq!(story.reconcile(at(0)), ["annotate 1"], "{what}: adopted, and nothing else");
-        assert_eq!(owners(&mut story, 0), [ROLLOUT_UID], "{what}");
-        story.settle(at(1));
-        assert_eq!(story.sizes(), [2], "{what}: no other is made, no pod is restarted");
-        assert_eq!(story.status()["currentPodHash"], "of-another-controller", "{what}");
-        assert_eq!(story.status()["stableRS"], "of-another-controller", "{what}");
-        assert_eq!(story.status()["phase"], "Healthy", "{what}");
+        assert_eq!(fixture.reconcile(at(0)), [""; 0], "{what}");
+        assert_eq!(fixture.reconcile(at(0)), ["annotate 1"], "{what}: adopted, and nothing else");
+        assert_eq!(owners(&mut fixture, 0), [ROLLOUT_UID], "{what}");
+        fixture.settle(at(1));
+        assert_eq!(fixture.sizes(), [2], "{what}: no other is made, no pod is restarted");
+        assert_eq!(fixture.status()["currentPodHash"], "of-another-controller", "{what}");
+        assert_eq!(fixture.status()["stableRS"], "of-another-controller", "{what}");
+        assert_eq!(fixture.status()["phase"], "Healthy", "{what}");
     }
 }
 
@@ -54,11 +54,11 @@ fn an_orphan_that_is_not_meant_is_left_alone() {
         ),
     ];
     for (what, labels, metadata) in cases {
-        let mut story = Story::canary(2, json!([])).with_orphan(labels, 0);
+        let mut fixture = Fixture::canary(2, json!([])).with_orphan(labels, 0);
         for (field, value) in metadata.as_object().unwrap() {
-            story.set(0)["metadata"][field] = value.clone();
+            fixture.set(0)["metadata"][field] = value.clone();
         }
-        let mut world = story.world();
+        let mut world = fixture.world();
         let is_foreign = what.starts_with("controlled");
         if is_foreign {
             world.replica_sets = crate::world::Known::Present(Vec::new());
@@ -72,48 +72,52 @@ fn an_orphan_that_is_not_meant_is_left_alone() {
 
 #[test]
 fn a_replica_set_that_no_longer_matches_is_released_and_keeps_its_other_owners() {
-    let mut story = Story::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
+    let mut fixture = Fixture::canary(2, json!([{ "setWeight": 50 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
     let other =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "keeper", "uid": "keeper" });
-    let references = story.set(0)["metadata"]["ownerReferences"].as_array_mut().unwrap();
+    let references = fixture.set(0)["metadata"]["ownerReferences"].as_array_mut().unwrap();
     references.push(other);
-    story.set(0)["metadata"]["labels"]["app"] = json!("quarantine");
-    assert_eq!(story.reconcile(at(2)), [""; 0], "it is read first");
-    assert_eq!(story.reconcile(at(2)), ["annotate 1"]);
-    assert_eq!(owners(&mut story, 0), ["keeper"]);
-    assert_eq!(owners(&mut story, 1), [ROLLOUT_UID]);
+    fixture.set(0)["metadata"]["labels"]["app"] = json!("quarantine");
+    assert_eq!(fixture.reconcile(at(2)), [""; 0], "it is read first");
+    assert_eq!(fixture.reconcile(at(2)), ["annotate 1"]);
+    assert_eq!(owners(&mut fixture, 0), ["keeper"]);
+    assert_eq!(owners(&mut fixture, 1), [ROLLOUT_UID]);
 }
 
 #[test]
 fn nothing_is_claimed_or_released_without_a_selector() {
-    let mut story = Story::referring(2, "", 3);
-    story.settle(at(0));
-    *story.deployment() = None;
-    story.settle(at(1));
-    assert_eq!(owners(&mut story, 0), [ROLLOUT_UID], "the workload is gone, its selector with it");
+    let mut fixture = Fixture::referring(2, "", 3);
+    fixture.settle(at(0));
+    *fixture.deployment() = None;
+    fixture.settle(at(1));
+    assert_eq!(
+        owners(&mut fixture, 0),
+        [ROLLOUT_UID],
+        "the workload is gone, its selector with it"
+    );
 
-    let mut story = Story::referring(2, "", 3);
-    story.patch_spec(json!({ "selector": {} }));
-    story.reconcile(at(0));
-    assert_eq!(owners(&mut story, 0), [ROLLOUT_UID]);
-    assert_eq!(decide(&story.world(), at(0)).asks, [], "an empty selector means nobody");
+    let mut fixture = Fixture::referring(2, "", 3);
+    fixture.patch_spec(json!({ "selector": {} }));
+    fixture.reconcile(at(0));
+    assert_eq!(owners(&mut fixture, 0), [ROLLOUT_UID]);
+    assert_eq!(decide(&fixture.world(), at(0)).asks, [], "an empty selector means nobody");
 }
 
 #[test]
 fn an_adoption_waits_for_a_read_of_the_very_same_object() {
     let labels = json!({ "app": "web", HASH: "a" });
-    let mut story = Story::canary(2, json!([])).with_orphan(labels, 2);
-    story.reconcile(at(0));
-    let mut world = story.world();
+    let mut fixture = Fixture::canary(2, json!([])).with_orphan(labels, 2);
+    fixture.reconcile(at(0));
+    let mut world = fixture.world();
     assert_eq!(decide(&world, at(0)).changes.len(), 1);
     std::sync::Arc::make_mut(&mut world.orphans[0]).version = 7;
     let decision = decide(&world, at(1));
     assert_eq!((decision.asks.len(), decision.changes.len()), (1, 0), "a newer one is read anew");
-    story.settle(at(2));
-    assert_eq!(owners(&mut story, 0), [ROLLOUT_UID]);
+    fixture.settle(at(2));
+    assert_eq!(owners(&mut fixture, 0), [ROLLOUT_UID]);
 }
 
 #[test]

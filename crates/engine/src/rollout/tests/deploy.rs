@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 use crate::ask::{Answer, Class, Failure, Reply};
 use crate::decision::ChangeId;
 use crate::rollout::{decide, replica_sets};
@@ -24,81 +24,81 @@ fn a_first_deploy_takes_no_step_and_judges_nothing() {
     ];
     for (what, steps, index, step_hash) in cases {
         let template = json!({ "metrics": [{ "name": "m", "provider": {} }] });
-        let mut story = Story::canary(3, steps).with_template("once", template);
-        story.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis } } }));
-        assert_eq!(story.reconcile(at(0)), ["create 1 size 3", "revision 1", "status"], "{what}");
-        let (status, hash) = (story.status(), story.hash(0));
+        let mut fixture = Fixture::canary(3, steps).with_template("once", template);
+        fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis } } }));
+        assert_eq!(fixture.reconcile(at(0)), ["create 1 size 3", "revision 1", "status"], "{what}");
+        let (status, hash) = (fixture.status(), fixture.hash(0));
         assert_eq!(status["currentPodHash"], hash, "{what}");
         assert_eq!(status["stableRS"], hash, "{what}: stable before its pods are there");
         assert_eq!(status["currentStepIndex"], index, "{what}");
         assert!(step_hash.is_none_or(|known| status["currentStepHash"] == known), "{what}");
-        let told = story.take_messages();
+        let told = fixture.take_messages();
         assert_eq!(told[0], "Rollout resource added to informer: default/web", "{what}");
         let last = format!("Rollout completed update to revision 1 ({hash}): Initial deploy");
         assert_eq!(told.last(), Some(&last), "{what}");
-        story.settle(at(1));
-        assert_eq!(story.trials(), [""; 0], "{what}");
-        assert_eq!(story.status()["phase"], "Healthy", "{what}");
+        fixture.settle(at(1));
+        assert_eq!(fixture.trials(), [""; 0], "{what}");
+        assert_eq!(fixture.status()["phase"], "Healthy", "{what}");
     }
 }
 
 #[test]
 fn a_number_of_replicas_that_is_not_said_is_written_down_as_one() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 20 }]));
-    story.patch_spec(json!({ "replicas": null }));
-    story.reconcile(at(0));
-    assert_eq!(story.rollout()["spec"]["replicas"], 1);
-    story.settle(at(1));
-    assert_eq!((story.sizes(), story.status()["phase"].as_str()), (vec![1], Some("Healthy")));
-    story.patch_spec(json!({ "replicas": null }));
-    story.settle(at(2));
-    assert_eq!(story.rollout()["spec"]["replicas"], 1, "an autoscaler finds it at any time");
-    assert_eq!(story.reconcile(at(3)), [""; 0]);
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }]));
+    fixture.patch_spec(json!({ "replicas": null }));
+    fixture.reconcile(at(0));
+    assert_eq!(fixture.rollout()["spec"]["replicas"], 1);
+    fixture.settle(at(1));
+    assert_eq!((fixture.sizes(), fixture.status()["phase"].as_str()), (vec![1], Some("Healthy")));
+    fixture.patch_spec(json!({ "replicas": null }));
+    fixture.settle(at(2));
+    assert_eq!(fixture.rollout()["spec"]["replicas"], 1, "an autoscaler finds it at any time");
+    assert_eq!(fixture.reconcile(at(3)), [""; 0]);
 }
 
 /// A deployed Rollout whose status is lost, as after a restore from a manifest.
-fn without_status(story: &mut Story) {
-    let known = story.status();
+fn without_status(fixture: &mut Fixture) {
+    let known = fixture.status();
     for field in known.as_object().unwrap().keys() {
-        story.patch_status(json!({ field.as_str(): null }));
+        fixture.patch_status(json!({ field.as_str(): null }));
     }
-    story.take_events();
+    fixture.take_events();
 }
 
 #[test]
 fn a_replica_set_that_is_there_already_is_found_not_made_again() {
     for (what, labelled) in [("by its hash", false), ("by the hash of Argo up to 1.8", true)] {
-        let mut story = Story::canary(3, json!([{ "setWeight": 20 }]));
-        story.settle(at(0));
+        let mut fixture = Fixture::canary(3, json!([{ "setWeight": 20 }]));
+        fixture.settle(at(0));
         if labelled {
-            let legacy = story.world().rollout.legacy_hash.to_string();
-            let labels = &mut story.set(0)["metadata"]["labels"];
+            let legacy = fixture.world().rollout.legacy_hash.to_string();
+            let labels = &mut fixture.set(0)["metadata"]["labels"];
             labels["rollouts-pod-template-hash"] = json!(legacy);
             // A webhook has changed the pods: nothing but the label tells.
-            story.set(0)["spec"]["template"]["spec"]["nodeName"] = json!("a");
+            fixture.set(0)["spec"]["template"]["spec"]["nodeName"] = json!("a");
         }
-        without_status(&mut story);
-        story.size(0, 3, 0);
-        story.reconcile(at(10));
-        assert_eq!(story.sizes(), [3], "{what}");
-        let hash = story.hash(0);
-        assert_eq!(story.status()["currentPodHash"], hash, "{what}: its own label counts");
+        without_status(&mut fixture);
+        fixture.size(0, 3, 0);
+        fixture.reconcile(at(10));
+        assert_eq!(fixture.sizes(), [3], "{what}");
+        let hash = fixture.hash(0);
+        assert_eq!(fixture.status()["currentPodHash"], hash, "{what}: its own label counts");
         let told = ["RolloutAddedToInformer", "RolloutNotCompleted", "RolloutCompleted"];
-        assert_eq!(story.take_events(), told, "{what}");
-        story.settle(at(11));
-        assert_eq!(story.status()["phase"], "Healthy", "{what}");
-        assert_eq!(story.take_events(), [""; 0], "{what}: said once");
+        assert_eq!(fixture.take_events(), told, "{what}");
+        fixture.settle(at(11));
+        assert_eq!(fixture.status()["phase"], "Healthy", "{what}");
+        assert_eq!(fixture.take_events(), [""; 0], "{what}: said once");
     }
 }
 
 #[test]
 fn a_rollout_that_is_never_valid_is_greeted_all_the_same_and_once() {
-    let mut story = Story::canary(3, json!([{ "setWeight": 101 }]));
-    story.reconcile(at(0));
-    assert_eq!(story.take_events(), ["RolloutAddedToInformer"]);
-    story.patch_spec(json!({ "strategy": { "canary": { "steps": [{ "setWeight": 20 }] } } }));
-    story.settle(at(1));
-    assert_eq!(story.take_events()[..2], ["RolloutUpdated", "NewReplicaSetCreated"]);
+    let mut fixture = Fixture::canary(3, json!([{ "setWeight": 101 }]));
+    fixture.reconcile(at(0));
+    assert_eq!(fixture.take_events(), ["RolloutAddedToInformer"]);
+    fixture.patch_spec(json!({ "strategy": { "canary": { "steps": [{ "setWeight": 20 }] } } }));
+    fixture.settle(at(1));
+    assert_eq!(fixture.take_events()[..2], ["RolloutUpdated", "NewReplicaSetCreated"]);
 }
 
 /// What is found under the name of the new ReplicaSet: who controls it, its template, and the count
@@ -112,7 +112,7 @@ fn a_name_that_is_taken_is_used_if_it_is_ours_and_equal_and_else_stepped_around(
         ("somebody else's", "other", "web:v1", Some(1)),
     ];
     for (what, owner, image, collisions) in cases {
-        let mut world = Story::canary(2, json!([])).world();
+        let mut world = Fixture::canary(2, json!([])).world();
         let target = replica_sets::create_target(&world.rollout);
         let failure = Failure {
             class: Class::Exists,
@@ -146,23 +146,23 @@ fn answer(world: &mut World, id: &crate::ask::AskId, owner: &str, image: &str) {
 
 #[test]
 fn a_collision_changes_the_name_and_nothing_else() {
-    let name = |story: &Story| replica_sets::create_target(&story.world().rollout).name;
-    let mut story = Story::canary(2, json!([]));
-    let first = name(&story);
-    story.patch_status(json!({ "collisionCount": 1 }));
-    assert_ne!(name(&story), first);
-    story.settle(at(0));
-    assert_eq!(story.status()["collisionCount"], 1);
-    assert_eq!(story.status()["phase"], "Healthy");
+    let name = |fixture: &Fixture| replica_sets::create_target(&fixture.world().rollout).name;
+    let mut fixture = Fixture::canary(2, json!([]));
+    let first = name(&fixture);
+    fixture.patch_status(json!({ "collisionCount": 1 }));
+    assert_ne!(name(&fixture), first);
+    fixture.settle(at(0));
+    assert_eq!(fixture.status()["collisionCount"], 1);
+    assert_eq!(fixture.status()["phase"], "Healthy");
 }
 
 #[test]
 fn a_rollout_on_its_way_out_is_left_alone() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.reconcile(at(1));
-    let mut world = story.world();
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.reconcile(at(1));
+    let mut world = fixture.world();
     Arc::make_mut(&mut world.rollout).deleting = true;
     let decision = decide(&world, at(2));
     assert_eq!(decision.changes, []);
@@ -171,12 +171,12 @@ fn a_rollout_on_its_way_out_is_left_alone() {
 
 #[test]
 fn a_privileged_container_is_deployed_like_any_other() {
-    let mut story = Story::canary(2, json!([]));
+    let mut fixture = Fixture::canary(2, json!([]));
     let container = json!({ "name": "web", "image": "web:v1",
         "securityContext": { "privileged": true },
         "volumeMounts": [{ "name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional" }] });
     let pods = json!({ "containers": [container], "volumes": [{ "name": "v", "emptyDir": {} }] });
-    story.patch_spec(json!({ "template": { "spec": pods } }));
-    story.settle(at(0));
-    assert_eq!(story.status()["phase"], "Healthy");
+    fixture.patch_spec(json!({ "template": { "spec": pods } }));
+    fixture.settle(at(0));
+    assert_eq!(fixture.status()["phase"], "Healthy");
 }

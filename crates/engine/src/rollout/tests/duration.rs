@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 /// Seconds since the beginning of started, finished and since when a person is awaited; the seconds
 /// waited for people; how it ended. `-` for nothing.
-fn told(story: &Story) -> String {
-    let duration = story.status()["duration"].clone();
+fn told(fixture: &Fixture) -> String {
+    let duration = fixture.status()["duration"].clone();
     let moment = |field: &str| match duration[field].as_str() {
         Some(text) => {
             let moment: jiff::Timestamp = text.parse().unwrap();
@@ -47,66 +47,66 @@ const DEEDS: &str = "
 
 #[test]
 fn an_attempt_has_a_beginning_an_end_and_the_time_people_took() {
-    let mut story = Story::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
+    let mut fixture = Fixture::canary(5, json!([{ "setWeight": 20 }, { "pause": {} }]));
     for row in DEEDS.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [second, deed, expected, what] = cells[..] else { panic!("{row}") };
         match deed.split_once(' ').unwrap_or((deed, "")) {
             ("scale", size) => {
-                story.patch_spec(json!({ "replicas": size.parse::<i32>().unwrap() }));
+                fixture.patch_spec(json!({ "replicas": size.parse::<i32>().unwrap() }));
             }
-            ("image", tag) => story.set_image(tag),
-            ("promote", _) => story.promote(),
-            ("abort", _) => story.patch_status(json!({ "abort": true })),
-            ("retry", _) => story.patch_status(json!({ "abort": false })),
-            ("full", _) => story.patch_status(json!({ "promoteFull": true })),
-            ("pause", _) => story.patch_spec(json!({ "paused": true })),
-            ("resume", _) => story.patch_spec(json!({ "paused": false })),
+            ("image", tag) => fixture.set_image(tag),
+            ("promote", _) => fixture.promote(),
+            ("abort", _) => fixture.patch_status(json!({ "abort": true })),
+            ("retry", _) => fixture.patch_status(json!({ "abort": false })),
+            ("full", _) => fixture.patch_status(json!({ "promoteFull": true })),
+            ("pause", _) => fixture.patch_spec(json!({ "paused": true })),
+            ("resume", _) => fixture.patch_spec(json!({ "paused": false })),
             _ => {}
         }
-        story.settle(at(second.parse().unwrap()));
-        assert_eq!(told(&story), expected, "{what}");
+        fixture.settle(at(second.parse().unwrap()));
+        assert_eq!(told(&fixture), expected, "{what}");
     }
 }
 
 #[test]
 fn a_pause_that_ends_by_itself_is_nobodys_time() {
     let steps = json!([{ "setWeight": 50 }, { "pause": { "duration": 60 } }]);
-    let mut story = Story::canary(2, steps);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(told(&story), "10 - - - -");
-    story.settle(at(70));
-    assert_eq!(told(&story), "10 70 - - Promoted");
+    let mut fixture = Fixture::canary(2, steps);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(told(&fixture), "10 - - - -");
+    fixture.settle(at(70));
+    assert_eq!(told(&fixture), "10 70 - - Promoted");
 }
 
 #[test]
 fn a_blue_green_update_waits_for_a_person_where_it_must() {
-    let mut story = Story::blue_green(2, json!({ "autoPromotionEnabled": false }));
-    story.settle(at(0));
-    assert_eq!(told(&story), "0 0 - - Promoted");
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(told(&story), "10 - 10 - -");
-    story.promote();
-    story.settle(at(40));
-    assert_eq!(told(&story), "10 40 - 30 Promoted");
-    story.set_image("v1");
-    story.settle(at(50));
-    assert_eq!(told(&story), "50 50 - - FastRolledBack", "the old one still waited for its end");
+    let mut fixture = Fixture::blue_green(2, json!({ "autoPromotionEnabled": false }));
+    fixture.settle(at(0));
+    assert_eq!(told(&fixture), "0 0 - - Promoted");
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(told(&fixture), "10 - 10 - -");
+    fixture.promote();
+    fixture.settle(at(40));
+    assert_eq!(told(&fixture), "10 40 - 30 Promoted");
+    fixture.set_image("v1");
+    fixture.settle(at(50));
+    assert_eq!(told(&fixture), "50 50 - - FastRolledBack", "the old one still waited for its end");
 }
 
 #[test]
 fn another_strategy_without_another_template_is_no_update() {
-    let mut story = Story::blue_green(2, json!({}));
-    story.settle(at(0));
+    let mut fixture = Fixture::blue_green(2, json!({}));
+    fixture.settle(at(0));
     let canary = json!({ "blueGreen": null, "canary": { "steps": [{ "setWeight": 50 }] } });
-    story.patch_spec(json!({ "strategy": canary }));
-    story.settle(at(10));
-    let status = story.status();
+    fixture.patch_spec(json!({ "strategy": canary }));
+    fixture.settle(at(10));
+    let status = fixture.status();
     assert_eq!((&status["phase"], &status["currentStepIndex"]), (&json!("Healthy"), &json!(1)));
     assert_eq!((&status["blueGreen"], &status["selector"]), (&json!({}), &json!("app=web")));
     assert_ne!(status["currentStepHash"], Value::Null);
-    assert_eq!(told(&story), "0 0 - - Promoted");
+    assert_eq!(told(&fixture), "0 0 - - Promoted");
 }

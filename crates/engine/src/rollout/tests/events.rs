@@ -3,30 +3,30 @@
 use serde_json::{Value, json};
 
 use super::at;
+use super::fixture::Fixture;
 use super::rows::act;
-use super::story::Story;
 use crate::ask::PluginReply;
 use crate::decision::{Event, EventKind};
 
-/// Plays blocks of `== second deed`, each followed by what is told until all has come to rest. `<1>`
-/// stands for the hash of the first ReplicaSet; a warning begins with `!`.
-fn hear(story: &mut Story, blocks: &str) {
+/// Plays blocks of `== second deed`, each followed by what is told until all has come to rest.
+/// `<1>` stands for the hash of the first ReplicaSet; a warning begins with `!`.
+fn hear(fixture: &mut Fixture, blocks: &str) {
     for block in blocks.trim().split("== ").skip(1) {
         let (head, expected) = block.split_once('\n').unwrap_or((block, ""));
         let (second, deed) = head.split_once(' ').unwrap_or((head, ""));
-        act(story, deed.trim_end_matches(" stuck"));
+        act(fixture, deed.trim_end_matches(" stuck"));
         let now = at(second.parse().unwrap());
         if deed.ends_with("stuck") {
-            story.settle_without_new_pods(now)
+            fixture.settle_without_new_pods(now)
         } else {
-            story.settle(now)
+            fixture.settle(now)
         }
-        assert_eq!(told(story), expected.trim_end(), "{head}");
+        assert_eq!(told(fixture), expected.trim_end(), "{head}");
     }
 }
 
-fn told(story: &mut Story) -> String {
-    let hashes: Vec<String> = (0..story.sizes().len()).map(|set| story.hash(set)).collect();
+fn told(fixture: &mut Fixture) -> String {
+    let hashes: Vec<String> = (0..fixture.sizes().len()).map(|set| fixture.hash(set)).collect();
     let line = |event: Event| {
         let mut text = format!("{} {}", event.reason, event.message);
         for (hash, number) in hashes.iter().zip(1..) {
@@ -36,7 +36,7 @@ fn told(story: &mut Story) -> String {
         let text = if is_warning { format!("! {text}") } else { text };
         text.trim_end().to_owned()
     };
-    story.take_told().into_iter().map(line).collect::<Vec<_>>().join("\n")
+    fixture.take_told().into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 const ROUTED: &str = "
@@ -114,8 +114,8 @@ fn a_routed_update_tells_what_it_does_in_the_order_it_is_done() {
         scale(json!({ "weight": 50 })), scale(json!({ "matchTrafficWeight": true })),
         { "pause": {} },
     ]);
-    let mut story = Story::nginx(5, json!({ "steps": steps })).with_template("once", once);
-    hear(&mut story, ROUTED);
+    let mut fixture = Fixture::nginx(5, json!({ "steps": steps })).with_template("once", once);
+    hear(&mut fixture, ROUTED);
 }
 
 /// Basic, of one pod; 50 %, then a person; one revision in the window; a deadline that aborts.
@@ -161,10 +161,10 @@ RolloutCompleted Rollout completed update to revision 5 (<1>): Rollback within w
 
 #[test]
 fn a_basic_update_tells_what_it_does_in_the_order_it_is_done() {
-    let mut story = Story::canary(1, json!([{ "setWeight": 50 }, { "pause": {} }]));
-    story.patch_spec(json!({ "rollbackWindow": { "revisions": 1 },
+    let mut fixture = Fixture::canary(1, json!([{ "setWeight": 50 }, { "pause": {} }]));
+    fixture.patch_spec(json!({ "rollbackWindow": { "revisions": 1 },
         "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
-    hear(&mut story, BASIC);
+    hear(&mut fixture, BASIC);
 }
 
 /// Two pods, promoted by a person after an analysis.
@@ -207,34 +207,34 @@ fn a_blue_green_update_tells_what_it_does_in_the_order_it_is_done() {
     let once = json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "x" } } }] });
     let analysis = json!({ "templates": [{ "templateName": "once" }] });
     let strategy = json!({ "autoPromotionEnabled": false, "prePromotionAnalysis": analysis });
-    hear(&mut Story::blue_green(2, strategy).with_template("once", once), BLUE_GREEN);
+    hear(&mut Fixture::blue_green(2, strategy).with_template("once", once), BLUE_GREEN);
 }
 
 #[test]
 fn a_replica_set_that_cannot_be_made_is_told_in_the_servers_words() {
-    let mut story = Story::canary(1, json!([]));
-    story.refuse("quota exceeded", at(5));
-    story.reconcile(at(1));
-    let hash = story.world().rollout.hash.to_string();
+    let mut fixture = Fixture::canary(1, json!([]));
+    fixture.refuse("quota exceeded", at(5));
+    fixture.reconcile(at(1));
+    let hash = fixture.world().rollout.hash.to_string();
     let expected = format!(
         "RolloutAddedToInformer Rollout resource added to informer: default/web\n\
          ! ReplicaSetCreateError Failed to create new replica set \"web-{hash}\": quota exceeded"
     );
-    assert_eq!(told(&mut story), expected);
-    story.reconcile(at(2));
-    assert_eq!(told(&mut story), "", "once");
+    assert_eq!(told(&mut fixture), expected);
+    fixture.reconcile(at(2));
+    assert_eq!(told(&mut fixture), "", "once");
 }
 
 #[test]
 fn an_experiment_and_a_plugin_are_told_by_name() {
     let experiment = json!({ "templates": [{ "name": "a", "specRef": "canary" }] });
-    let mut story = Story::canary(1, json!([{ "experiment": experiment }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    told(&mut story);
-    story.settle(at(10));
+    let mut fixture = Fixture::canary(1, json!([{ "experiment": experiment }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    told(&mut fixture);
+    fixture.settle(at(10));
     let made = "ExperimentCreated Created Experiment 'web-<2>-2-0'";
-    assert!(told(&mut story).lines().any(|line| line == made));
+    assert!(told(&mut fixture).lines().any(|line| line == made));
 
     let cases = [
         (
@@ -249,12 +249,12 @@ fn an_experiment_and_a_plugin_are_told_by_name() {
     ];
     for (reply, line) in cases {
         let plugin = json!({ "plugin": { "name": "a" } });
-        let mut story = Story::canary(1, json!([plugin, { "pause": {} }]));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.plugin_answers(vec![reply]);
-        story.settle(at(10));
-        let heard = told(&mut story);
+        let mut fixture = Fixture::canary(1, json!([plugin, { "pause": {} }]));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.plugin_answers(vec![reply]);
+        fixture.settle(at(10));
+        let heard = told(&mut fixture);
         assert!(heard.lines().any(|known| known == line), "{line} in:\n{heard}");
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::at;
+use super::fixture::Fixture;
 use super::runs::{play, told};
-use super::story::Story;
 use crate::rollout::draft::Scratch;
 use crate::rollout::experiments::destinations;
 use crate::traffic::Destination;
@@ -31,13 +31,13 @@ fn without_weights(mut experiment: Value) -> Value {
 }
 
 /// A canary with an experiment step between a weight and a pause, promoted once.
-fn canary() -> Story {
+fn canary() -> Fixture {
     let experiment = without_weights(experiment());
     let steps = json!([{ "setWeight": 20 }, { "experiment": experiment }, { "pause": {} }]);
-    let mut story = Story::canary(5, steps);
-    story.settle(at(0));
-    assert_eq!(story.trials(), [""; 0], "without a stable revision there is nothing to compare");
-    story
+    let mut fixture = Fixture::canary(5, steps);
+    fixture.settle(at(0));
+    assert_eq!(fixture.trials(), [""; 0], "without a stable revision there is nothing to compare");
+    fixture
 }
 
 const SUCCESS: &str = "
@@ -71,20 +71,20 @@ fn an_experiment_step_ends_with_its_verdict() {
         ("no verdict", INCONCLUSIVE, &["ExperimentCreated", "ExperimentCreated"]),
     ];
     for (what, table, events) in cases {
-        let mut story = canary();
-        play(&mut story, table);
-        assert_eq!(told(&mut story), events, "{what}");
+        let mut fixture = canary();
+        play(&mut fixture, table);
+        assert_eq!(told(&mut fixture), events, "{what}");
     }
 }
 
 #[test]
 fn an_experiment_copies_the_revisions_it_compares() {
-    let mut story = canary();
-    story.patch_spec(json!({ "progressDeadlineSeconds": 77 }));
-    story.set_image("v2");
-    story.settle(at(10));
-    let new = story.status()["currentPodHash"].clone();
-    let found = story.trial("2-1").clone();
+    let mut fixture = canary();
+    fixture.patch_spec(json!({ "progressDeadlineSeconds": 77 }));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    let new = fixture.status()["currentPodHash"].clone();
+    let found = fixture.trial("2-1").clone();
     assert_eq!(found["metadata"]["labels"], json!({ "rollouts-pod-template-hash": new }));
     let spec = &found["spec"];
     let one = &spec["templates"][0];
@@ -107,29 +107,29 @@ fn an_experiment_copies_the_revisions_it_compares() {
 
 #[test]
 fn an_experiment_that_is_there_already_is_used() {
-    let mut story = canary();
-    story.set_image("v2");
-    story.settle(at(10));
-    story.forget_runs();
-    assert_eq!(story.rest(at(11)), ["status"]);
-    assert_eq!(story.trials(), ["2-1 -"]);
-    assert!(story.status()["canary"]["currentExperiment"].as_str().unwrap().ends_with("-2-1"));
+    let mut fixture = canary();
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.forget_runs();
+    assert_eq!(fixture.rest(at(11)), ["status"]);
+    assert_eq!(fixture.trials(), ["2-1 -"]);
+    assert!(fixture.status()["canary"]["currentExperiment"].as_str().unwrap().ends_with("-2-1"));
 }
 
 #[test]
 fn a_running_experiment_says_where_its_traffic_goes() {
-    let mut story = canary();
-    story.set_image("v2");
-    story.settle(at(10));
+    let mut fixture = canary();
+    fixture.set_image("v2");
+    fixture.settle(at(10));
     let steps = json!([{ "setWeight": 20 }, { "experiment": experiment() }, { "pause": {} }]);
     let status = json!([
         { "name": "one", "serviceName": "one-svc", "podTemplateHash": "aaa" },
         { "name": "two", "serviceName": "two", "podTemplateHash": "bbb" },
     ]);
-    story.trial("2-1")["status"]["templateStatuses"] = status;
+    fixture.trial("2-1")["status"]["templateStatuses"] = status;
     for (phase, count) in [("Pending", 0), ("Running", 1), ("Successful", 0)] {
-        story.trial_turns("2-1", phase, "");
-        let mut world = story.world();
+        fixture.trial_turns("2-1", phase, "");
+        let mut world = fixture.world();
         let mut rollout = (*world.rollout).clone();
         let mut spec = (*rollout.spec).clone();
         spec.fields.strategy.canary.as_mut().unwrap().steps =

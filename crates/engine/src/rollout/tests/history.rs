@@ -3,32 +3,32 @@
 use serde_json::json;
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 #[test]
 fn ten_old_revisions_are_kept_unless_something_else_is_said() {
-    let mut story = Story::canary(1, json!([]));
+    let mut fixture = Fixture::canary(1, json!([]));
     for number in 1..=12 {
-        story.set_image(&format!("v{number}"));
-        story.settle(at(number * 100));
+        fixture.set_image(&format!("v{number}"));
+        fixture.settle(at(number * 100));
     }
-    assert_eq!(story.sizes().len(), 1 + 10, "the eleventh old one goes");
-    assert_eq!(story.note(0, "rollout.argoproj.io/revision"), "2", "which is the oldest");
+    assert_eq!(fixture.sizes().len(), 1 + 10, "the eleventh old one goes");
+    assert_eq!(fixture.note(0, "rollout.argoproj.io/revision"), "2", "which is the oldest");
 }
 
 #[test]
 fn an_old_revision_that_still_has_pods_is_kept_and_no_younger_one_goes_in_its_stead() {
-    let mut story = Story::blue_green(1, json!({ "scaleDownDelaySeconds": 1000 }));
-    story.patch_spec(json!({ "revisionHistoryLimit": 1 }));
+    let mut fixture = Fixture::blue_green(1, json!({ "scaleDownDelaySeconds": 1000 }));
+    fixture.patch_spec(json!({ "revisionHistoryLimit": 1 }));
     for number in 1..=3 {
-        story.set_image(&format!("v{number}"));
-        story.settle(at(number * 100));
+        fixture.set_image(&format!("v{number}"));
+        fixture.settle(at(number * 100));
     }
-    assert_eq!(story.sizes(), [1, 1, 1], "both old ones wait for their end");
-    story.set_image("v4");
-    story.settle(at(1250));
-    assert_eq!(story.sizes(), [1, 1, 1], "the first is at its end and goes, the others wait");
-    assert_eq!(story.note(0, "rollout.argoproj.io/revision"), "2");
+    assert_eq!(fixture.sizes(), [1, 1, 1], "both old ones wait for their end");
+    fixture.set_image("v4");
+    fixture.settle(at(1250));
+    assert_eq!(fixture.sizes(), [1, 1, 1], "the first is at its end and goes, the others wait");
+    assert_eq!(fixture.note(0, "rollout.argoproj.io/revision"), "2");
 }
 
 #[test]
@@ -37,15 +37,15 @@ fn what_a_rollout_starts_belongs_to_its_instance() {
     let analysis = json!({ "templates": [{ "templateName": "once" }] });
     let experiment = json!({ "templates": [{ "name": "a", "specRef": "canary" }] });
     let steps = json!([{ "experiment": experiment }]);
-    let mut story = Story::canary(1, steps).with_template("once", once);
-    story.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis } } }));
+    let mut fixture = Fixture::canary(1, steps).with_template("once", once);
+    fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis } } }));
     let key = "argo-rollouts.argoproj.io/controller-instance-id";
-    story.label(key, "shop");
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.trials(), ["2 -", "2-0 -"]);
+    fixture.label(key, "shop");
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.trials(), ["2 -", "2-0 -"]);
     for name in ["2", "2-0"] {
-        assert_eq!(story.trial(name)["metadata"]["labels"][key], "shop", "{name}");
+        assert_eq!(fixture.trial(name)["metadata"]["labels"][key], "shop", "{name}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 /// What is wrong | whose strategy | what is merged into the spec | what mends it | what is said.
 const MISTAKES: &str = r#"
@@ -28,31 +28,31 @@ no strategy | blueGreen | {"strategy":{"blueGreen":null}} | {"strategy":{"blueGr
 const STEPS: &str = r#"[{"setWeight":20},{"pause":{}}]"#;
 
 /// Five pods in mid-update, paused.
-fn updating(whose: &str) -> Story {
+fn updating(whose: &str) -> Fixture {
     let steps = json!({ "steps": serde_json::from_str::<Value>(STEPS).unwrap() });
-    let mut story = match whose {
-        "canary" => Story::canary(5, steps["steps"].clone()),
-        "nginx" => Story::nginx(5, steps).with_services(&["foreign"]),
-        _ => Story::blue_green(5, json!({ "autoPromotionEnabled": false })),
+    let mut fixture = match whose {
+        "canary" => Fixture::canary(5, steps["steps"].clone()),
+        "nginx" => Fixture::nginx(5, steps).with_services(&["foreign"]),
+        _ => Fixture::blue_green(5, json!({ "autoPromotionEnabled": false })),
     };
     if whose == "nginx" {
-        story.patch_service("foreign", json!({ "spec": { "selector": { "app": "shop" } } }));
+        fixture.patch_service("foreign", json!({ "spec": { "selector": { "app": "shop" } } }));
     }
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.status()["phase"], "Paused", "{whose}");
-    story
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.status()["phase"], "Paused", "{whose}");
+    fixture
 }
 
 /// What users are served by: sizes, and what each Service selects.
-fn serving(story: &Story, whose: &str) -> (Vec<i64>, Vec<usize>) {
+fn serving(fixture: &Fixture, whose: &str) -> (Vec<i64>, Vec<usize>) {
     let services: &[&str] = match whose {
         "canary" => &[],
         "nginx" => &["stable", "canary"],
         _ => &["active", "preview"],
     };
-    (story.sizes(), services.iter().map(|name| story.selects(name)).collect())
+    (fixture.sizes(), services.iter().map(|name| fixture.selects(name)).collect())
 }
 
 #[test]
@@ -60,31 +60,31 @@ fn a_mistake_in_mid_update_is_said_and_moves_nothing_until_it_is_mended() {
     for row in MISTAKES.replace("STEPS", STEPS).trim().lines() {
         let cells: Vec<&str> = row.split(" | ").collect();
         let [what, whose, mistake, mended, words] = cells[..] else { panic!("five cells: {row}") };
-        let mut story = updating(whose);
-        let (before, status) = (serving(&story, whose), story.status());
-        story.patch_spec(serde_json::from_str(mistake).unwrap());
-        assert_eq!(story.reconcile(at(20)), ["status"], "{what}");
+        let mut fixture = updating(whose);
+        let (before, status) = (serving(&fixture, whose), fixture.status());
+        fixture.patch_spec(serde_json::from_str(mistake).unwrap());
+        assert_eq!(fixture.reconcile(at(20)), ["status"], "{what}");
         let message = format!("InvalidSpec: The Rollout \"web\" is invalid: {words}");
-        assert_eq!(story.status()["message"], message, "{what}");
-        assert_eq!(story.status()["phase"], "Degraded", "{what}");
-        assert_eq!(story.status()["currentStepIndex"], status["currentStepIndex"], "{what}");
-        assert_eq!(serving(&story, whose), before, "{what}: users notice nothing");
-        assert_eq!(story.reconcile(at(21)), [""; 0], "{what}: said once");
-        story.patch_spec(serde_json::from_str(mended).unwrap());
-        story.settle(at(30));
-        assert_eq!(story.status()["phase"], "Paused", "{what}: {}", story.status()["message"]);
-        assert_eq!(serving(&story, whose), before, "{what}: as before");
+        assert_eq!(fixture.status()["message"], message, "{what}");
+        assert_eq!(fixture.status()["phase"], "Degraded", "{what}");
+        assert_eq!(fixture.status()["currentStepIndex"], status["currentStepIndex"], "{what}");
+        assert_eq!(serving(&fixture, whose), before, "{what}: users notice nothing");
+        assert_eq!(fixture.reconcile(at(21)), [""; 0], "{what}: said once");
+        fixture.patch_spec(serde_json::from_str(mended).unwrap());
+        fixture.settle(at(30));
+        assert_eq!(fixture.status()["phase"], "Paused", "{what}: {}", fixture.status()["message"]);
+        assert_eq!(serving(&fixture, whose), before, "{what}: as before");
     }
 }
 
 #[test]
 fn another_mistake_is_said_in_place_of_the_first() {
-    let mut story = updating("canary");
-    story.patch_spec(json!({ "minReadySeconds": -1 }));
-    story.reconcile(at(20));
-    story.patch_spec(json!({ "minReadySeconds": 0, "selector": null }));
-    story.reconcile(at(30));
-    let known = story.condition("InvalidSpec");
+    let mut fixture = updating("canary");
+    fixture.patch_spec(json!({ "minReadySeconds": -1 }));
+    fixture.reconcile(at(20));
+    fixture.patch_spec(json!({ "minReadySeconds": 0, "selector": null }));
+    fixture.reconcile(at(30));
+    let known = fixture.condition("InvalidSpec");
     let words = "The Rollout \"web\" is invalid: spec.selector: Required value: \
                  Rollout has missing field '.spec.selector'";
     assert_eq!(known["message"], words, "11");
@@ -94,51 +94,51 @@ fn another_mistake_is_said_in_place_of_the_first() {
 
 #[test]
 fn an_index_beyond_the_steps_counts_as_their_end() {
-    let mut story = updating("canary");
-    story.patch_status(json!({ "currentStepIndex": 77 }));
-    story.settle(at(20));
-    let status = story.status();
+    let mut fixture = updating("canary");
+    fixture.patch_status(json!({ "currentStepIndex": 77 }));
+    fixture.settle(at(20));
+    let status = fixture.status();
     assert_eq!((&status["currentStepIndex"], &status["phase"]), (&json!(2), &json!("Healthy")));
     assert_eq!(status["stableRS"], status["currentPodHash"]);
 }
 
 /// Every Service a strategy can name, by its field.
-fn named(field: &str) -> Story {
+fn named(field: &str) -> Fixture {
     let services = |names: Value| json!({ "strategy": { "canary": names } });
-    let mut story = match field {
-        "activeService" | "previewService" => Story::blue_green(2, json!({})),
-        _ => Story::canary(2, json!([])).with_services(&["stable", "canary", "ping", "pong"]),
+    let mut fixture = match field {
+        "activeService" | "previewService" => Fixture::blue_green(2, json!({})),
+        _ => Fixture::canary(2, json!([])).with_services(&["stable", "canary", "ping", "pong"]),
     };
     match field {
         "stableService" | "canaryService" => {
-            story.patch_spec(services(
+            fixture.patch_spec(services(
                 json!({ "stableService": "stable", "canaryService": "canary" }),
             ));
         }
         "pingPong.pingService" | "pingPong.pongService" => {
             let pair = json!({ "pingService": "ping", "pongService": "pong" });
-            story.patch_spec(services(json!({ "pingPong": pair })));
+            fixture.patch_spec(services(json!({ "pingPong": pair })));
         }
         _ => {}
     }
-    story
+    fixture
 }
 
 #[test]
 fn a_service_that_is_missing_not_ours_or_of_other_pods_is_named_and_heals() {
-    type Deed = fn(&mut Story, &str);
+    type Deed = fn(&mut Fixture, &str);
     let deeds: [(Deed, &str); 3] = [
-        (|story, name| story.lose_service(name), "14: service \"NAME\" not found"),
+        (|fixture, name| fixture.lose_service(name), "14: service \"NAME\" not found"),
         (
-            |story, name| {
+            |fixture, name| {
                 let owner = json!({ "argo-rollouts.argoproj.io/managed-by-rollouts": "other" });
-                story.patch_service(name, json!({ "metadata": { "annotations": owner } }));
+                fixture.patch_service(name, json!({ "metadata": { "annotations": owner } }));
             },
             "15: Service \"NAME\" is managed by another Rollout",
         ),
         (
-            |story, name| {
-                story.patch_service(name, json!({ "spec": { "selector": { "tier": "x" } } }));
+            |fixture, name| {
+                fixture.patch_service(name, json!({ "spec": { "selector": { "tier": "x" } } }));
             },
             "16: Service \"NAME\" has unmatch label \"tier\" in rollout",
         ),
@@ -153,15 +153,15 @@ fn a_service_that_is_missing_not_ours_or_of_other_pods_is_named_and_heals() {
     ];
     for (strategy, field, name) in fields {
         for (deed, words) in deeds {
-            let mut story = named(field);
-            story.settle(at(0));
+            let mut fixture = named(field);
+            fixture.settle(at(0));
             assert_eq!(
-                story.status()["phase"],
+                fixture.status()["phase"],
                 "Healthy",
                 "{field}: {}",
-                story.status()["message"]
+                fixture.status()["message"]
             );
-            let mut broken = story.clone();
+            let mut broken = fixture.clone();
             deed(&mut broken, name);
             broken.reconcile(at(1));
             let words = words.replace("NAME", name);
@@ -184,39 +184,39 @@ fn a_service_that_is_missing_not_ours_or_of_other_pods_is_named_and_heals() {
 #[test]
 fn another_strategy_in_mid_update_goes_on_with_the_same_pods() {
     let canary = json!({ "steps": [{ "setWeight": 40 }, { "pause": {} }] });
-    let mut story = updating("blueGreen");
-    story.patch_spec(json!({ "strategy": { "blueGreen": null, "canary": canary } }));
-    story.settle(at(20));
-    assert_eq!(story.sizes(), [3, 2], "the canary's first step, with the same ReplicaSets");
-    assert_eq!(story.status()["phase"], "Paused");
-    story.promote();
-    story.settle(at(30));
-    assert_eq!((story.sizes(), &story.status()["phase"]), (vec![0, 5], &json!("Healthy")));
+    let mut fixture = updating("blueGreen");
+    fixture.patch_spec(json!({ "strategy": { "blueGreen": null, "canary": canary } }));
+    fixture.settle(at(20));
+    assert_eq!(fixture.sizes(), [3, 2], "the canary's first step, with the same ReplicaSets");
+    assert_eq!(fixture.status()["phase"], "Paused");
+    fixture.promote();
+    fixture.settle(at(30));
+    assert_eq!((fixture.sizes(), &fixture.status()["phase"]), (vec![0, 5], &json!("Healthy")));
 
-    let mut story = updating("canary").with_services(&["active"]);
+    let mut fixture = updating("canary").with_services(&["active"]);
     let whole = json!({ "activeService": "active" });
-    story.patch_spec(json!({ "strategy": { "canary": null, "blueGreen": whole } }));
-    story.reconcile(at(20));
-    let least: i64 = story.sizes().iter().sum();
-    assert!(least >= 5, "somebody serves: {:?}", story.sizes());
-    story.settle(at(21));
-    assert_eq!((story.selects("active"), &story.status()["phase"]), (2, &json!("Healthy")));
-    story.settle(at(99));
-    assert_eq!(story.sizes(), [0, 5]);
+    fixture.patch_spec(json!({ "strategy": { "canary": null, "blueGreen": whole } }));
+    fixture.reconcile(at(20));
+    let least: i64 = fixture.sizes().iter().sum();
+    assert!(least >= 5, "somebody serves: {:?}", fixture.sizes());
+    fixture.settle(at(21));
+    assert_eq!((fixture.selects("active"), &fixture.status()["phase"]), (2, &json!("Healthy")));
+    fixture.settle(at(99));
+    assert_eq!(fixture.sizes(), [0, 5]);
 }
 
 #[test]
 fn a_rollout_of_no_pods_comes_back_with_the_version_it_had() {
     for whose in ["canary", "nginx", "blueGreen"] {
-        let mut story = updating(whose);
-        let before = serving(&story, whose);
-        story.patch_spec(json!({ "replicas": 0 }));
-        story.settle(at(20));
-        assert!(story.sizes().iter().all(|size| *size == 0), "{whose}: {:?}", story.sizes());
-        story.patch_spec(json!({ "replicas": 5 }));
-        story.settle(at(30));
-        assert_eq!(serving(&story, whose), before, "{whose}");
-        assert_eq!(story.status()["phase"], "Paused", "{whose}: {}", story.status()["message"]);
+        let mut fixture = updating(whose);
+        let before = serving(&fixture, whose);
+        fixture.patch_spec(json!({ "replicas": 0 }));
+        fixture.settle(at(20));
+        assert!(fixture.sizes().iter().all(|size| *size == 0), "{whose}: {:?}", fixture.sizes());
+        fixture.patch_spec(json!({ "replicas": 5 }));
+        fixture.settle(at(30));
+        assert_eq!(serving(&fixture, whose), before, "{whose}");
+        assert_eq!(fixture.status()["phase"], "Paused", "{whose}: {}", fixture.status()["message"]);
     }
 }
 
@@ -249,11 +249,11 @@ fn what_routers_and_experiments_cannot_use_is_named() {
         ),
     ];
     for (whose, patch, words) in cases {
-        let mut story = updating(whose);
-        story.patch_spec(patch);
-        story.settle(at(20));
+        let mut fixture = updating(whose);
+        fixture.patch_spec(patch);
+        fixture.settle(at(20));
         let message = format!("InvalidSpec: The Rollout \"web\" is invalid: {words}");
-        assert_eq!(story.status()["message"], message);
+        assert_eq!(fixture.status()["message"], message);
     }
 }
 
@@ -261,19 +261,19 @@ fn what_routers_and_experiments_cannot_use_is_named() {
 fn a_stable_replica_set_that_somebody_deletes_leaves_the_traffic_to_the_new_one_and_skips_no_pause()
 {
     for whose in ["canary", "nginx", "blueGreen"] {
-        let mut story = updating(whose);
-        story.lose_set(0);
-        story.settle(at(20));
-        story.settle(at(99));
-        assert_eq!(story.sizes(), [5], "{whose}: nobody else can serve");
-        let served: Vec<usize> = serving(&story, whose).1;
+        let mut fixture = updating(whose);
+        fixture.lose_set(0);
+        fixture.settle(at(20));
+        fixture.settle(at(99));
+        assert_eq!(fixture.sizes(), [5], "{whose}: nobody else can serve");
+        let served: Vec<usize> = serving(&fixture, whose).1;
         assert!(served.iter().all(|revision| *revision == 1), "{whose}: {served:?}");
         let pauses = if whose == "blueGreen" { "Healthy" } else { "Paused" };
-        assert_eq!(story.status()["phase"], pauses, "{whose}");
-        story.promote();
-        story.settle(at(120));
-        let served: Vec<usize> = serving(&story, whose).1;
+        assert_eq!(fixture.status()["phase"], pauses, "{whose}");
+        fixture.promote();
+        fixture.settle(at(120));
+        let served: Vec<usize> = serving(&fixture, whose).1;
         assert!(served.iter().all(|revision| *revision == 1), "{whose}: {served:?}");
-        assert_eq!(story.status()["phase"], "Healthy", "{whose}");
+        assert_eq!(fixture.status()["phase"], "Healthy", "{whose}");
     }
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 use crate::ask::{PluginReply, PluginSaid};
 use crate::decision::Guard;
 
@@ -24,135 +24,136 @@ const RUN: &str = "
 
 #[test]
 fn a_plugin_is_called_until_it_is_done() {
-    let mut story = updating(json!([{ "plugin": { "name": "a", "config": { "x": 1 } } }, pause()]));
+    let mut fixture =
+        updating(json!([{ "plugin": { "name": "a", "config": { "x": 1 } } }, pause()]));
     for row in RUN.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [second, says, told, entries, index, what] = cells[..] else {
             panic!("six cells: {row}");
         };
         let is_first = second == "10";
-        story.plugin_answers(if is_first { Vec::new() } else { vec![reply(says)] });
-        story.reconcile(at(second.parse().unwrap()));
-        assert_eq!(story.take_calls().join(", "), told, "{what}");
-        assert_eq!(entries_of(&story), entries, "{what}");
-        assert_eq!(story.status()["currentStepIndex"].to_string(), index, "{what}");
+        fixture.plugin_answers(if is_first { Vec::new() } else { vec![reply(says)] });
+        fixture.reconcile(at(second.parse().unwrap()));
+        assert_eq!(fixture.take_calls().join(", "), told, "{what}");
+        assert_eq!(entries_of(&fixture), entries, "{what}");
+        assert_eq!(fixture.status()["currentStepIndex"].to_string(), index, "{what}");
     }
-    let mut told = story.take_events();
+    let mut told = fixture.take_events();
     told.retain(|reason| reason.starts_with("StepPlugin") || reason.starts_with("Reconciliation"));
     let expected = ["StepPluginTransition", "StepPluginTransition", "ReconciliationError"];
     assert_eq!(told, expected, "to Running, to Error, the unknown phase; a success is no news");
-    assert_eq!(story.status()["canary"]["stepPluginStatuses"][0]["status"], json!({ "seen": 1 }));
+    assert_eq!(fixture.status()["canary"]["stepPluginStatuses"][0]["status"], json!({ "seen": 1 }));
 }
 
 #[test]
 fn a_failed_plugin_aborts_and_the_others_are_taken_back_in_reverse() {
     let steps = json!([plugin("a"), plugin("b"), plugin("c"), pause()]);
-    let mut story = updating(steps);
-    story.plugin_answers(["Successful", "Successful", "Failed"].map(reply).to_vec());
-    story.settle(at(11));
-    assert_eq!(story.take_calls(), ["Run 0", "Run 1", "Run 2"]);
-    let status = story.status();
+    let mut fixture = updating(steps);
+    fixture.plugin_answers(["Successful", "Successful", "Failed"].map(reply).to_vec());
+    fixture.settle(at(11));
+    assert_eq!(fixture.take_calls(), ["Run 0", "Run 1", "Run 2"]);
+    let status = fixture.status();
     let why = "Rollout aborted update to revision 2: Step Plugin 3 (c) failed: Failed it is";
     assert_eq!(status["message"], format!("RolloutAborted: {why}"));
     assert_eq!((&status["abort"], &status["currentStepIndex"]), (&json!(true), &json!(0)));
 
-    story.plugin_answers(["Running", ""].map(reply).to_vec());
-    story.settle(at(12));
-    assert_eq!(story.take_calls(), ["Abort 1", "Abort 0"]);
+    fixture.plugin_answers(["Running", ""].map(reply).to_vec());
+    fixture.settle(at(12));
+    assert_eq!(fixture.take_calls(), ["Abort 1", "Abort 0"]);
     let entries = "0 Run Successful 1; 1 Run Successful 1; 2 Run Failed 1; \
                    1 Abort Failed 0; 0 Abort Successful 0";
-    assert_eq!(entries_of(&story), entries, "an abort that only begins has failed");
-    story.settle(at(13));
-    assert_eq!(story.take_calls(), [""; 0], "once");
+    assert_eq!(entries_of(&fixture), entries, "an abort that only begins has failed");
+    fixture.settle(at(13));
+    assert_eq!(fixture.take_calls(), [""; 0], "once");
 
-    story.patch_status(json!({ "abort": false }));
-    story.plugin_answers(Vec::new());
-    story.settle(at(14));
-    assert_eq!(entries_of(&story), "0 Run Running 0", "a retry starts over");
+    fixture.patch_status(json!({ "abort": false }));
+    fixture.plugin_answers(Vec::new());
+    fixture.settle(at(14));
+    assert_eq!(entries_of(&fixture), "0 Run Running 0", "a retry starts over");
 }
 
 #[test]
 fn a_full_promotion_ends_a_running_plugin_once() {
-    let mut story = updating(json!([plugin("a"), pause()]));
-    story.plugin_answers(vec![reply("Running")]);
-    story.settle(at(11));
-    story.patch_status(json!({ "promoteFull": true }));
-    story.take_calls();
-    story.plugin_answers(vec![reply("Successful")]);
-    story.settle(at(12));
-    assert_eq!(story.take_calls(), ["Terminate 0"]);
-    assert_eq!(entries_of(&story), "0 Run Running 1 30s; 0 Terminate Successful 0");
-    assert_eq!(story.status()["phase"], "Healthy");
-    assert_eq!(story.reconcile(at(13)), [""; 0], "settled");
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.plugin_answers(vec![reply("Running")]);
+    fixture.settle(at(11));
+    fixture.patch_status(json!({ "promoteFull": true }));
+    fixture.take_calls();
+    fixture.plugin_answers(vec![reply("Successful")]);
+    fixture.settle(at(12));
+    assert_eq!(fixture.take_calls(), ["Terminate 0"]);
+    assert_eq!(entries_of(&fixture), "0 Run Running 1 30s; 0 Terminate Successful 0");
+    assert_eq!(fixture.status()["phase"], "Healthy");
+    assert_eq!(fixture.reconcile(at(13)), [""; 0], "settled");
 }
 
 #[test]
 fn an_unknown_plugin_is_told_and_asked_for_every_30_seconds_until_the_deadline() {
     let unknown = || vec![PluginReply::Unusable("plugin a not configured in configmap".to_owned())];
     let words = "could not create step plugin at index 0 : plugin a not configured in configmap";
-    let mut story = updating(json!([plugin("a")]));
-    story.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
-    story.plugin_answers(unknown());
-    story.settle(at(11));
-    assert_eq!(story.take_calls(), ["Run 0"]);
-    assert!(story.take_events().contains(&"ReconciliationError".to_owned()));
-    assert_eq!(story.status()["canary"]["stepPluginStatuses"][0]["message"], words);
-    let decision = story.decide();
+    let mut fixture = updating(json!([plugin("a")]));
+    fixture.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
+    fixture.plugin_answers(unknown());
+    fixture.settle(at(11));
+    assert_eq!(fixture.take_calls(), ["Run 0"]);
+    assert!(fixture.take_events().contains(&"ReconciliationError".to_owned()));
+    assert_eq!(fixture.status()["canary"]["stepPluginStatuses"][0]["message"], words);
+    let decision = fixture.decide();
     let guard = Guard::PluginStep { index: 0, count: 1, message: words.to_owned() };
     assert_eq!(decision.why[0].guard, guard);
-    story.plugin_answers(unknown());
-    story.settle(at(40));
-    assert_eq!(story.take_calls(), [""; 0]);
-    story.settle(at(41));
-    assert_eq!(story.take_calls(), ["Run 0"]);
-    assert_eq!(story.take_events(), ["ReconciliationError"]);
-    story.plugin_answers(unknown());
-    story.settle(at(400));
-    assert_eq!(story.status()["abort"], true, "{}", story.status());
-    story.take_calls();
-    story.settle(at(500));
-    assert_eq!(story.take_calls(), [""; 0], "what was never called needs no taking back");
+    fixture.plugin_answers(unknown());
+    fixture.settle(at(40));
+    assert_eq!(fixture.take_calls(), [""; 0]);
+    fixture.settle(at(41));
+    assert_eq!(fixture.take_calls(), ["Run 0"]);
+    assert_eq!(fixture.take_events(), ["ReconciliationError"]);
+    fixture.plugin_answers(unknown());
+    fixture.settle(at(400));
+    assert_eq!(fixture.status()["abort"], true, "{}", fixture.status());
+    fixture.take_calls();
+    fixture.settle(at(500));
+    assert_eq!(fixture.take_calls(), [""; 0], "what was never called needs no taking back");
 }
 
 #[test]
 fn a_disabled_plugin_is_skipped() {
-    let mut story = updating(json!([plugin("a"), pause()]));
-    story.plugin_answers(vec![PluginReply::Disabled]);
-    story.settle(at(11));
-    assert_eq!(entries_of(&story), "0 Run disabled");
-    assert_eq!(story.status()["currentStepIndex"], 1);
-    assert_eq!(story.status()["phase"], "Paused");
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.plugin_answers(vec![PluginReply::Disabled]);
+    fixture.settle(at(11));
+    assert_eq!(entries_of(&fixture), "0 Run disabled");
+    assert_eq!(fixture.status()["currentStepIndex"], 1);
+    assert_eq!(fixture.status()["phase"], "Paused");
 }
 
 #[test]
 fn a_call_that_was_or_may_have_been_made_before_an_abort_is_taken_back() {
-    let mut story = updating(json!([plugin("a"), pause()]));
-    story.reconcile(at(11));
-    story.patch_status(json!({ "abort": true }));
-    story.plugin_answers(vec![reply("Successful")]);
-    story.settle(at(12));
-    assert_eq!(story.take_calls(), ["Abort 0"], "nobody knows: a crash may have lost the answer");
-    assert_eq!(entries_of(&story), "0 Run Running 0; 0 Abort Successful 0");
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.reconcile(at(11));
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.plugin_answers(vec![reply("Successful")]);
+    fixture.settle(at(12));
+    assert_eq!(fixture.take_calls(), ["Abort 0"], "nobody knows: a crash may have lost the answer");
+    assert_eq!(entries_of(&fixture), "0 Run Running 0; 0 Abort Successful 0");
 
-    let mut story = updating(json!([plugin("a"), pause()]));
-    story.reconcile(at(11));
-    story.plugin_answers(vec![reply("Running"), reply("Successful")]);
-    story.decide();
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(12));
-    assert_eq!(story.take_calls(), ["Run 0", "Abort 0"]);
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.reconcile(at(11));
+    fixture.plugin_answers(vec![reply("Running"), reply("Successful")]);
+    fixture.decide();
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(12));
+    assert_eq!(fixture.take_calls(), ["Run 0", "Abort 0"]);
     let entries = "0 Run Running 1 30s; 0 Abort Successful 0";
-    assert_eq!(entries_of(&story), entries, "an answer is recorded even after the abort");
+    assert_eq!(entries_of(&fixture), entries, "an answer is recorded even after the abort");
 }
 
-/// A story whose second revision has just begun.
-fn updating(steps: Value) -> Story {
-    let mut story = Story::canary(1, steps);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.reconcile(at(10));
-    story.pods_follow();
-    story
+/// A scenario whose second revision has just begun.
+fn updating(steps: Value) -> Fixture {
+    let mut fixture = Fixture::canary(1, steps);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.reconcile(at(10));
+    fixture.pods_follow();
+    fixture
 }
 
 fn plugin(name: &str) -> Value {
@@ -177,8 +178,8 @@ fn reply(text: &str) -> PluginReply {
     })
 }
 
-fn entries_of(story: &Story) -> String {
-    let status = story.status();
+fn entries_of(fixture: &Fixture) -> String {
+    let status = fixture.status();
     let entries = status["canary"]["stepPluginStatuses"].as_array().cloned().unwrap_or_default();
     let text = |entry: &Value| {
         let field = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();

@@ -3,30 +3,30 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 /// A canary whose traffic an ALB splits, with a root Service.
-fn alb(replicas: i32, strategy: Value) -> Story {
+fn alb(replicas: i32, strategy: Value) -> Fixture {
     let routing = json!({
         "nginx": null,
         "alb": { "ingress": "web", "rootService": "root", "servicePort": 80 },
         "managedRoutes": [{ "name": "by-header" }],
     });
-    let mut story = Story::canary(replicas, json!([]));
+    let mut fixture = Fixture::canary(replicas, json!([]));
     let mut whole = json!({ "canary": { "trafficRouting": routing } });
     whole["canary"].as_object_mut().unwrap().extend(strategy.as_object().unwrap().clone());
-    story.patch_spec(json!({ "strategy": whole }));
-    story.with_ingress("root")
+    fixture.patch_spec(json!({ "strategy": whole }));
+    fixture.with_ingress("root")
 }
 
-pub(super) fn with_fixed_services(steps: Value) -> Story {
+pub(super) fn with_fixed_services(steps: Value) -> Fixture {
     let fixed = json!({ "stableService": "stable", "canaryService": "canary", "steps": steps });
     alb(4, fixed).with_services(&["stable", "canary"])
 }
 
 /// Weights by Service, as the Ingress has them: `ping 25, pong 75`.
-fn split(story: &Story) -> String {
-    let notes = &story.ingress("web")["metadata"]["annotations"];
+fn split(fixture: &Fixture) -> String {
+    let notes = &fixture.ingress("web")["metadata"]["annotations"];
     let action = notes["alb.ingress.kubernetes.io/actions.root"].as_str().unwrap();
     let action: Value = serde_json::from_str(action).unwrap();
     let groups = action["ForwardConfig"]["TargetGroups"].as_array().unwrap();
@@ -35,8 +35,8 @@ fn split(story: &Story) -> String {
     groups.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-fn has_route(story: &Story) -> bool {
-    let ingress = story.ingress("web");
+fn has_route(fixture: &Fixture) -> bool {
+    let ingress = fixture.ingress("web");
     let notes = &ingress["metadata"]["annotations"];
     let action = !notes["alb.ingress.kubernetes.io/actions.by-header"].is_null();
     let first = &ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"];
@@ -48,17 +48,17 @@ fn has_route(story: &Story) -> bool {
 fn a_header_route_before_the_first_pod_comes_with_it() {
     let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
     let route = json!({ "setHeaderRoute": { "name": "by-header", "match": header } });
-    let mut story =
+    let mut fixture =
         with_fixed_services(json!([route, { "pause": {} }, { "setWeight": 25 }, { "pause": {} }]));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    assert_eq!(story.status()["currentStepIndex"], 1, "there is nobody to be led to yet");
-    assert!(!has_route(&story));
-    story.promote();
-    story.settle(at(2));
-    assert_eq!(story.status()["currentStepIndex"], 3);
-    assert!(has_route(&story));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!(fixture.status()["currentStepIndex"], 1, "there is nobody to be led to yet");
+    assert!(!has_route(&fixture));
+    fixture.promote();
+    fixture.settle(at(2));
+    assert_eq!(fixture.status()["currentStepIndex"], 3);
+    assert!(has_route(&fixture));
 }
 
 #[test]
@@ -69,32 +69,35 @@ fn a_header_route_is_there_from_its_step_to_the_end() {
         { "setHeaderRoute": { "name": "by-header", "match": header } }, { "pause": {} },
         { "setWeight": 50 }, { "pause": {} },
     ]);
-    let mut story = with_fixed_services(steps);
-    story.settle(at(0));
-    assert!(!has_route(&story), "not for the first revision");
-    story.set_image("v2");
-    story.settle(at(1));
-    assert!(!has_route(&story), "not before its step");
-    story.promote();
-    story.settle(at(2));
-    assert_eq!((story.status()["currentStepIndex"].as_i64(), has_route(&story)), (Some(3), true));
+    let mut fixture = with_fixed_services(steps);
+    fixture.settle(at(0));
+    assert!(!has_route(&fixture), "not for the first revision");
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert!(!has_route(&fixture), "not before its step");
+    fixture.promote();
+    fixture.settle(at(2));
+    assert_eq!(
+        (fixture.status()["currentStepIndex"].as_i64(), has_route(&fixture)),
+        (Some(3), true)
+    );
 
-    story.size(1, 1, 0);
-    story.reconcile(at(3));
-    assert!(!has_route(&story), "not to a version without pods");
-    story.settle(at(4));
-    assert!(has_route(&story), "back with them");
+    fixture.size(1, 1, 0);
+    fixture.reconcile(at(3));
+    assert!(!has_route(&fixture), "not to a version without pods");
+    fixture.settle(at(4));
+    assert!(has_route(&fixture), "back with them");
 
-    let mut given_up = story.clone();
+    let mut given_up = fixture.clone();
     given_up.patch_status(json!({ "abort": true }));
     given_up.settle(at(5));
     assert!(!has_route(&given_up), "not after an abort");
-    story.promote();
-    story.settle(at(6));
-    assert!(has_route(&story), "beside a later weight");
-    story.patch_status(json!({ "promoteFull": true }));
-    story.settle(at(7));
-    assert!(!has_route(&story), "not after the end");
+    fixture.promote();
+    fixture.settle(at(6));
+    assert!(has_route(&fixture), "beside a later weight");
+    fixture.patch_status(json!({ "promoteFull": true }));
+    fixture.settle(at(7));
+    assert!(!has_route(&fixture), "not after the end");
 }
 
 #[test]
@@ -102,163 +105,171 @@ fn a_header_route_waits_for_its_router() {
     let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
     let route = json!({ "setHeaderRoute": { "name": "by-header", "match": header } });
     let steps = json!([{ "setWeight": 25 }, { "pause": {} }, route, { "pause": {} }]);
-    let mut story = with_fixed_services(steps);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    story.size(0, 4, 1);
-    story.promote();
-    story.reconcile(at(2));
-    story.reconcile(at(3));
-    assert_eq!(story.status()["currentStepIndex"], 2, "stable cannot carry the rest");
-    assert!(!has_route(&story));
-    story.settle(at(4));
-    assert_eq!(story.status()["currentStepIndex"], 3, "now it can");
-    assert!(has_route(&story));
+    let mut fixture = with_fixed_services(steps);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    fixture.size(0, 4, 1);
+    fixture.promote();
+    fixture.reconcile(at(2));
+    fixture.reconcile(at(3));
+    assert_eq!(fixture.status()["currentStepIndex"], 2, "stable cannot carry the rest");
+    assert!(!has_route(&fixture));
+    fixture.settle(at(4));
+    assert_eq!(fixture.status()["currentStepIndex"], 3, "now it can");
+    assert!(has_route(&fixture));
 }
 
 #[test]
 fn without_replicas_an_update_does_not_wait_for_a_header_route() {
     let header = json!([{ "headerName": "x-canary", "headerValue": { "exact": "always" } }]);
     let route = json!({ "setHeaderRoute": { "name": "by-header", "match": header } });
-    let mut story = with_fixed_services(json!([{ "setWeight": 25 }, route, { "pause": {} }]));
-    story.settle(at(0));
-    story.patch_spec(json!({ "replicas": 0 }));
-    story.settle(at(1));
-    story.set_image("v2");
-    story.settle(at(2));
-    assert_eq!((story.status()["phase"].as_str(), has_route(&story)), (Some("Paused"), false));
-    story.patch_spec(json!({ "replicas": 4 }));
-    story.settle(at(3));
-    assert!(has_route(&story), "it is there with the pods");
+    let mut fixture = with_fixed_services(json!([{ "setWeight": 25 }, route, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.patch_spec(json!({ "replicas": 0 }));
+    fixture.settle(at(1));
+    fixture.set_image("v2");
+    fixture.settle(at(2));
+    assert_eq!((fixture.status()["phase"].as_str(), has_route(&fixture)), (Some("Paused"), false));
+    fixture.patch_spec(json!({ "replicas": 4 }));
+    fixture.settle(at(3));
+    assert!(has_route(&fixture), "it is there with the pods");
 }
 
 #[test]
 fn ping_and_pong_take_turns() {
     let pair = json!({ "pingService": "ping", "pongService": "pong" });
     let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);
-    let mut story = alb(4, json!({ "pingPong": pair, "steps": steps }));
-    story = story.with_services(&["ping", "pong"]);
-    story.settle(at(0));
-    assert_eq!((story.selects("ping"), story.selects("pong")), (1, 0), "the first deploy");
-    assert_eq!(split(&story), "pong 0, ping 100");
-    let side = |story: &Story| story.status()["canary"]["stablePingPong"].clone();
-    assert_eq!(side(&story), "ping");
+    let mut fixture = alb(4, json!({ "pingPong": pair, "steps": steps }));
+    fixture = fixture.with_services(&["ping", "pong"]);
+    fixture.settle(at(0));
+    assert_eq!((fixture.selects("ping"), fixture.selects("pong")), (1, 0), "the first deploy");
+    assert_eq!(split(&fixture), "pong 0, ping 100");
+    let side = |fixture: &Fixture| fixture.status()["canary"]["stablePingPong"].clone();
+    assert_eq!(side(&fixture), "ping");
 
-    story.set_image("v2");
-    let written = story.reconcile(at(1)).join(", ");
+    fixture.set_image("v2");
+    let written = fixture.reconcile(at(1)).join(", ");
     assert_eq!(written, "create 2 size 1, revision 2, switch pong to 2, status", "pods or not");
-    story.settle(at(2));
-    assert_eq!(split(&story), "pong 25, ping 75");
-    story.promote();
-    story.settle(at(3));
-    assert_eq!((split(&story).as_str(), side(&story)), ("ping 0, pong 100", json!("pong")));
-    assert_eq!((story.selects("ping"), story.selects("pong")), (1, 2), "no Service was switched");
+    fixture.settle(at(2));
+    assert_eq!(split(&fixture), "pong 25, ping 75");
+    fixture.promote();
+    fixture.settle(at(3));
+    assert_eq!((split(&fixture).as_str(), side(&fixture)), ("ping 0, pong 100", json!("pong")));
+    assert_eq!(
+        (fixture.selects("ping"), fixture.selects("pong")),
+        (1, 2),
+        "no Service was switched"
+    );
 
-    story.set_image("v3");
-    story.settle(at(4));
-    assert_eq!((story.selects("ping"), split(&story).as_str()), (3, "ping 25, pong 75"));
-    story.set_image("v4");
-    story.reconcile(at(5));
-    assert_eq!((story.selects("ping"), split(&story).as_str()), (3, "ping 0, pong 100"));
-    story.reconcile(at(6));
-    assert_eq!(story.selects("ping"), 4, "moved when nobody is sent there");
+    fixture.set_image("v3");
+    fixture.settle(at(4));
+    assert_eq!((fixture.selects("ping"), split(&fixture).as_str()), (3, "ping 25, pong 75"));
+    fixture.set_image("v4");
+    fixture.reconcile(at(5));
+    assert_eq!((fixture.selects("ping"), split(&fixture).as_str()), (3, "ping 0, pong 100"));
+    fixture.reconcile(at(6));
+    assert_eq!(fixture.selects("ping"), 4, "moved when nobody is sent there");
 }
 
 #[test]
 fn a_stable_side_whose_replica_set_is_gone_leads_to_the_new_one() {
     let pair = json!({ "pingService": "ping", "pongService": "pong" });
     let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);
-    let mut story =
+    let mut fixture =
         alb(4, json!({ "pingPong": pair, "steps": steps })).with_services(&["ping", "pong"]);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    story.lose_set(0);
-    story.settle(at(2));
-    assert_eq!((story.selects("ping"), story.selects("pong")), (1, 1), "there is no other");
-    assert_eq!(story.status()["phase"], "Paused");
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    fixture.lose_set(0);
+    fixture.settle(at(2));
+    assert_eq!((fixture.selects("ping"), fixture.selects("pong")), (1, 1), "there is no other");
+    assert_eq!(fixture.status()["phase"], "Paused");
 }
 
 #[test]
 fn a_ping_pong_service_without_a_revision_gets_the_stable_one() {
     let fixed = json!({ "stableService": "stable", "canaryService": "canary" });
-    let mut story = alb(4, fixed).with_services(&["stable", "canary", "ping", "pong"]);
-    story.settle(at(0));
+    let mut fixture = alb(4, fixed).with_services(&["stable", "canary", "ping", "pong"]);
+    fixture.settle(at(0));
     let pair = json!({ "pingService": "ping", "pongService": "pong" });
     let steps = json!([{ "setWeight": 25 }, { "pause": {} }]);
     let strategy = json!({ "canary": { "pingPong": pair, "steps": steps } });
-    story.patch_spec(json!({ "strategy": strategy }));
-    story.settle(at(1));
-    story.set_image("v2");
-    story.settle(at(2));
-    assert_eq!((story.selects("pong"), story.selects("ping")), (1, 2));
-    assert_eq!(split(&story), "ping 25, pong 75");
+    fixture.patch_spec(json!({ "strategy": strategy }));
+    fixture.settle(at(1));
+    fixture.set_image("v2");
+    fixture.settle(at(2));
+    assert_eq!((fixture.selects("pong"), fixture.selects("ping")), (1, 2));
+    assert_eq!(split(&fixture), "ping 25, pong 75");
 }
 
 #[test]
 fn on_the_way_back_to_a_shrunken_stable_the_traffic_waits_for_its_pods() {
     let strategy =
         json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 75 }, { "pause": {} }] });
-    let mut story = Story::nginx(4, strategy);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    assert_eq!((story.sizes(), story.weight()), (vec![1, 3], "75"));
-    story.set_image("v1");
-    story.reconcile(at(2));
-    story.reconcile(at(3));
-    assert_eq!((story.sizes(), story.weight()), (vec![4, 3], "75"), "stable is made whole first");
-    assert_eq!(story.selects("canary"), 2);
-    story.size(0, 4, 3);
-    story.reconcile(at(4));
-    assert_eq!((story.sizes(), story.weight()), (vec![4, 3], "75"), "one is missing");
-    story.settle(at(5));
-    assert_eq!((story.sizes(), story.weight()), (vec![4, 0], "0"));
-    assert_eq!((story.selects("canary"), story.selects("stable")), (1, 1));
-    assert_eq!(story.status()["phase"], "Healthy");
+    let mut fixture = Fixture::nginx(4, strategy);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!((fixture.sizes(), fixture.weight()), (vec![1, 3], "75"));
+    fixture.set_image("v1");
+    fixture.reconcile(at(2));
+    fixture.reconcile(at(3));
+    assert_eq!(
+        (fixture.sizes(), fixture.weight()),
+        (vec![4, 3], "75"),
+        "stable is made whole first"
+    );
+    assert_eq!(fixture.selects("canary"), 2);
+    fixture.size(0, 4, 3);
+    fixture.reconcile(at(4));
+    assert_eq!((fixture.sizes(), fixture.weight()), (vec![4, 3], "75"), "one is missing");
+    fixture.settle(at(5));
+    assert_eq!((fixture.sizes(), fixture.weight()), (vec![4, 0], "0"));
+    assert_eq!((fixture.selects("canary"), fixture.selects("stable")), (1, 1));
+    assert_eq!(fixture.status()["phase"], "Healthy");
 }
 
 #[test]
 fn an_abort_without_replicas_divides_by_nothing() {
     let strategy =
         json!({ "dynamicStableScale": true, "steps": [{ "setWeight": 50 }, { "pause": {} }] });
-    let mut story = Story::nginx(4, strategy);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    story.patch_spec(json!({ "replicas": 0 }));
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(2));
-    assert_eq!((story.sizes(), story.weight()), (vec![0, 0], "0"));
+    let mut fixture = Fixture::nginx(4, strategy);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    fixture.patch_spec(json!({ "replicas": 0 }));
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(2));
+    assert_eq!((fixture.sizes(), fixture.weight()), (vec![0, 0], "0"));
 }
 
 #[test]
 fn a_router_that_cannot_is_told_once_and_holds_sizes_and_steps() {
     let strategy = json!({ "steps": [{ "setWeight": 20 }, { "pause": {} }] });
-    let mut story = Story::nginx(5, strategy);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.reconcile(at(1));
-    story.take_events();
+    let mut fixture = Fixture::nginx(5, strategy);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.reconcile(at(1));
+    fixture.take_events();
     let other = json!([{ "kind": "Rollout", "name": "other", "uid": "other", "controller": true }]);
     let owned = |owners: &Value| json!({ "metadata": { "ownerReferences": owners } });
-    let ours = story.ingress("web-web-canary")["metadata"]["ownerReferences"].clone();
-    story.patch_ingress("web-web-canary", owned(&other));
-    story.settle(at(2));
-    let held = story.condition("Held");
+    let ours = fixture.ingress("web-web-canary")["metadata"]["ownerReferences"].clone();
+    fixture.patch_ingress("web-web-canary", owned(&other));
+    fixture.settle(at(2));
+    let held = fixture.condition("Held");
     assert_eq!(held["reason"], "TrafficRoutingError");
     assert_eq!(held["message"], "canary ingress `web-web-canary` controlled by different object");
-    let told = story.take_events();
+    let told = fixture.take_events();
     let errors = told.iter().filter(|reason| *reason == "TrafficRoutingError").count();
-    assert_eq!((errors, story.sizes()), (1, vec![5, 1]));
-    assert_eq!(story.status()["currentStepIndex"], 0);
-    assert!(story.why().contains("cannot be split"), "{}", story.why());
+    assert_eq!((errors, fixture.sizes()), (1, vec![5, 1]));
+    assert_eq!(fixture.status()["currentStepIndex"], 0);
+    assert!(fixture.why().contains("cannot be split"), "{}", fixture.why());
 
-    story.patch_ingress("web-web-canary", owned(&ours));
-    story.settle(at(3));
-    assert_eq!((story.weight(), &story.status()["currentStepIndex"]), ("20", &json!(1)));
-    let conditions = story.status()["conditions"].to_string();
+    fixture.patch_ingress("web-web-canary", owned(&ours));
+    fixture.settle(at(3));
+    assert_eq!((fixture.weight(), &fixture.status()["currentStepIndex"]), ("20", &json!(1)));
+    let conditions = fixture.status()["conditions"].to_string();
     assert!(!conditions.contains("Held"), "{conditions}");
 }
 
@@ -306,18 +317,18 @@ fn an_ingress_that_is_missing_or_leads_elsewhere_is_an_invalid_spec() {
         ),
     ];
     for (what, spec, ingress, expected) in cases {
-        let mut story = Story::nginx(5, json!({}));
-        story.patch_spec(spec);
-        story.patch_ingress("web", ingress);
-        story.reconcile(at(0));
-        let message = story.condition("InvalidSpec")["message"].as_str().unwrap().to_owned();
+        let mut fixture = Fixture::nginx(5, json!({}));
+        fixture.patch_spec(spec);
+        fixture.patch_ingress("web", ingress);
+        fixture.reconcile(at(0));
+        let message = fixture.condition("InvalidSpec")["message"].as_str().unwrap().to_owned();
         let expected = format!("The Rollout \"web\" is invalid: {PATH}{expected}");
         assert_eq!(message, expected, "{what}");
         let mended = json!({ "nginx": { "stableIngress": "web", "stableIngresses": null } });
-        story.patch_spec(json!({ "strategy": { "canary": { "trafficRouting": mended } } }));
-        story.patch_ingress("web", backend("stable"));
-        story.settle(at(1));
-        assert_eq!(story.status()["phase"], "Healthy", "{what}: mended");
+        fixture.patch_spec(json!({ "strategy": { "canary": { "trafficRouting": mended } } }));
+        fixture.patch_ingress("web", backend("stable"));
+        fixture.settle(at(1));
+        assert_eq!(fixture.status()["phase"], "Healthy", "{what}: mended");
     }
 }
 
@@ -334,23 +345,24 @@ promote | 4, 4 | 2 2 | 4 Healthy";
 #[test]
 fn without_a_router_pods_follow_the_weights_and_the_status_names_none() {
     let steps = json!([{ "setWeight": 25 }, { "pause": {} }, { "setWeight": 75 }, { "pause": {} }]);
-    let mut story = Story::nginx(4, json!({ "trafficRouting": { "nginx": null }, "steps": steps }));
+    let mut fixture =
+        Fixture::nginx(4, json!({ "trafficRouting": { "nginx": null }, "steps": steps }));
     for (second, row) in UNROUTED.trim().lines().enumerate() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [happens, sizes, services, standing] = cells[..] else { panic!("four cells: {row}") };
         match happens {
-            "image" => story.set_image("v2"),
-            "promote" => story.promote(),
-            "abort" => story.patch_status(json!({ "abort": true })),
-            "retry" => story.patch_status(json!({ "abort": false })),
+            "image" => fixture.set_image("v2"),
+            "promote" => fixture.promote(),
+            "abort" => fixture.patch_status(json!({ "abort": true })),
+            "retry" => fixture.patch_status(json!({ "abort": false })),
             _ => {}
         }
-        story.settle(at(second as i64));
-        let found: Vec<String> = story.sizes().iter().map(ToString::to_string).collect();
+        fixture.settle(at(second as i64));
+        let found: Vec<String> = fixture.sizes().iter().map(ToString::to_string).collect();
         assert_eq!(found.join(", "), sizes, "{happens}");
-        let found = format!("{} {}", story.selects("stable"), story.selects("canary"));
+        let found = format!("{} {}", fixture.selects("stable"), fixture.selects("canary"));
         assert_eq!(found, services, "{happens}");
-        let status = story.status();
+        let status = fixture.status();
         let index = &status["currentStepIndex"];
         let found = format!("{index} {}", status["phase"].as_str().unwrap());
         assert_eq!(found, standing, "{happens}");
@@ -363,46 +375,47 @@ fn without_a_router_a_dynamic_stable_follows_the_steps() {
     let steps = json!([{ "setWeight": 75 }, { "pause": {} }]);
     let strategy = json!({ "trafficRouting": { "nginx": null }, "dynamicStableScale": true,
         "steps": steps });
-    let mut story = Story::nginx(4, strategy);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    assert_eq!(story.sizes(), [1, 3]);
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(2));
-    assert_eq!(story.sizes(), [4, 0]);
+    let mut fixture = Fixture::nginx(4, strategy);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!(fixture.sizes(), [1, 3]);
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(2));
+    assert_eq!(fixture.sizes(), [4, 0]);
 }
 
 #[test]
 fn a_router_that_is_taken_away_takes_its_weights_from_the_status() {
-    let mut story = Story::nginx(4, json!({ "steps": [{ "setWeight": 25 }, { "pause": {} }] }));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    assert_eq!(story.status()["canary"]["weights"]["canary"]["weight"], 25);
-    story.patch_spec(json!({ "strategy": { "canary": { "trafficRouting": { "nginx": null } } } }));
-    story.settle(at(2));
-    assert_eq!(story.status()["canary"]["weights"], Value::Null);
-    assert_eq!((story.sizes(), &story.status()["phase"]), (vec![4, 1], &json!("Paused")));
+    let mut fixture = Fixture::nginx(4, json!({ "steps": [{ "setWeight": 25 }, { "pause": {} }] }));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!(fixture.status()["canary"]["weights"]["canary"]["weight"], 25);
+    fixture
+        .patch_spec(json!({ "strategy": { "canary": { "trafficRouting": { "nginx": null } } } }));
+    fixture.settle(at(2));
+    assert_eq!(fixture.status()["canary"]["weights"], Value::Null);
+    assert_eq!((fixture.sizes(), &fixture.status()["phase"]), (vec![4, 1], &json!("Paused")));
 }
 
 #[test]
 fn until_the_router_knows_of_ping_and_pong_the_services_before_keep_their_pods() {
-    let mut story = with_fixed_services(json!([{ "setWeight": 50 }, { "pause": {} }]));
-    story = story.with_services(&["ping", "pong"]);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    assert_eq!((split(&story).as_str(), story.selects("canary")), ("canary 50, stable 50", 2));
+    let mut fixture = with_fixed_services(json!([{ "setWeight": 50 }, { "pause": {} }]));
+    fixture = fixture.with_services(&["ping", "pong"]);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!((split(&fixture).as_str(), fixture.selects("canary")), ("canary 50, stable 50", 2));
     let pair = json!({ "pingService": "ping", "pongService": "pong" });
-    story.patch_spec(json!({ "strategy": { "canary": { "pingPong": pair } } }));
-    story.set_image("v3");
-    story.size(0, 4, 1); // Too few for the router to be told anything.
-    story.reconcile(at(2));
+    fixture.patch_spec(json!({ "strategy": { "canary": { "pingPong": pair } } }));
+    fixture.set_image("v3");
+    fixture.size(0, 4, 1); // Too few for the router to be told anything.
+    fixture.reconcile(at(2));
     for (available, expected) in [(1, 2), (2, 3)] {
-        story.size(2, 2, available);
-        story.reconcile(at(3));
-        assert_eq!(split(&story), "canary 50, stable 50");
-        assert_eq!(story.selects("canary"), expected, "{available} of two for half the traffic");
+        fixture.size(2, 2, available);
+        fixture.reconcile(at(3));
+        assert_eq!(split(&fixture), "canary 50, stable 50");
+        assert_eq!(fixture.selects("canary"), expected, "{available} of two for half the traffic");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 use crate::ask::Class;
 use crate::kinds;
 
@@ -20,16 +20,16 @@ fn analysis(template: &str) -> Value {
 }
 
 /// A canary of five pods with these steps and templates, at the beginning of its first update.
-fn canary(steps: Value) -> Story {
-    let mut story =
-        Story::canary(5, steps).with_template("once", once()).with_template("endless", endless());
-    story.settle(at(0));
-    story
+fn canary(steps: Value) -> Fixture {
+    let mut fixture =
+        Fixture::canary(5, steps).with_template("once", once()).with_template("endless", endless());
+    fixture.settle(at(0));
+    fixture
 }
 
-/// Plays the rows of a table: what happens, what is written until it comes to rest, the runs, phase,
-/// step index and message.
-pub fn play(story: &mut Story, table: &str) {
+/// Plays the rows of a table: what happens, what is written until it comes to rest, the runs,
+/// phase, step index and message.
+pub fn play(fixture: &mut Fixture, table: &str) {
     for (row, number) in table.trim().lines().zip(1..) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [happens, writes, runs, phase, index, message] = cells[..] else {
@@ -37,34 +37,34 @@ pub fn play(story: &mut Story, table: &str) {
         };
         let words: Vec<&str> = happens.splitn(4, ' ').collect();
         match words[..] {
-            ["image", tag] => story.set_image(tag),
-            ["promote"] => story.promote(),
+            ["image", tag] => fixture.set_image(tag),
+            ["promote"] => fixture.promote(),
             ["skip", step] => {
                 let index: i32 = step.parse().unwrap();
-                story.patch_status(json!({ "pauseConditions": null, "currentStepIndex": index }));
+                fixture.patch_status(json!({ "pauseConditions": null, "currentStepIndex": index }));
             }
-            ["decide"] => story.patch_status(json!({ "pauseConditions": null,
+            ["decide"] => fixture.patch_status(json!({ "pauseConditions": null,
                 "controllerPause": false, "currentStepIndex": 2 })),
-            ["abort"] => story.patch_status(json!({ "abort": true })),
-            ["retry"] => story.patch_status(json!({ "abort": false })),
-            ["full"] => story.patch_status(json!({ "promoteFull": true })),
-            ["turns", name, phase] => story.trial_turns(name, phase, ""),
-            ["turns", name, phase, words] => story.trial_turns(name, phase, words),
+            ["abort"] => fixture.patch_status(json!({ "abort": true })),
+            ["retry"] => fixture.patch_status(json!({ "abort": false })),
+            ["full"] => fixture.patch_status(json!({ "promoteFull": true })),
+            ["turns", name, phase] => fixture.trial_turns(name, phase, ""),
+            ["turns", name, phase, words] => fixture.trial_turns(name, phase, words),
             ["later"] => {}
             _ => panic!("nobody knows {happens:?}"),
         }
-        let written = story.rest(at(number * 100));
+        let written = fixture.rest(at(number * 100));
         let of_trials: Vec<String> = written
             .into_iter()
             .filter(|write| write.contains("run ") || write.contains("experiment "))
             .collect();
         assert_eq!(of_trials.join(", "), writes, "{row}");
-        assert_eq!(story.trials().join(", "), runs, "{row}");
-        let status = story.status();
+        assert_eq!(fixture.trials().join(", "), runs, "{row}");
+        let status = fixture.status();
         let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
         let seen = (text("phase"), status["currentStepIndex"].to_string(), text("message"));
         assert_eq!(seen, (phase.to_owned(), index.to_owned(), message.to_owned()), "{row}");
-        assert_eq!(story.reconcile(at(number * 100 + 5)), [""; 0], "{row}: settled");
+        assert_eq!(fixture.reconcile(at(number * 100 + 5)), [""; 0], "{row}: settled");
     }
 }
 
@@ -76,23 +76,23 @@ promote              |               | 2-1 Successful | Healthy     | 3 | ";
 
 #[test]
 fn a_step_ends_with_the_success_of_its_run() {
-    let mut story = judged_canary();
-    story.take_events();
-    play(&mut story, STEP);
-    assert_eq!(told(&mut story), ["AnalysisRunRunning", "AnalysisRunSuccessful"]);
+    let mut fixture = judged_canary();
+    fixture.take_events();
+    play(&mut fixture, STEP);
+    assert_eq!(told(&mut fixture), ["AnalysisRunRunning", "AnalysisRunSuccessful"]);
 }
 
 /// 20 %, an analysis, a pause.
-fn judged_canary() -> Story {
+fn judged_canary() -> Fixture {
     canary(json!([{ "setWeight": 20 }, { "analysis": analysis("once") }, { "pause": {} }]))
 }
 
 /// Reasons of the Events about runs, Experiments and aborts.
-pub fn told(story: &mut Story) -> Vec<String> {
+pub fn told(fixture: &mut Fixture) -> Vec<String> {
     let is_meant = |reason: &String| {
         ["AnalysisRun", "Experiment", "RolloutAborted"].iter().any(|one| reason.starts_with(one))
     };
-    story.take_events().into_iter().filter(is_meant).collect()
+    fixture.take_events().into_iter().filter(is_meant).collect()
 }
 
 const FAILURE: &str = "
@@ -105,8 +105,8 @@ turns 2-1.2 Successful |                | 2-1 Failed, 2-1.1 Error, 2-1.2 Success
 
 #[test]
 fn a_failed_run_gives_the_update_up_and_a_retry_starts_a_new_one() {
-    let mut story = judged_canary();
-    play(&mut story, FAILURE);
+    let mut fixture = judged_canary();
+    play(&mut fixture, FAILURE);
     let expected = [
         "AnalysisRunFailed",
         "RolloutAborted",
@@ -114,7 +114,7 @@ fn a_failed_run_gives_the_update_up_and_a_retry_starts_a_new_one() {
         "RolloutAborted",
         "AnalysisRunSuccessful",
     ];
-    assert_eq!(told(&mut story), expected);
+    assert_eq!(told(&mut fixture), expected);
 }
 
 /// A user's promote decides past an inconclusive step; a plain resume wants a new run.
@@ -127,24 +127,24 @@ decide                 |                 | 2-1 Inconclusive, 2-1.1 Inconclusive 
 
 #[test]
 fn an_inconclusive_run_pauses_until_a_person_decides() {
-    let mut story = judged_canary();
-    play(&mut story, INCONCLUSIVE);
-    assert_eq!(told(&mut story), ["AnalysisRunInconclusive", "AnalysisRunInconclusive"]);
+    let mut fixture = judged_canary();
+    play(&mut fixture, INCONCLUSIVE);
+    assert_eq!(told(&mut fixture), ["AnalysisRunInconclusive", "AnalysisRunInconclusive"]);
 }
 
 #[test]
 fn what_was_not_decided_about_one_update_does_not_hold_the_next_that_is_scaled() {
-    let mut story = judged_canary();
-    story.set_image("v2");
-    story.settle(at(10));
-    story.trial_turns("2-1", "Inconclusive", "");
-    story.settle(at(20));
-    assert_eq!(story.status()["message"], "InconclusiveAnalysisRun");
-    story.patch_spec(json!({ "replicas": 4 }));
-    story.set_image("v3");
-    story.settle(at(30));
-    assert_eq!(story.status()["currentPodHash"], story.hash(2), "the next has begun");
-    assert_eq!(story.trials(), ["2-1 Inconclusive", "3-1 -"]);
+    let mut fixture = judged_canary();
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.trial_turns("2-1", "Inconclusive", "");
+    fixture.settle(at(20));
+    assert_eq!(fixture.status()["message"], "InconclusiveAnalysisRun");
+    fixture.patch_spec(json!({ "replicas": 4 }));
+    fixture.set_image("v3");
+    fixture.settle(at(30));
+    assert_eq!(fixture.status()["currentPodHash"], fixture.hash(2), "the next has begun");
+    assert_eq!(fixture.trials(), ["2-1 Inconclusive", "3-1 -"]);
 }
 
 const BACKGROUND: &str = "
@@ -162,36 +162,38 @@ promote              | start run 2.2, end run 2.2 | 2 Failed, 2.1 Inconclusive, 
 #[test]
 fn a_background_run_lasts_as_long_as_the_update() {
     for table in [BACKGROUND, BACKGROUND_FAILS] {
-        let mut story = canary(json!([{ "setWeight": 20 }, { "pause": {} }, { "setWeight": 60 }]));
-        story.patch_spec(json!({ "strategy": { "canary": { "analysis": analysis("endless") } } }));
-        story.settle(at(1));
-        assert_eq!(story.trials(), [""; 0], "none on the first deploy, none when promoted");
-        play(&mut story, table);
+        let mut fixture =
+            canary(json!([{ "setWeight": 20 }, { "pause": {} }, { "setWeight": 60 }]));
+        fixture
+            .patch_spec(json!({ "strategy": { "canary": { "analysis": analysis("endless") } } }));
+        fixture.settle(at(1));
+        assert_eq!(fixture.trials(), [""; 0], "none on the first deploy, none when promoted");
+        play(&mut fixture, table);
     }
 }
 
 #[test]
 fn a_background_run_starts_at_its_step_and_ends_with_its_configuration() {
-    let mut story = canary(json!([{ "pause": {} }, { "setWeight": 20 }, { "pause": {} }]));
+    let mut fixture = canary(json!([{ "pause": {} }, { "setWeight": 20 }, { "pause": {} }]));
     let mut late = analysis("endless");
     late["startingStep"] = json!(2);
-    story.patch_spec(json!({ "strategy": { "canary": { "analysis": late } } }));
-    story.set_image("v2");
-    story.settle(at(10));
-    assert_eq!(story.trials(), [""; 0], "not before its step");
-    story.promote();
-    story.settle(at(20));
-    assert_eq!(story.trials(), ["2 -"]);
-    story.patch_spec(json!({ "strategy": { "canary": { "analysis": { "templates": [] } } } }));
-    story.settle(at(30));
-    assert_eq!(story.trials(), ["2 - ending"], "without templates there is none");
-    assert_eq!(story.status()["canary"], json!({}));
+    fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": late } } }));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.trials(), [""; 0], "not before its step");
+    fixture.promote();
+    fixture.settle(at(20));
+    assert_eq!(fixture.trials(), ["2 -"]);
+    fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": { "templates": [] } } } }));
+    fixture.settle(at(30));
+    assert_eq!(fixture.trials(), ["2 - ending"], "without templates there is none");
+    assert_eq!(fixture.status()["canary"], json!({}));
 }
 
 /// What a person does in mid-analysis, and the runs afterwards.
 #[test]
 fn a_run_ends_when_nobody_wants_its_verdict_any_more() {
-    type Deed = fn(&mut Story);
+    type Deed = fn(&mut Fixture);
     let cases: [(&str, Deed, &[&str], &str); 5] = [
         ("abort", |s| s.patch_status(json!({ "abort": true })), &["2-1 - ending"], "Degraded"),
         (
@@ -210,14 +212,14 @@ fn a_run_ends_when_nobody_wants_its_verdict_any_more() {
         ),
     ];
     for (what, deed, runs, phase) in cases {
-        let mut story = judged_canary();
-        story.set_image("v2");
-        story.settle(at(10));
-        deed(&mut story);
-        story.settle(at(20));
-        assert_eq!(story.trials(), runs, "{what}");
-        assert_eq!(story.status()["phase"], phase, "{what}");
-        assert_eq!(story.reconcile(at(21)), [""; 0], "{what}: settled");
+        let mut fixture = judged_canary();
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        deed(&mut fixture);
+        fixture.settle(at(20));
+        assert_eq!(fixture.trials(), runs, "{what}");
+        assert_eq!(fixture.status()["phase"], phase, "{what}");
+        assert_eq!(fixture.reconcile(at(21)), [""; 0], "{what}: settled");
     }
 }
 
@@ -229,35 +231,39 @@ turns 2-1 Successful |               | 2-0 Successful ending, 2-1 Successful | H
 
 #[test]
 fn each_of_two_analysis_steps_has_its_own_run() {
-    let mut story =
+    let mut fixture =
         canary(json!([{ "analysis": analysis("once") }, { "analysis": analysis("once") }]));
-    play(&mut story, TWO_STEPS);
+    play(&mut fixture, TWO_STEPS);
 }
 
 #[test]
 fn a_name_that_is_taken_is_stepped_around_and_an_equal_run_is_used() {
-    let start = |prepare: fn(&mut Story, &str)| {
-        let mut story = judged_canary();
-        story.set_image("v2");
-        let hash = story.world().rollout.hash.to_string();
-        prepare(&mut story, &format!("web-{hash}-2-1"));
-        story.settle(at(10));
-        story.trials()
+    let start = |prepare: fn(&mut Fixture, &str)| {
+        let mut fixture = judged_canary();
+        fixture.set_image("v2");
+        let hash = fixture.world().rollout.hash.to_string();
+        prepare(&mut fixture, &format!("web-{hash}-2-1"));
+        fixture.settle(at(10));
+        fixture.trials()
     };
-    let foreign = start(|story, name| {
-        story.refuse_trial(&kinds::ANALYSIS_RUN, name, Class::Exists, at(99));
+    let foreign = start(|fixture, name| {
+        fixture.refuse_trial(&kinds::ANALYSIS_RUN, name, Class::Exists, at(99));
     });
     assert_eq!(foreign, ["2-1.1 -"], "somebody else's");
 
-    let mut story = judged_canary();
-    story.set_image("v2");
-    story.settle(at(10));
-    story.forget_runs();
-    assert_eq!(story.rest(at(11)), ["status"], "a crash after the create: the run is used");
-    assert_eq!(story.trials(), ["2-1 -"]);
-    story.forget_runs();
-    story.trial("2-1")["spec"]["metrics"] = json!([]);
-    assert_eq!(story.rest(at(12)), ["start run 2-1.1", "end run 2-1", "status"], "another intent");
+    let mut fixture = judged_canary();
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.forget_runs();
+    assert_eq!(fixture.rest(at(11)), ["status"], "a crash after the create: the run is used");
+    assert_eq!(fixture.trials(), ["2-1 -"]);
+    fixture.forget_runs();
+    fixture.trial("2-1")["spec"]["metrics"] = json!([]);
+    assert_eq!(
+        fixture.rest(at(12)),
+        ["start run 2-1.1", "end run 2-1", "status"],
+        "another intent"
+    );
 }
 
 #[test]
@@ -266,7 +272,7 @@ fn a_run_tells_what_it_is_for_and_whose_it_is() {
         "args": [{ "name": "hash" }, { "name": "team" }, { "name": "kept", "value": "k" }],
         "metrics": [{ "name": "m", "provider": { "web": { "url": "{{args.hash}}" } } }],
     });
-    let mut story = Story::canary(
+    let mut fixture = Fixture::canary(
         1,
         json!([{ "setWeight": 50 }, { "analysis": {
         "templates": [{ "templateName": "inner" }, { "templateName": "all", "clusterScope": true }],
@@ -281,13 +287,13 @@ fn a_run_tells_what_it_is_for_and_whose_it_is() {
     } }]),
     )
     .with_template("inner", spec);
-    story.add_cluster_template("all", json!({ "metrics": [{ "name": "c" }] }));
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(10));
-    let stable = story.status()["stableRS"].clone();
-    let new = story.status()["currentPodHash"].clone();
-    let run = story.trial("2-1").clone();
+    fixture.add_cluster_template("all", json!({ "metrics": [{ "name": "c" }] }));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    let stable = fixture.status()["stableRS"].clone();
+    let new = fixture.status()["currentPodHash"].clone();
+    let run = fixture.trial("2-1").clone();
     assert_eq!(
         run["metadata"]["labels"],
         json!({ "app": "web", "x": "y", "rollout-type": "Step", "step-index": "1",
@@ -314,65 +320,69 @@ fn a_run_tells_what_it_is_for_and_whose_it_is() {
 #[test]
 fn a_way_back_within_the_window_is_not_judged_and_one_beyond_it_is() {
     for (window, runs) in [(2, [""; 0].as_slice()), (0, &["3-1 -"])] {
-        let mut story = canary(json!([{ "setWeight": 20 }, { "pause": {} }]));
-        story.patch_spec(json!({ "rollbackWindow": { "revisions": window } }));
-        story.set_image("v2");
-        story.settle(at(10));
-        story.promote();
-        story.settle(at(20));
+        let mut fixture = canary(json!([{ "setWeight": 20 }, { "pause": {} }]));
+        fixture.patch_spec(json!({ "rollbackWindow": { "revisions": window } }));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        fixture.promote();
+        fixture.settle(at(20));
         let steps = json!([{ "setWeight": 20 }, { "analysis": analysis("once") }]);
         let judged = json!({ "steps": steps, "analysis": analysis("endless") });
-        story.patch_spec(json!({ "strategy": { "canary": judged } }));
-        story.settle(at(30));
-        story.set_image("v1");
-        story.settle(at(40));
+        fixture.patch_spec(json!({ "strategy": { "canary": judged } }));
+        fixture.settle(at(30));
+        fixture.set_image("v1");
+        fixture.settle(at(40));
         let found: Vec<String> =
-            story.trials().into_iter().filter(|run| run.starts_with("3-")).collect();
+            fixture.trials().into_iter().filter(|run| run.starts_with("3-")).collect();
         assert_eq!(found, runs, "window {window}");
         let phase = if window == 0 { "Progressing" } else { "Healthy" };
-        assert_eq!(story.status()["phase"], phase, "window {window}");
+        assert_eq!(fixture.status()["phase"], phase, "window {window}");
     }
 }
 
 #[test]
 fn only_so_many_runs_are_kept_and_they_go_with_their_replica_set() {
-    let mut story = canary(json!([{ "analysis": analysis("once") }]));
-    story.patch_spec(json!({ "revisionHistoryLimit": 3,
+    let mut fixture = canary(json!([{ "analysis": analysis("once") }]));
+    fixture.patch_spec(json!({ "revisionHistoryLimit": 3,
         "analysis": { "successfulRunHistoryLimit": 2, "unsuccessfulRunHistoryLimit": 1 } }));
     for number in 2..=6 {
-        story.set_image(&format!("v{number}"));
-        story.settle(at(number * 100));
-        story.trial_turns(&format!("{number}-0"), "Successful", "");
-        story.settle(at(number * 100 + 5));
+        fixture.set_image(&format!("v{number}"));
+        fixture.settle(at(number * 100));
+        fixture.trial_turns(&format!("{number}-0"), "Successful", "");
+        fixture.settle(at(number * 100 + 5));
     }
-    assert_eq!(story.trials(), ["5-0 Successful", "6-0 Successful"]);
+    assert_eq!(fixture.trials(), ["5-0 Successful", "6-0 Successful"]);
     for (attempt, name) in [(1, "7-0"), (2, "7-0.1"), (3, "7-0")] {
-        story.set_image("v7");
-        story.settle(at(1000 * attempt));
-        story.trial_turns(name, "Failed", "");
-        story.settle(at(1000 * attempt + 10));
-        story.patch_status(json!({ "abort": false }));
+        fixture.set_image("v7");
+        fixture.settle(at(1000 * attempt));
+        fixture.trial_turns(name, "Failed", "");
+        fixture.settle(at(1000 * attempt + 10));
+        fixture.patch_status(json!({ "abort": false }));
     }
-    story.settle(at(9000));
-    assert_eq!(story.trials(), ["5-0 Successful", "6-0 Successful", "7-0 Failed", "7-0.1 -"]);
-    story.patch_spec(json!({ "revisionHistoryLimit": 0 }));
-    story.settle(at(9100));
-    assert_eq!(story.trials(), ["6-0 Successful", "7-0 Failed", "7-0.1 -"], "with its ReplicaSet");
+    fixture.settle(at(9000));
+    assert_eq!(fixture.trials(), ["5-0 Successful", "6-0 Successful", "7-0 Failed", "7-0.1 -"]);
+    fixture.patch_spec(json!({ "revisionHistoryLimit": 0 }));
+    fixture.settle(at(9100));
+    assert_eq!(
+        fixture.trials(),
+        ["6-0 Successful", "7-0 Failed", "7-0.1 -"],
+        "with its ReplicaSet"
+    );
 }
 
 #[test]
 fn a_run_that_is_refused_holds_the_update_and_is_told() {
-    let mut story = judged_canary();
-    story.set_image("v2");
-    let name = format!("web-{}-2-1", story.world().rollout.hash);
-    story.refuse_trial(&kinds::ANALYSIS_RUN, &name, Class::Denied, at(100));
-    story.settle(at(10));
-    assert_eq!((story.trials(), &story.status()["currentStepIndex"]), (vec![], &json!(1)));
-    let held = story.condition("Held");
+    let mut fixture = judged_canary();
+    fixture.set_image("v2");
+    let name = format!("web-{}-2-1", fixture.world().rollout.hash);
+    fixture.refuse_trial(&kinds::ANALYSIS_RUN, &name, Class::Denied, at(100));
+    fixture.settle(at(10));
+    assert_eq!((fixture.trials(), &fixture.status()["currentStepIndex"]), (vec![], &json!(1)));
+    let held = fixture.condition("Held");
     assert_eq!((&held["status"], &held["reason"]), (&json!("True"), &json!("Refused")));
     assert_eq!(held["message"], format!("AnalysisRun default/{name}: no"));
-    story.settle(at(100));
-    assert_eq!(story.trials(), ["2-1 -"], "it is tried again at its time");
-    let conditions = story.status()["conditions"].to_string();
+    fixture.settle(at(100));
+    assert_eq!(fixture.trials(), ["2-1 -"], "it is tried again at its time");
+    let conditions = fixture.status()["conditions"].to_string();
     assert!(!conditions.contains("Held"), "{conditions}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 /// How its releases hash a template.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,24 +32,24 @@ fn what_argo_deployed_is_gone_on_with_whatever_its_hashes() {
         let [strategy, place, phase] = cells[..] else { panic!("three cells: {row}") };
         for form in [Form::New, Form::Old, Form::Other] {
             let what = format!("{strategy} at {place}, {form:?}");
-            let mut story = left(strategy, place, form);
-            let (sizes, status) = (story.sizes(), story.status());
-            let pods: Vec<Vec<String>> = (0..sizes.len()).map(|at| story.pods_of(at)).collect();
-            let written = story.rest(at(100));
+            let mut fixture = left(strategy, place, form);
+            let (sizes, status) = (fixture.sizes(), fixture.status());
+            let pods: Vec<Vec<String>> = (0..sizes.len()).map(|at| fixture.pods_of(at)).collect();
+            let written = fixture.rest(at(100));
             assert!(written.iter().all(|write| write == "status"), "{what}: {written:?}");
-            assert_eq!(story.sizes(), sizes, "{what}");
+            assert_eq!(fixture.sizes(), sizes, "{what}");
             for (set, before) in pods.iter().enumerate() {
-                assert_eq!(story.pods_of(set), *before, "{what}");
+                assert_eq!(fixture.pods_of(set), *before, "{what}");
             }
-            let now = story.status();
+            let now = fixture.status();
             assert_eq!(now["phase"], phase, "{what}");
             for kept in ["currentPodHash", "stableRS", "currentStepIndex", "pauseConditions"] {
                 assert_eq!(now[kept], status[kept], "{what}: {kept}");
             }
             if place == "pause" {
-                story.promote();
-                story.settle(at(101));
-                assert_eq!(story.status()["stableRS"], status["currentPodHash"], "{what}");
+                fixture.promote();
+                fixture.settle(at(101));
+                assert_eq!(fixture.status()["stableRS"], status["currentPodHash"], "{what}");
             }
         }
     }
@@ -59,62 +59,65 @@ fn what_argo_deployed_is_gone_on_with_whatever_its_hashes() {
 fn a_canary_is_gone_on_with_at_its_step_whatever_the_hash_of_its_steps() {
     let steps = json!([{ "setWeight": 50 }, { "pause": {} },
         { "experiment": { "templates": [{ "name": "a", "specRef": "stable" }] } }]);
-    let mut story = Story::canary(2, steps);
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(1));
-    let now = story.status()["currentStepHash"].clone();
-    let older = story.world().rollout.spec.older_step_hashes.clone();
+    let mut fixture = Fixture::canary(2, steps);
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    let now = fixture.status()["currentStepHash"].clone();
+    let older = fixture.world().rollout.spec.older_step_hashes.clone();
     assert!(!older.is_empty(), "releases differ in the hash of these steps");
-    let mut past_the_pause = story.clone();
+    let mut past_the_pause = fixture.clone();
     past_the_pause.promote();
     past_the_pause.settle(at(2));
     for hash in older {
-        for (left, index) in [(&story, 1), (&past_the_pause, 2)] {
-            let mut story = left.clone();
-            story.patch_status(json!({ "currentStepHash": hash }));
-            story.forget();
-            story.settle(at(3));
-            assert_eq!(story.status()["currentStepIndex"], index, "{hash}");
-            assert_eq!(story.status()["currentStepHash"], now, "{hash}");
+        for (left, index) in [(&fixture, 1), (&past_the_pause, 2)] {
+            let mut fixture = left.clone();
+            fixture.patch_status(json!({ "currentStepHash": hash }));
+            fixture.forget();
+            fixture.settle(at(3));
+            assert_eq!(fixture.status()["currentStepIndex"], index, "{hash}");
+            assert_eq!(fixture.status()["currentStepHash"], now, "{hash}");
         }
     }
-    story.patch_status(json!({ "currentStepHash": "other" }));
-    story.settle(at(3));
-    assert!(story.take_events().contains(&"RolloutStepCompleted".to_owned()), "from the beginning");
+    fixture.patch_status(json!({ "currentStepHash": "other" }));
+    fixture.settle(at(3));
+    assert!(
+        fixture.take_events().contains(&"RolloutStepCompleted".to_owned()),
+        "from the beginning"
+    );
 }
 
 /// A rollout as Argo Rollouts leaves it.
-fn left(strategy: &str, place: &str, form: Form) -> Story {
+fn left(strategy: &str, place: &str, form: Form) -> Fixture {
     let steps = json!([{ "setWeight": 50 }, { "pause": {} }]);
-    let mut story = match strategy {
-        "canary" => Story::canary(2, steps),
-        "nginx" => Story::nginx(2, json!({ "steps": steps })),
-        _ => Story::blue_green(2, json!({ "autoPromotionEnabled": false })),
+    let mut fixture = match strategy {
+        "canary" => Fixture::canary(2, steps),
+        "nginx" => Fixture::nginx(2, json!({ "steps": steps })),
+        _ => Fixture::blue_green(2, json!({ "autoPromotionEnabled": false })),
     };
-    story.settle(at(0));
-    rehash(&mut story, 0, form);
+    fixture.settle(at(0));
+    rehash(&mut fixture, 0, form);
     if place == "pause" {
-        story.set_image("v2");
-        story.settle(at(1));
-        rehash(&mut story, 1, form);
+        fixture.set_image("v2");
+        fixture.settle(at(1));
+        rehash(&mut fixture, 1, form);
     }
-    (0..story.sizes().len()).for_each(|set| story.default_template(set));
-    story.note_all();
+    (0..fixture.sizes().len()).for_each(|set| fixture.default_template(set));
+    fixture.note_all();
     // Only the newest releases track how long an update takes.
-    story.patch_status(json!({ "duration": Value::Null }));
-    story.forget();
-    story.take_events();
-    story
+    fixture.patch_status(json!({ "duration": Value::Null }));
+    fixture.forget();
+    fixture.take_events();
+    fixture
 }
 
-fn rehash(story: &mut Story, at: usize, form: Form) {
+fn rehash(fixture: &mut Fixture, at: usize, form: Form) {
     match form {
         Form::New => {}
         Form::Old => {
-            let hash = story.legacy_hash();
-            story.rehash(at, &hash);
+            let hash = fixture.legacy_hash();
+            fixture.rehash(at, &hash);
         }
-        Form::Other => story.rehash(at, &format!("other{at}")),
+        Form::Other => fixture.rehash(at, &format!("other{at}")),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 
 /// A rollout of ten in mid-update, as a row of a table describes it.
 struct Scene<'a> {
@@ -18,30 +18,30 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn story(&self, replicas: i32) -> Story {
+    fn fixture(&self, replicas: i32) -> Fixture {
         let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
-        let mut story = Story::nginx(replicas, parsed(self.strategy));
-        story.settle(at(0));
-        story.set_image("v2");
-        story.reconcile(at(1));
+        let mut fixture = Fixture::nginx(replicas, parsed(self.strategy));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.reconcile(at(1));
         for (set, (size, available)) in self.pods.into_iter().enumerate() {
-            story.size(set, size, available);
+            fixture.size(set, size, available);
         }
-        let [old, new] = [story.hash(0), story.hash(1)];
+        let [old, new] = [fixture.hash(0), fixture.hash(1)];
         let key = "nginx.ingress.kubernetes.io/canary-weight";
         let note = json!({ "metadata": { "annotations": { key: self.weight.to_string() } } });
-        story.patch_ingress("web-web-canary", note);
+        fixture.patch_ingress("web-web-canary", note);
         let selector =
             json!({ "rollouts-pod-template-hash": if self.weight > 0 { &new } else { &old } });
-        story.patch_service("canary", json!({ "spec": { "selector": selector } }));
+        fixture.patch_service("canary", json!({ "spec": { "selector": selector } }));
         let max = parsed(self.strategy)["trafficRouting"]["maxTrafficWeight"].as_i64();
         let part = |weight: i64, service: &str, hash: &str| json!({ "weight": weight, "serviceName": service, "podTemplateHash": hash });
         let stable = part(max.unwrap_or(100) - self.weight, "stable", &old);
         let weights = json!({ "canary": part(self.weight, "canary", &new), "stable": stable });
-        story.patch_status(json!({ "canary": { "weights": weights } }));
-        story.patch_status(parsed(self.status));
-        story.take_events();
-        story
+        fixture.patch_status(json!({ "canary": { "weights": weights } }));
+        fixture.patch_status(parsed(self.status));
+        fixture.take_events();
+        fixture
     }
 }
 
@@ -58,16 +58,16 @@ fn table(rows: &str) {
         };
         let pods = [pods(stable), pods(new)];
         let scene = Scene { strategy, pods, weight: weight.parse().unwrap(), status };
-        assert_eq!(next(&mut scene.story(10)), expected, "{what}");
+        assert_eq!(next(&mut scene.fixture(10)), expected, "{what}");
     }
 }
 
 /// What is written next, and what the status then says about the update.
-fn next(story: &mut Story) -> String {
-    let before = story.status();
-    let mut written = story.reconcile(at(2));
+fn next(fixture: &mut Fixture) -> String {
+    let before = fixture.status();
+    let mut written = fixture.reconcile(at(2));
     written.retain(|write| write != "status");
-    let after = story.status();
+    let after = fixture.status();
     if before["currentStepIndex"] != after["currentStepIndex"] {
         written.push(format!("step {}", after["currentStepIndex"]));
     }
@@ -167,11 +167,11 @@ fn a_service_moves_only_onto_enough_pods() {
         ("no pod, no switch", Some("web"), 0, ""),
     ];
     for (what, owner, available, expected) in cases {
-        let mut story = scene.story(10);
-        story.size(1, 2, available);
+        let mut fixture = scene.fixture(10);
+        fixture.size(1, 2, available);
         let mark = json!({ "argo-rollouts.argoproj.io/managed-by-rollouts": owner });
-        story.patch_service("canary", json!({ "metadata": { "annotations": mark } }));
-        assert_eq!(next(&mut story), expected, "{what}");
+        fixture.patch_service("canary", json!({ "metadata": { "annotations": mark } }));
+        assert_eq!(next(&mut fixture), expected, "{what}");
     }
 }
 
@@ -186,30 +186,30 @@ const THREE_REVISIONS: &str = "
 
 #[test]
 fn a_version_that_is_overtaken_keeps_its_pods_while_anything_leads_there() {
-    let mut story = Story::nginx(5, json!({ "steps": [{ "setWeight": 20 }, { "pause": {} }] }));
-    story.settle(at(-1));
-    tell(&mut story, THREE_REVISIONS);
+    let mut fixture = Fixture::nginx(5, json!({ "steps": [{ "setWeight": 20 }, { "pause": {} }] }));
+    fixture.settle(at(-1));
+    tell(&mut fixture, THREE_REVISIONS);
 }
 
-fn tell(story: &mut Story, rows: &str) {
+fn tell(fixture: &mut Fixture, rows: &str) {
     for row in rows.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [second, happens, writes, weight, what] = cells[..] else {
             panic!("five cells: {row}");
         };
         match happens.split_once(' ').unwrap_or((happens, "")) {
-            ("pods", _) => story.pods_follow(),
-            ("image", tag) => story.set_image(tag),
+            ("pods", _) => fixture.pods_follow(),
+            ("image", tag) => fixture.set_image(tag),
             ("scale", replicas) => {
-                story.patch_spec(json!({ "replicas": replicas.parse::<i32>().unwrap() }));
+                fixture.patch_spec(json!({ "replicas": replicas.parse::<i32>().unwrap() }));
             }
-            ("abort", _) => story.patch_status(json!({ "abort": true })),
-            ("promote", _) => story.promote(),
+            ("abort", _) => fixture.patch_status(json!({ "abort": true })),
+            ("promote", _) => fixture.promote(),
             _ => {}
         }
-        let written = story.reconcile(at(second.parse().unwrap())).join(", ");
+        let written = fixture.reconcile(at(second.parse().unwrap())).join(", ");
         assert_eq!(written, writes, "{what}");
-        assert_eq!(story.weight(), weight, "{what}: weight");
+        assert_eq!(fixture.weight(), weight, "{what}: weight");
     }
 }
 
@@ -225,31 +225,31 @@ const TO_THE_END: &str = "
 
 #[test]
 fn an_old_version_stays_for_its_delay() {
-    let mut story = Story::nginx(5, json!({}));
-    story.settle(at(-1));
-    tell(&mut story, TO_THE_END);
-    assert_eq!(*story.note(0, "scale-down-deadline"), Value::Null, "the note goes with the pods");
-    assert_eq!(story.condition("Healthy")["status"], "True");
+    let mut fixture = Fixture::nginx(5, json!({}));
+    fixture.settle(at(-1));
+    tell(&mut fixture, TO_THE_END);
+    assert_eq!(*fixture.note(0, "scale-down-deadline"), Value::Null, "the note goes with the pods");
+    assert_eq!(fixture.condition("Healthy")["status"], "True");
 }
 
 #[test]
 fn only_so_many_old_versions_stay_and_one_that_is_wanted_again_is_freed() {
-    let mut story = Story::nginx(3, json!({ "scaleDownDelayRevisionLimit": 1 }));
-    story.settle(at(0));
+    let mut fixture = Fixture::nginx(3, json!({ "scaleDownDelayRevisionLimit": 1 }));
+    fixture.settle(at(0));
     for tag in ["v2", "v3"] {
-        story.set_image(tag);
-        story.settle(at(10));
+        fixture.set_image(tag);
+        fixture.settle(at(10));
     }
-    assert_eq!(story.sizes(), [0, 3, 3], "of two delayed ones the older goes at once");
-    story.set_image("v2");
-    story.settle(at(20));
-    assert_eq!(*story.note(1, "scale-down-deadline"), Value::Null, "wanted again");
-    assert_ne!(*story.note(2, "scale-down-deadline"), Value::Null, "left behind");
-    assert_eq!(story.sizes(), [0, 3, 3]);
-    assert_eq!(story.status()["phase"], "Healthy");
-    story.settle(at(5000));
-    assert_eq!(story.sizes(), [0, 3, 0], "a long delay is no standstill");
-    assert_eq!(story.condition("Progressing")["reason"], "NewReplicaSetAvailable");
+    assert_eq!(fixture.sizes(), [0, 3, 3], "of two delayed ones the older goes at once");
+    fixture.set_image("v2");
+    fixture.settle(at(20));
+    assert_eq!(*fixture.note(1, "scale-down-deadline"), Value::Null, "wanted again");
+    assert_ne!(*fixture.note(2, "scale-down-deadline"), Value::Null, "left behind");
+    assert_eq!(fixture.sizes(), [0, 3, 3]);
+    assert_eq!(fixture.status()["phase"], "Healthy");
+    fixture.settle(at(5000));
+    assert_eq!(fixture.sizes(), [0, 3, 0], "a long delay is no standstill");
+    assert_eq!(fixture.condition("Progressing")["reason"], "NewReplicaSetAvailable");
 }
 
 /// As above, after an abort at 40 %; the delay is 30 seconds.
@@ -265,10 +265,10 @@ const ABORT: &str = "
 
 #[test]
 fn an_aborted_version_stays_for_its_delay_whatever_the_number_of_replicas() {
-    let mut story = Story::nginx(5, json!({ "steps": [{ "setWeight": 40 }, { "pause": {} }] }));
-    story.settle(at(-3));
-    story.set_image("v2");
-    story.settle(at(-2));
-    tell(&mut story, ABORT);
-    assert_eq!(story.status()["phase"], "Degraded");
+    let mut fixture = Fixture::nginx(5, json!({ "steps": [{ "setWeight": 40 }, { "pause": {} }] }));
+    fixture.settle(at(-3));
+    fixture.set_image("v2");
+    fixture.settle(at(-2));
+    tell(&mut fixture, ABORT);
+    assert_eq!(fixture.status()["phase"], "Degraded");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 use crate::explain::sentence;
 use crate::rollout::decide;
 use crate::world::{Known, World};
@@ -49,11 +49,12 @@ fn what_cannot_be_read_is_named() {
     let templates = json!({ "templates": [{ "templateName": "once" }] });
     let strategy = json!({ "steps": [{ "pause": {} }], "analysis": templates });
     let metric = json!({ "name": "m", "provider": { "web": { "url": "x" } } });
-    let mut story = Story::nginx(2, strategy).with_template("once", json!({ "metrics": [metric] }));
-    story.settle(at(0));
+    let mut fixture =
+        Fixture::nginx(2, strategy).with_template("once", json!({ "metrics": [metric] }));
+    fixture.settle(at(0));
     for (what, lose, object) in cases {
         for (words, told) in [("", "not listed yet"), ("it is forbidden", "it is forbidden")] {
-            let mut world = story.world();
+            let mut world = fixture.world();
             lose(&mut world, words.to_owned());
             let decision = decide(&world, at(9));
             let why = &decision.why[0];
@@ -64,7 +65,7 @@ fn what_cannot_be_read_is_named() {
             assert_eq!(said, !words.is_empty(), "{what}: the status has the server's words alone");
         }
     }
-    let mut referring = Story::referring(1, "never", 1).world();
+    let mut referring = Fixture::referring(1, "never", 1).world();
     referring.workload = Some(Known::Unknown(String::new()));
     let words = sentence(&decide(&referring, at(9)).why[0]);
     assert!(words.starts_with("Deployment default/web cannot be read: not listed yet"), "{words}");

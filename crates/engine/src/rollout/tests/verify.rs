@@ -4,8 +4,8 @@ use gradus_api::rollout::status::AlbStatus;
 use serde_json::{Value, json};
 
 use super::at;
+use super::fixture::Fixture;
 use super::routers::with_fixed_services;
-use super::story::Story;
 use crate::ask::{Class, Failure, Split, WeightsSaid};
 use crate::decision::EventKind;
 
@@ -25,15 +25,15 @@ fn away() -> Option<Result<WeightsSaid, Failure>> {
 }
 
 /// In mid-update, at a weight that the Ingress has and of which nothing is heard yet.
-fn waiting(steps: Value) -> Story {
-    let mut story = with_fixed_services(steps);
-    story.balancers_say(None);
-    story.settle(at(0));
-    assert!(story.status().get("albs").is_none(), "nothing is asked in a first deploy");
-    story.set_image("v2");
-    story.settle(at(1));
-    story.take_events();
-    story
+fn waiting(steps: Value) -> Fixture {
+    let mut fixture = with_fixed_services(steps);
+    fixture.balancers_say(None);
+    fixture.settle(at(0));
+    assert!(fixture.status().get("albs").is_none(), "nothing is asked in a first deploy");
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    fixture.take_events();
+    fixture
 }
 
 fn steps() -> Value {
@@ -54,8 +54,8 @@ fn a_weight_step_waits_for_the_word_of_the_load_balancer() {
     for row in HEARD.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [heard, verified, held, events, step] = cells[..] else { panic!("five cells: {row}") };
-        let mut story = waiting(steps());
-        story.balancers_say(match heard {
+        let mut fixture = waiting(steps());
+        fixture.balancers_say(match heard {
             "otherwise" => said(Split::Otherwise),
             "nowhere" => said(Split::Nowhere),
             "unreadable" => said(Split::Unreadable),
@@ -63,9 +63,9 @@ fn a_weight_step_waits_for_the_word_of_the_load_balancer() {
             "away" => away(),
             _ => None,
         });
-        story.settle(at(2));
-        story.settle(at(3));
-        let status = story.status();
+        fixture.settle(at(2));
+        fixture.settle(at(3));
+        let status = fixture.status();
         assert_eq!(status["currentStepIndex"].to_string(), step, "{heard}");
         assert_eq!(status["canary"]["weights"]["canary"]["weight"], 25, "{heard}");
         assert_eq!(status["canary"]["weights"]["verified"].to_string(), verified, "{heard}");
@@ -73,61 +73,61 @@ fn a_weight_step_waits_for_the_word_of_the_load_balancer() {
         let known = known.filter(|known| known["type"] == "Held").map(|known| &known["reason"]);
         let known: Vec<&str> = known.map(|reason| reason.as_str().unwrap()).collect();
         assert_eq!(known.first().copied().unwrap_or("-"), held, "{heard}");
-        assert_eq!(story.take_events().join(" "), events, "{heard}: told once");
+        assert_eq!(fixture.take_events().join(" "), events, "{heard}: told once");
         let is_found = !["nothing", "away"].contains(&heard);
         assert_eq!(status["alb"]["loadBalancer"]["name"] == "lb", is_found, "{heard}");
         match heard {
-            "nothing" => assert!(story.why().contains("is weight 25 of Service canary in force")),
+            "nothing" => assert!(fixture.why().contains("is weight 25 of Service canary in force")),
             "as told" => {}
-            _ => assert!(story.why().contains("cannot be split"), "{}", story.why()),
+            _ => assert!(fixture.why().contains("cannot be split"), "{}", fixture.why()),
         }
     }
 }
 
 #[test]
 fn a_load_balancer_that_lags_is_asked_again_after_ten_seconds() {
-    let mut story = waiting(steps());
-    story.balancers_say(said(Split::Otherwise));
-    story.reconcile(at(2));
-    let decision = story.decide();
+    let mut fixture = waiting(steps());
+    fixture.balancers_say(said(Split::Otherwise));
+    fixture.reconcile(at(2));
+    let decision = fixture.decide();
     assert_eq!(decision.wake_at, Some(at(12)));
     assert!(decision.events.iter().all(|event| event.kind == EventKind::Warning));
-    story.balancers_say(said(Split::AsTold));
-    story.settle(at(11));
-    assert_eq!(story.status()["currentStepIndex"], 0, "not before");
-    story.settle(at(12));
-    assert_eq!(story.status()["currentStepIndex"], 1);
+    fixture.balancers_say(said(Split::AsTold));
+    fixture.settle(at(11));
+    assert_eq!(fixture.status()["currentStepIndex"], 0, "not before");
+    fixture.settle(at(12));
+    assert_eq!(fixture.status()["currentStepIndex"], 1);
 }
 
 #[test]
 fn the_end_of_an_update_waits_too_and_no_pods_go_before() {
-    let mut story = waiting(steps());
-    story.balancers_say(said(Split::AsTold));
-    story.settle(at(2));
-    story.promote();
-    story.balancers_say(None);
-    story.settle(at(3));
-    let status = story.status();
+    let mut fixture = waiting(steps());
+    fixture.balancers_say(said(Split::AsTold));
+    fixture.settle(at(2));
+    fixture.promote();
+    fixture.balancers_say(None);
+    fixture.settle(at(3));
+    let status = fixture.status();
     assert_eq!(status["canary"]["weights"]["canary"]["weight"], 100);
-    assert_eq!((story.sizes(), &status["phase"]), (vec![4, 4], &json!("Progressing")));
+    assert_eq!((fixture.sizes(), &status["phase"]), (vec![4, 4], &json!("Progressing")));
     assert_ne!(status["stableRS"], status["currentPodHash"]);
-    story.balancers_say(said(Split::AsTold));
-    story.settle(at(4));
-    let status = story.status();
+    fixture.balancers_say(said(Split::AsTold));
+    fixture.settle(at(4));
+    let status = fixture.status();
     assert_eq!(
         (status["stableRS"] == status["currentPodHash"], &status["phase"]),
         (true, &json!("Healthy"))
     );
-    story.take_lists();
-    assert_eq!(story.rest(at(5)), [""; 0]);
-    assert_eq!(story.take_lists(), 0, "nothing is asked at rest");
+    fixture.take_lists();
+    assert_eq!(fixture.rest(at(5)), [""; 0]);
+    assert_eq!(fixture.take_lists(), 0, "nothing is asked at rest");
 }
 
 #[test]
 fn an_abort_does_not_wait_for_a_load_balancer() {
-    let mut story = waiting(steps());
-    story.patch_status(json!({ "abort": true }));
-    story.settle(at(2));
-    assert_eq!(story.status()["canary"]["weights"]["canary"]["weight"], 0);
-    assert_eq!(story.status()["phase"], "Degraded");
+    let mut fixture = waiting(steps());
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(2));
+    assert_eq!(fixture.status()["canary"]["weights"]["canary"]["weight"], 0);
+    assert_eq!(fixture.status()["phase"], "Degraded");
 }

@@ -5,15 +5,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::at;
-use super::story::Story;
+use super::fixture::Fixture;
 use crate::decision::{Decision, Frees, Guard, Urgency, Why};
 use crate::explain::sentence;
 use crate::rollout::Memo;
 use crate::world::{ReplicaSetView, World};
 
-/// Of every decision in every story: where it says what holds the rollout, it names an object and a
-/// field; and where nothing but counts is written it says so, unless the rollout is healthy, waits for
-/// no time and has no older pods.
+/// Of every decision in every scenario: where it says what holds the rollout, it names an object
+/// and a field; and where nothing but counts is written it says so, unless the rollout is healthy,
+/// waits for no time and has no older pods.
 pub fn check(world: &World, decision: &Decision<RolloutStatus, Memo>, now: Timestamp) {
     let is_written = decision.status.is_some() && decision.urgency == Urgency::Now;
     let is_idle = decision.changes.is_empty() && !is_written;
@@ -37,8 +37,8 @@ pub fn check(world: &World, decision: &Decision<RolloutStatus, Memo>, now: Times
 }
 
 /// Guard, object, field, since when and what frees it. Hashes are shown as revisions, times as
-/// seconds of the story.
-fn told(story: &Story, why: &Why) -> String {
+/// seconds of the scenario.
+fn told(fixture: &Fixture, why: &Why) -> String {
     let second = |time: Timestamp| (time.as_second() - at(0).as_second()).to_string();
     let since = why.since.map_or("?".to_owned(), second);
     let frees = match &why.frees {
@@ -48,8 +48,8 @@ fn told(story: &Story, why: &Why) -> String {
     };
     let (kind, name) = (&why.object.kind.name, &why.object.name);
     let text = format!("{:?} | {kind} {name} | {} | {since} | {frees}", why.guard, why.field);
-    let count = story.sizes().len();
-    (0..count).fold(text, |text, at| text.replace(&story.hash(at), &(at + 1).to_string()))
+    let count = fixture.sizes().len();
+    (0..count).fold(text, |text, at| text.replace(&fixture.hash(at), &(at + 1).to_string()))
 }
 
 const DAYS: i64 = 300_000;
@@ -58,55 +58,55 @@ const ABORTED: &str = "Aborted { message: \"RolloutAborted: Rollout aborted upda
                        | Rollout web | status.abort | 20 | retry rollout";
 
 /// The first revision is there from second 0 on; the update is as far as it gets at this second.
-fn updated(story: Story, second: i64) -> Story {
-    let mut story = story;
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle(at(second));
-    story
+fn updated(fixture: Fixture, second: i64) -> Fixture {
+    let mut fixture = fixture;
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(second));
+    fixture
 }
 
 /// The same, but the pods of the new revision never become ready.
-fn stuck(story: Story, second: i64) -> Story {
-    let mut story = story;
-    story.settle(at(0));
-    story.set_image("v2");
-    story.settle_without_new_pods(at(second));
-    story
+fn stuck(fixture: Fixture, second: i64) -> Fixture {
+    let mut fixture = fixture;
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle_without_new_pods(at(second));
+    fixture
 }
 
 /// An update of second 10 that is aborted in second 20, after this has happened.
-fn aborted(story: Story, happens: fn(&mut Story)) -> Story {
-    let mut story = updated(story, 10);
-    happens(&mut story);
-    story.patch_status(json!({ "abort": true }));
+fn aborted(fixture: Fixture, happens: fn(&mut Fixture)) -> Fixture {
+    let mut fixture = updated(fixture, 10);
+    happens(&mut fixture);
+    fixture.patch_status(json!({ "abort": true }));
     for _ in 0..4 {
-        story.reconcile(at(20));
+        fixture.reconcile(at(20));
     }
-    story
+    fixture
 }
 
 fn half() -> Value {
     json!([{ "setWeight": 50 }, { "pause": {} }])
 }
 
-fn judged(steps: Value) -> Story {
+fn judged(steps: Value) -> Fixture {
     let metric = json!({ "name": "m", "provider": { "web": { "url": "x" } } });
-    Story::canary(2, steps).with_template("once", json!({ "metrics": [metric] }))
+    Fixture::canary(2, steps).with_template("once", json!({ "metrics": [metric] }))
 }
 
 /// A blue-green rollout whose new revision has the traffic and is on trial.
-fn on_trial(strategy: Value) -> Story {
+fn on_trial(strategy: Value) -> Fixture {
     let metric = json!({ "name": "m", "provider": { "web": { "url": "x" } } });
     let mut whole =
         json!({ "postPromotionAnalysis": { "templates": [{ "templateName": "once" }] } });
     whole.as_object_mut().unwrap().extend(strategy.as_object().unwrap().clone());
-    Story::blue_green(3, whole).with_template("once", json!({ "metrics": [metric] }))
+    Fixture::blue_green(3, whole).with_template("once", json!({ "metrics": [metric] }))
 }
 
-type Case = (&'static str, fn() -> Story, Vec<String>);
+type Case = (&'static str, fn() -> Fixture, Vec<String>);
 
-/// What the row shows, the story, and what is told at its end.
+/// What the row shows, the scenario, and what is told at its end.
 fn moving() -> Vec<Case> {
     let missing = |available: i32, wanted: i32, since: Option<i64>| {
         let since = since.map_or("?".to_owned(), |since| since.to_string());
@@ -118,16 +118,16 @@ fn moving() -> Vec<Case> {
     vec![
         (
             "pods are waited for since the update last moved, not since the first deploy",
-            || stuck(Story::canary(2, half()), DAYS),
+            || stuck(Fixture::canary(2, half()), DAYS),
             vec![missing(0, 1, Some(DAYS))],
         ),
         (
             "and no less long after the deadline",
             || {
-                let mut story = stuck(Story::canary(2, half()), DAYS);
-                story.settle_without_new_pods(at(DAYS + 600));
-                assert_eq!(story.status()["phase"], "Degraded");
-                story
+                let mut fixture = stuck(Fixture::canary(2, half()), DAYS);
+                fixture.settle_without_new_pods(at(DAYS + 600));
+                assert_eq!(fixture.status()["phase"], "Degraded");
+                fixture
             },
             vec![missing(0, 1, Some(DAYS))],
         ),
@@ -135,9 +135,9 @@ fn moving() -> Vec<Case> {
             "a verdict is awaited since the run was made",
             || {
                 let templates = json!({ "templates": [{ "templateName": "once" }] });
-                let mut story = updated(judged(json!([{ "analysis": templates }])), DAYS);
-                story.settle(at(DAYS + 100));
-                story
+                let mut fixture = updated(judged(json!([{ "analysis": templates }])), DAYS);
+                fixture.settle(at(DAYS + 100));
+                fixture
             },
             vec![format!(
                 "Verdict {{ phase: \"\" }} | AnalysisRun web-2-2-0 | status.phase | {DAYS} | Cluster"
@@ -145,18 +145,18 @@ fn moving() -> Vec<Case> {
         ),
         (
             "a preview has its own size",
-            || stuck(Story::blue_green(3, json!({ "previewReplicaCount": 1 })), 10),
+            || stuck(Fixture::blue_green(3, json!({ "previewReplicaCount": 1 })), 10),
             vec![missing(0, 1, Some(10))],
         ),
         (
             "a pause before the switch whose time is over waits for pods",
             || {
                 let strategy = json!({ "autoPromotionSeconds": 30 });
-                let mut story = updated(Story::blue_green(3, strategy), 10);
-                story.size(1, 3, 2);
-                story.reconcile(at(60));
-                story.reconcile(at(60));
-                story
+                let mut fixture = updated(Fixture::blue_green(3, strategy), 10);
+                fixture.size(1, 3, 2);
+                fixture.reconcile(at(60));
+                fixture.reconcile(at(60));
+                fixture
             },
             vec![missing(2, 3, None)],
         ),
@@ -167,7 +167,7 @@ fn moving() -> Vec<Case> {
 fn steps() -> Vec<Case> {
     vec![(
         "an analysis without templates stands until a person skips it",
-        || updated(Story::canary(2, json!([{ "analysis": { "templates": [] } }])), 10),
+        || updated(Fixture::canary(2, json!([{ "analysis": { "templates": [] } }])), 10),
         vec![
             "NoTemplates { index: 0, count: 1 } | Rollout web \
                  | spec.strategy.canary.steps[0].analysis.templates | ? | promote"
@@ -182,22 +182,22 @@ fn leaving() -> Vec<Case> {
     vec![
         (
             "what a canary has replaced stays for its delay",
-            || updated(Story::nginx(2, json!({ "steps": [{ "setWeight": 50 }] })), 10),
+            || updated(Fixture::nginx(2, json!({ "steps": [{ "setWeight": 50 }] })), 10),
             vec![delay(1, 40)],
         ),
         (
             "what a switch has replaced stays for its delay",
-            || updated(Story::blue_green(2, json!({ "scaleDownDelaySeconds": 90 })), 10),
+            || updated(Fixture::blue_green(2, json!({ "scaleDownDelaySeconds": 90 })), 10),
             vec![delay(1, 100)],
         ),
         (
             "an aborted canary stays for its delay",
-            || aborted(Story::nginx(2, json!({ "steps": half() })), |_| {}),
+            || aborted(Fixture::nginx(2, json!({ "steps": half() })), |_| {}),
             vec![ABORTED.to_owned(), delay(2, 50)],
         ),
         (
             "an aborted preview stays for its delay",
-            || aborted(Story::blue_green(2, json!({ "autoPromotionEnabled": false })), |_| {}),
+            || aborted(Fixture::blue_green(2, json!({ "autoPromotionEnabled": false })), |_| {}),
             vec![ABORTED.to_owned(), delay(2, 50)],
         ),
     ]
@@ -219,14 +219,18 @@ fn back() -> Vec<Case> {
     vec![
         (
             "an aborted canary that carries traffic waits for stable pods, not for the cluster",
-            || aborted(Story::nginx(2, json!({ "steps": half() })), |story| story.lose_pod(0)),
+            || {
+                aborted(Fixture::nginx(2, json!({ "steps": half() })), |fixture| {
+                    fixture.lose_pod(0)
+                })
+            },
             vec![ABORTED.to_owned(), stable(1, 2)],
         ),
         (
             "one that the spec keeps stays",
             || {
                 let strategy = json!({ "abortScaleDownDelaySeconds": 0, "steps": half() });
-                aborted(Story::nginx(2, strategy), |_| {})
+                aborted(Fixture::nginx(2, strategy), |_| {})
             },
             vec![ABORTED.to_owned(), kept("canary")],
         ),
@@ -235,31 +239,31 @@ fn back() -> Vec<Case> {
             || {
                 let strategy =
                     json!({ "abortScaleDownDelaySeconds": 0, "autoPromotionEnabled": false });
-                aborted(Story::blue_green(2, strategy), |_| {})
+                aborted(Fixture::blue_green(2, strategy), |_| {})
             },
             vec![ABORTED.to_owned(), kept("blueGreen")],
         ),
         (
             "without a router the canary goes when stable pods are there to take over",
             || {
-                let mut story = aborted(Story::canary(2, half()), |_| {});
-                story.size(0, 2, 1);
-                story.reconcile(at(20));
-                story
+                let mut fixture = aborted(Fixture::canary(2, half()), |_| {});
+                fixture.size(0, 2, 1);
+                fixture.reconcile(at(20));
+                fixture
             },
             vec![ABORTED.to_owned(), stable(1, 2)],
         ),
         (
             "a switch back waits for stable to have more than the new revision",
-            || aborted(on_trial(json!({})), |story| story.size(0, 3, 0)),
+            || aborted(on_trial(json!({})), |fixture| fixture.size(0, 3, 0)),
             vec![ABORTED.to_owned(), stable(0, 3)],
         ),
         (
             "which may be fewer than all",
             || {
-                aborted(on_trial(json!({})), |story| {
-                    story.size(0, 3, 0);
-                    story.size(1, 3, 1);
+                aborted(on_trial(json!({})), |fixture| {
+                    fixture.size(0, 3, 0);
+                    fixture.size(1, 3, 1);
                 })
             },
             vec![ABORTED.to_owned(), stable(0, 2)],
@@ -271,10 +275,10 @@ fn back() -> Vec<Case> {
 fn every_wait_names_its_guard_object_field_beginning_and_end() {
     let all = moving().into_iter().chain(steps()).chain(leaving()).chain(back());
     for (what, play, expected) in all {
-        let story = play();
-        let whys = story.whys();
-        let found: Vec<String> = whys.iter().map(|why| told(&story, why)).collect();
-        assert_eq!(found, expected, "{what}: {}", story.status());
+        let fixture = play();
+        let whys = fixture.whys();
+        let found: Vec<String> = whys.iter().map(|why| told(&fixture, why)).collect();
+        assert_eq!(found, expected, "{what}: {}", fixture.status());
     }
 }
 

@@ -1,5 +1,5 @@
-//! How many times a second is a story told, checkers on, on one core: many runs abreast, as whoever
-//! enumerates faults tells them, or one after another?
+//! How many times a second is a scenario told, checkers on, on one core: many runs abreast, as
+//! whoever enumerates faults tells them, or one after another?
 //!
 //! A core that is shared is now and then somebody else's: besides the whole, the fastest of many
 //! rows is told, which is what the core does when it is ours alone.
@@ -21,7 +21,7 @@ pub enum Order {
     Alone,
 }
 
-/// Tells the story of a file so many times.
+/// Tells the scenario of a file so many times.
 pub fn tell(file: &str, runs: usize, order: Order) -> Result<(), Box<dyn Error>> {
     let prepared = Prepared::new(gradus_lab::load(Path::new(file))?)?;
     let (mut seconds, mut best) = (0.0, 0.0_f64);

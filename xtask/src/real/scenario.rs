@@ -29,7 +29,7 @@ use crate::{
     stage::{Kept, Part, Stage},
 };
 
-/// What has not happened by then does not happen. Generous: many stories share two processors.
+/// What has not happened by then does not happen. Generous: many scenarios share two processors.
 const STEP_WITHIN: Duration = Duration::from_secs(120);
 
 /// Counts may be written a second late; what is not seen this long after its condition held is not
@@ -39,13 +39,13 @@ const SEEN_WITHIN: Duration = Duration::from_secs(15);
 /// How long a watch may lag.
 const SEEN_BY_ALL: Duration = Duration::from_secs(2);
 
-/// How long the last writes of a story may still come.
+/// How long the last writes of a scenario may still come.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
 /// How a server answers who was overtaken by another writer.
 const CONFLICT: u16 = 409;
 
-/// Why a story did not go as it is told.
+/// Why a scenario did not go as it is told.
 #[derive(Debug, Error)]
 enum Untold {
     #[error("step {step}: not reached within {} s; the rollout stands at {seen}", STEP_WITHIN.as_secs())]
@@ -65,7 +65,7 @@ pub enum Telling {
     Free,
 }
 
-/// What the controller has written for a story by its last step and shortly after, Events aside.
+/// What the controller has written for a scenario by its last step and shortly after, Events aside.
 pub struct Counted {
     /// How often which object.
     pub writes: BTreeMap<String, usize>,
@@ -76,28 +76,28 @@ pub struct Counted {
 }
 
 /// One scenario, with its times divided for a cluster that lives in real time.
-pub struct Story {
+pub struct RealScenario {
     scenario: Scenario,
     part: Part,
 }
 
 /// Every scenario of the repository, the example's included.
-pub fn all() -> Result<Vec<Story>, Failure> {
-    let mut stories = Vec::new();
+pub fn all() -> Result<Vec<RealScenario>, Failure> {
+    let mut scenarios = Vec::new();
     let folders =
         [("scenarios", Part::Rollouts), ("examples/database-operator/scenarios", Part::Databases)];
     for (folder, part) in folders {
         for scenario in gradus_lab::load_all(&repository().join(folder))? {
-            stories.push(Story { scenario: scenario.hastened(scenario.time_scale), part });
+            scenarios.push(RealScenario { scenario: scenario.hastened(scenario.time_scale), part });
         }
     }
-    Ok(stories)
+    Ok(scenarios)
 }
 
-impl Story {
-    /// A story about Rollouts that is in no file.
+impl RealScenario {
+    /// A scenario about Rollouts that is in no file.
     pub fn of(scenario: Scenario) -> Self {
-        Story { scenario, part: Part::Rollouts }
+        RealScenario { scenario, part: Part::Rollouts }
     }
 
     pub fn name(&self) -> &str {
@@ -113,12 +113,12 @@ impl Story {
         self.scenario.faults.iter().map(planned).collect()
     }
 
-    /// Whose story it is.
+    /// Whose scenario it is.
     pub fn part(&self) -> Part {
         self.part
     }
 
-    /// A namespace of its own; `run` tells several runs of one story apart.
+    /// A namespace of its own; `run` tells several runs of one scenario apart.
     pub fn namespace(&self, run: &str) -> String {
         let name = self.name().replace('_', "-");
         if run.is_empty() { name } else { format!("{name}-{run}") }
@@ -202,7 +202,7 @@ impl Story {
         Ok(Counted { writes: tally(writes), overtaken: overtaken.len(), seconds })
     }
 
-    /// Waits for the end that the story names.
+    /// Waits for the end that the scenario names.
     async fn end(&self, sightings: &mut Sightings) -> Result<Value, Failure> {
         let end = &self.scenario.end;
         let step = self.scenario.steps.len() + 1;
@@ -384,8 +384,8 @@ async fn sleep_until(began: Instant, step: &Step) {
 
 #[test]
 fn the_faults_of_a_scenario_are_planned_at_its_writes() {
-    let stories = all().unwrap();
-    let story = stories.iter().find(|story| story.name() == "argo_issue_3316").unwrap();
+    let scenarios = all().unwrap();
+    let scenario = scenarios.iter().find(|scenario| scenario.name() == "argo_issue_3316").unwrap();
     let planned = |number, fault| proxy::Planned { write: proxy::Nth::ButEvents(number), fault };
     let conflict = proxy::Fault::Answer(409);
     let expected = [
@@ -394,7 +394,7 @@ fn the_faults_of_a_scenario_are_planned_at_its_writes() {
         planned(8, conflict),
         planned(11, proxy::Fault::LoseAnswer),
     ];
-    assert_eq!(story.faults(), expected);
+    assert_eq!(scenario.faults(), expected);
     let all_differ = Fault::ALL.map(struck);
     assert!(!all_differ.iter().enumerate().any(|(at, one)| all_differ[..at].contains(one)));
 }

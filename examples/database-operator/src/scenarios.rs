@@ -1,4 +1,4 @@
-//! Do Databases live as the stories in `scenarios/` tell, whatever goes wrong on the way?
+//! Do Databases live as the scenarios in `scenarios/` tell, whatever goes wrong on the way?
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use gradus_lab::simulate::{Prepared, simulate};
 
 use crate::engine::Databases;
 
-fn stories() -> Vec<Prepared> {
+fn scenarios() -> Vec<Prepared> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let scenarios = gradus_lab::load_all(&folder).expect("the stories are well formed");
-    assert_eq!(scenarios.len(), 10, "every story is told");
+    let scenarios = gradus_lab::load_all(&folder).expect("the scenarios are well formed");
+    assert_eq!(scenarios.len(), 10, "every scenario is told");
     let prepared =
         |scenario| Prepared::about::<Databases>(scenario).expect("its objects are accepted");
     scenarios.into_iter().map(prepared).collect()
@@ -24,22 +24,22 @@ fn stories() -> Vec<Prepared> {
 const STRIDE: usize = if cfg!(debug_assertions) { 5 } else { 1 };
 
 #[test]
-fn every_story_happens_as_it_is_told() {
-    for prepared in stories() {
+fn every_scenario_happens_as_it_is_told() {
+    for prepared in scenarios() {
         enumerate::undisturbed(&prepared).assert_all_good(&prepared);
     }
 }
 
 #[test]
 fn a_crash_or_a_conflict_at_any_write_changes_the_path_but_not_the_end() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         enumerate::every_fault(&prepared, 1).assert_all_good(&prepared);
     }
 }
 
 #[test]
 fn two_faults_in_a_row_do_not_change_the_end() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         for second in [Fault::CrashAfter, Fault::LostAnswer] {
             enumerate::every_pair(&prepared, second, STRIDE).assert_all_good(&prepared);
         }
@@ -48,7 +48,7 @@ fn two_faults_in_a_row_do_not_change_the_end() {
 
 #[test]
 fn any_order_of_steps_and_any_mix_of_faults_leads_to_the_same_end() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         for faults in [Faults::order, Faults::mixed] {
             enumerate::seeds(&prepared, (0..20).map(faults)).assert_all_good(&prepared);
         }
@@ -56,8 +56,8 @@ fn any_order_of_steps_and_any_mix_of_faults_leads_to_the_same_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_story_ends_live_as_it_ends_simulated() {
-    for prepared in stories() {
+async fn every_scenario_ends_live_as_it_ends_simulated() {
+    for prepared in scenarios() {
         let name = &prepared.scenario().name;
         let ending = live(&prepared, async |lab| lab.tell(&prepared).await).await;
         let ending = ending.unwrap_or_else(|violation| panic!("{name}: {violation}"));
@@ -68,7 +68,7 @@ async fn every_story_ends_live_as_it_ends_simulated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_or_a_conflict_at_any_write_does_not_change_the_end_live() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         let name = &prepared.scenario().name;
         let told = live(&prepared, async |lab| (lab.tell(&prepared).await, lab.asked().writes));
         let (plain, writes) = told.await;
@@ -88,7 +88,7 @@ async fn a_crash_or_a_conflict_at_any_write_does_not_change_the_end_live() {
 
 #[tokio::test(start_paused = true)]
 async fn a_settled_database_makes_no_requests_and_a_restart_makes_no_writes() {
-    for prepared in stories() {
+    for prepared in scenarios() {
         let name = &prepared.scenario().name;
         live(&prepared, async |lab| {
             lab.tell(&prepared).await.unwrap();

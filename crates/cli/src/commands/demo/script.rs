@@ -1,12 +1,12 @@
-//! What do the people of the demo do, and when? A little story per rollout, again and again.
+//! What do the people of the demo do, and when? A little scenario per rollout, again and again.
 
 use gradus_api::names::{analysis_phase, run_type};
 use gradus_lab::person::{Action, RunVerdict};
 use gradus_lab::sight::Sight;
 use jiff::{SignedDuration, Timestamp};
 
-/// The story of one rollout.
-pub struct Story {
+/// The scenario of one rollout.
+pub struct Script {
     /// Whose.
     pub rollout: &'static str,
     beats: Vec<Beat>,
@@ -17,7 +17,7 @@ pub struct Story {
     stuck: Option<Timestamp>,
 }
 
-/// How long a story waits for a moment that does not come: somebody else has taken a hand in it.
+/// How long a scenario waits for a moment that does not come: somebody else has taken a hand in it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// When a moment has lasted for a while, a person acts.
@@ -38,12 +38,12 @@ enum Moment {
     Judging,
 }
 
-/// The stories of the sample rollouts.
-pub fn stories() -> Vec<Story> {
+/// The scenarios of the sample rollouts.
+pub fn scripts() -> Vec<Script> {
     use Moment::{Degraded, Healthy, Paused, Progressing};
     let image = |image: &str| Action::SetImage(image.to_owned());
     vec![
-        Story::new(
+        Script::new(
             "checkout",
             vec![
                 Beat::new(Healthy, 1, image("nginx:1.28")),
@@ -54,21 +54,21 @@ pub fn stories() -> Vec<Story> {
                 Beat::new(Paused, 2, Action::PromoteFull),
             ],
         ),
-        Story::new(
+        Script::new(
             "cart",
             vec![
                 Beat::new(Healthy, 4, image("nginx:1.28")),
                 Beat::new(Healthy, 4, image("nginx:1.27")),
             ],
         ),
-        Story::new(
+        Script::new(
             "search",
             vec![
                 Beat::new(Healthy, 2, image("nginx:1.28")),
                 Beat::new(Healthy, 5, image("nginx:1.27")),
             ],
         ),
-        Story::new(
+        Script::new(
             "colors",
             vec![
                 Beat::new(Healthy, 3, image("argoproj/rollouts-demo:green")),
@@ -85,10 +85,10 @@ pub fn stories() -> Vec<Story> {
 }
 
 /// Its pauses last two minutes; nobody here has the patience.
-fn shop() -> Story {
+fn shop() -> Script {
     use Moment::{Degraded, Healthy, Paused};
     let image = |image: &str| Action::SetImage(image.to_owned());
-    Story::new(
+    Script::new(
         "shop",
         vec![
             Beat::new(Healthy, 2, image("nginx:1.28")),
@@ -104,14 +104,14 @@ fn shop() -> Story {
 }
 
 /// Nobody measures in this cluster: the demo gives the verdicts, and says so.
-fn payments() -> Story {
+fn payments() -> Script {
     use Moment::{Degraded, Healthy, Judging, Paused};
     let image = |image: &str| Action::SetImage(image.to_owned());
     let verdict = |phase: &str| {
         let (r#type, phase) = (run_type::STEP.to_owned(), phase.to_owned());
         Action::Run(RunVerdict { r#type, phase, message: String::new() })
     };
-    Story::new(
+    Script::new(
         "payments",
         vec![
             Beat::new(Healthy, 3, image("nginx:1.28")),
@@ -132,9 +132,9 @@ impl Beat {
     }
 }
 
-impl Story {
+impl Script {
     fn new(rollout: &'static str, beats: Vec<Beat>) -> Self {
-        Story { rollout, beats, next: 0, since: None, stuck: None }
+        Script { rollout, beats, next: 0, since: None, stuck: None }
     }
 
     /// What the person does now, seeing the rollout like this.
@@ -232,15 +232,15 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn look(story: &mut Story, status: &Value, second: i64) -> Option<Action> {
+    fn look(script: &mut Script, status: &Value, second: i64) -> Option<Action> {
         let sight = Sight { generation: 1, revision: None, spec: &Value::Null, status };
-        story.look(&sight, at(second))
+        script.look(&sight, at(second))
     }
 
     #[test]
     fn a_person_acts_when_a_moment_has_lasted_and_begins_again_at_the_end() {
         let beats = vec![Beat::new(Moment::Paused, 2, Action::Promote)];
-        let mut story = Story::new("web", beats);
+        let mut script = Script::new("web", beats);
         let paused = json!({
             "phase": "Paused", "observedGeneration": "1",
             "pauseConditions": [{"reason": "CanaryPauseStep"}],
@@ -255,18 +255,18 @@ mod tests {
             ("and again: now", &paused, 13, Some(Action::Promote)),
         ];
         for (what, status, second, expected) in cases {
-            assert_eq!(look(&mut story, status, second), expected, "{what}");
+            assert_eq!(look(&mut script, status, second), expected, "{what}");
         }
     }
 
     #[test]
-    fn a_story_goes_on_although_somebody_else_promoted() {
+    fn a_scenario_goes_on_although_somebody_else_promoted() {
         let beats = vec![
             Beat::new(Moment::Paused, 0, Action::Promote),
             Beat::new(Moment::Degraded, 0, Action::Retry),
             Beat::new(Moment::Healthy, 0, Action::Abort),
         ];
-        let mut story = Story::new("web", beats);
+        let mut script = Script::new("web", beats);
         let healthy = json!({"phase": "Healthy", "observedGeneration": "1"});
         let cases = [
             ("it waits for its pause", 0, None),
@@ -275,17 +275,17 @@ mod tests {
             ("and goes on from there", 11, Some(Action::Abort)),
         ];
         for (what, second, expected) in cases {
-            assert_eq!(look(&mut story, &healthy, second), expected, "{what}");
+            assert_eq!(look(&mut script, &healthy, second), expected, "{what}");
         }
     }
 
     #[test]
-    fn an_analysis_that_no_story_waits_for_is_judged_all_the_same() {
+    fn an_analysis_that_no_scenario_waits_for_is_judged_all_the_same() {
         let beats = vec![
             Beat::new(Moment::Healthy, 0, Action::Abort),
             Beat::new(Moment::Judging, 0, Action::Retry),
         ];
-        let mut story = Story::new("web", beats);
+        let mut script = Script::new("web", beats);
         let run = |phase: &str| {
             json!({
                 "phase": "Progressing", "observedGeneration": "1",
@@ -299,15 +299,15 @@ mod tests {
             ("a verdict is given once", run("Successful"), 12, None),
         ];
         for (what, status, second, expected) in cases {
-            assert_eq!(look(&mut story, &status, second), expected, "{what}");
+            assert_eq!(look(&mut script, &status, second), expected, "{what}");
         }
     }
 
     #[test]
     fn a_status_about_an_older_spec_tells_nothing() {
         let beats = vec![Beat::new(Moment::Healthy, 0, Action::Abort)];
-        let mut story = Story::new("web", beats);
+        let mut script = Script::new("web", beats);
         let old = json!({"phase": "Healthy", "observedGeneration": "0"});
-        assert_eq!(look(&mut story, &old, 0), None);
+        assert_eq!(look(&mut script, &old, 0), None);
     }
 }

@@ -1,4 +1,5 @@
-//! A rollout told step by step: decisions are applied to plain JSON objects, pods follow on request.
+//! A rollout told step by step: decisions are applied to plain JSON objects, pods follow on
+//! request.
 
 mod left;
 mod pods;
@@ -22,7 +23,7 @@ use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, Workl
 
 /// A Rollout and its ReplicaSets, as a cluster would hold them.
 #[derive(Clone)]
-pub struct Story {
+pub struct Fixture {
     rollout: Value,
     sets: Vec<Value>,
     services: Vec<Value>,
@@ -46,7 +47,7 @@ pub struct Story {
     now: Timestamp,
 }
 
-impl Story {
+impl Fixture {
     /// A canary named `web` with image v1, maxSurge 1 and maxUnavailable 0, not yet seen.
     pub fn canary(replicas: i32, steps: Value) -> Self {
         let rollout = json!({
@@ -66,7 +67,7 @@ impl Story {
                 },
             },
         });
-        Story {
+        Fixture {
             rollout,
             sets: Vec::new(),
             services: Vec::new(),
@@ -90,21 +91,21 @@ impl Story {
 
     /// The same as a blue-green rollout with the Services `active` and `preview`.
     pub fn blue_green(replicas: i32, strategy: Value) -> Self {
-        let mut story = Story::canary(replicas, json!([]));
+        let mut fixture = Fixture::canary(replicas, json!([]));
         let mut whole = json!({ "activeService": "active", "previewService": "preview" });
         merge(&mut whole, &strategy);
-        story.rollout["spec"]["strategy"] = json!({ "blueGreen": whole });
-        story.with_services(&["active", "preview"])
+        fixture.rollout["spec"]["strategy"] = json!({ "blueGreen": whole });
+        fixture.with_services(&["active", "preview"])
     }
 
     /// The same as a canary whose traffic nginx splits, with the Services `stable` and `canary`.
     pub fn nginx(replicas: i32, strategy: Value) -> Self {
-        let mut story = Story::canary(replicas, json!([]));
-        let whole = &mut story.rollout["spec"]["strategy"]["canary"];
+        let mut fixture = Fixture::canary(replicas, json!([]));
+        let whole = &mut fixture.rollout["spec"]["strategy"]["canary"];
         merge(whole, &json!({ "stableService": "stable", "canaryService": "canary" }));
         merge(whole, &json!({ "trafficRouting": { "nginx": { "stableIngress": "web" } } }));
         merge(whole, &strategy);
-        story.with_services(&["stable", "canary"]).with_ingress("stable")
+        fixture.with_services(&["stable", "canary"]).with_ingress("stable")
     }
 
     /// Adds an Ingress that leads to a Service.
@@ -159,19 +160,19 @@ impl Story {
 
     /// The same canary, whose template and selector are those of a Deployment of this size.
     pub fn referring(replicas: i32, scale_down: &str, deployment_size: i32) -> Self {
-        let mut story = Story::canary(replicas, json!([{ "setWeight": 20 }, { "pause": {} }]));
-        let spec = story.rollout["spec"].as_object_mut().unwrap();
+        let mut fixture = Fixture::canary(replicas, json!([{ "setWeight": 20 }, { "pause": {} }]));
+        let spec = fixture.rollout["spec"].as_object_mut().unwrap();
         let template = spec.remove("template").unwrap();
         let selector = spec.remove("selector").unwrap();
         let named = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web",
             "scaleDown": scale_down });
         spec.insert("workloadRef".to_owned(), named);
-        story.deployment = Some(json!({
+        fixture.deployment = Some(json!({
             "metadata": { "name": "web", "namespace": "default", "uid": "deployment",
                 "resourceVersion": "1", "generation": 1 },
             "spec": { "replicas": deployment_size, "template": template, "selector": selector },
         }));
-        story
+        fixture
     }
 
     /// The Deployment that the Rollout refers to; somebody edits or deletes it.
@@ -352,22 +353,22 @@ impl Story {
 
     /// Reconciles and lets pods come and go until nothing happens any more.
     pub fn settle(&mut self, now: Timestamp) {
-        self.run(now, Story::pods_follow);
+        self.run(now, Fixture::pods_follow);
     }
 
     /// The same, but the newest ReplicaSet's pods never become ready.
     pub fn settle_without_new_pods(&mut self, now: Timestamp) {
-        self.run(now, |story| {
-            story.pods_follow_but(story.sets.len().checked_sub(1));
+        self.run(now, |fixture| {
+            fixture.pods_follow_but(fixture.sets.len().checked_sub(1));
         });
     }
 
     /// Settles, and says what was written.
     pub fn rest(&mut self, now: Timestamp) -> Vec<String> {
-        self.run(now, Story::pods_follow)
+        self.run(now, Fixture::pods_follow)
     }
 
-    fn run(&mut self, now: Timestamp, pods: fn(&mut Story)) -> Vec<String> {
+    fn run(&mut self, now: Timestamp, pods: fn(&mut Fixture)) -> Vec<String> {
         let mut written = Vec::new();
         for _ in 0..60 {
             let asked = self.answers.clone();

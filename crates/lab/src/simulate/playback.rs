@@ -1,4 +1,4 @@
-//! How far has the story been told, and what must be seen on the way?
+//! How far has the scenario been told, and what must be seen on the way?
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,13 +16,13 @@ use crate::scenario::{Scenario, Step};
 /// Counts may be written a second late; what is not seen after this time is not coming.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// A story being told.
-pub(super) struct Story {
+/// A scenario being told.
+pub(super) struct Playback {
     scenario: Arc<Scenario>,
     start: Timestamp,
     /// The step that comes next.
     next: usize,
-    /// Faults move things: then only the order of the story counts, not what is seen on the way.
+    /// Faults move things: then only the order of the scenario counts, not what is seen on the way.
     is_free: bool,
     /// Since when the next step's condition has held without its expectation.
     held_since: Option<Timestamp>,
@@ -34,9 +34,18 @@ pub(super) struct Story {
     refused: u64,
 }
 
-impl Story {
+impl Playback {
     pub(super) fn new(scenario: Arc<Scenario>, start: Timestamp, is_free: bool) -> Self {
-        Story { scenario, start, next: 0, is_free, held_since: None, seen: 0, left: 0, refused: 0 }
+        Playback {
+            scenario,
+            start,
+            next: 0,
+            is_free,
+            held_since: None,
+            seen: 0,
+            left: 0,
+            refused: 0,
+        }
     }
 
     pub(super) fn is_told(&self) -> bool {
@@ -119,7 +128,7 @@ impl Story {
         Ok(())
     }
 
-    /// What is wrong with the end, by the story's own words.
+    /// What is wrong with the end, by the scenario's own words.
     pub(super) fn judge_end(&self, ending: &Ending) -> Option<Violation> {
         let end = &self.scenario.end;
         if end.expect.is_null() {
@@ -137,10 +146,10 @@ impl Story {
         Some(self.unexpected("end", unmet))
     }
 
-    /// Where the story stands, for somebody who wants to know why it does not go on.
+    /// Where the scenario stands, for somebody who wants to know why it does not go on.
     pub(super) fn standing(&self, bench: &Bench) -> String {
         let what = match self.step() {
-            None => "the story is told".to_owned(),
+            None => "the scenario is told".to_owned(),
             Some(step) => format!("step {} waits for {:?}", self.next + 1, step.when),
         };
         format!("{what}; the rollout stands at {}", projection(bench))
@@ -152,7 +161,7 @@ impl Story {
 
     fn unexpected(&self, what: &str, numbers: String) -> Violation {
         Violation {
-            invariant: "the story",
+            invariant: "the scenario",
             write: format!("step {} ({what})", self.next + 1),
             object: self.scenario.rollout_name().to_owned(),
             numbers,
