@@ -1,5 +1,8 @@
 //! What can only the outside tell, how is it asked, and what is remembered between two passes?
 
+pub mod http;
+pub mod secret;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::http::{HttpOutcome, HttpRequest};
 use crate::decision::{ChangeId, ObjectRef};
 use crate::uid::Uid;
 use crate::world::PodView;
@@ -90,6 +94,8 @@ pub enum Question {
     Rollouts(Arc<str>),
     /// So many random bytes.
     Random(usize),
+    /// One HTTP request to a metric provider.
+    Http(Box<HttpRequest>),
 }
 
 /// Whose pods are asked for.
@@ -220,6 +226,9 @@ pub enum Reply {
     Objects(Vec<Arc<Value>>),
     /// Random bytes. Left out of every printed or saved World, where none are left.
     Random(#[serde(with = "hidden")] Arc<[u8]>),
+    /// What came of an HTTP request. That it failed is an answer too, and is not asked again by
+    /// itself.
+    Http(HttpOutcome),
 }
 
 /// What is neither printed nor saved.
@@ -245,6 +254,7 @@ impl std::fmt::Debug for Reply {
             Reply::Plugin(reply) => f.debug_tuple("Plugin").field(reply).finish(),
             Reply::Weights(said) => f.debug_tuple("Weights").field(said).finish(),
             Reply::Objects(objects) => f.debug_tuple("Objects").field(objects).finish(),
+            Reply::Http(outcome) => f.debug_tuple("Http").field(outcome).finish(),
             Reply::Random(bytes) => write!(f, "Random({} bytes, not shown)", bytes.len()),
         }
     }

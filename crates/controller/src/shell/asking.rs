@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
+use gradus_engine::ask::http::HttpError;
 use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, PodsOf, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
@@ -129,6 +130,14 @@ impl<W: Watched> Shell<W> {
                         id: ask.id.clone(),
                         asked_at: now,
                     });
+                    continue;
+                }
+                Question::Http(_) => {
+                    let error = HttpError::Invalid("HTTP requests are not sent yet".to_owned());
+                    let reply = Ok(Reply::Http(Err(error)));
+                    let answer = Answer { asked_at: now, answered_at: now, reply };
+                    state.answers.insert(ask.id.clone(), answer);
+                    self.queue.add(key.clone(), now);
                     continue;
                 }
                 // Plugins are called below; load balancers are never asked about.
