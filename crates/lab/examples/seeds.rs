@@ -2,8 +2,6 @@
 //! cores, or one of them alone, told line by line: `seeds --seed SEED --scenario NAME`.
 
 use std::io::{IsTerminal, Write};
-use std::iter::StepBy;
-use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -16,7 +14,7 @@ use std::time::Instant;
 
 use gradus_lab::enumerate::{Failed, Judge};
 use gradus_lab::faults::Faults;
-use gradus_lab::simulate::{ABREAST, Ground, Prepared, narrate};
+use gradus_lab::simulate::{Ground, Prepared, narrate};
 use gradus_lab::trace::Met;
 
 // The allocator of the binary that is shipped.
@@ -91,38 +89,31 @@ fn scenarios(name: Option<&str>) -> Result<Vec<Judge>, String> {
     Ok(prepared.into_iter().map(Judge::new).collect())
 }
 
-/// A row of seeds that one scenario is told with, and goes abreast.
-fn row(number: u64, seeds: &Range<u64>, scenarios: &[Judge]) -> (usize, StepBy<Range<u64>>) {
-    let count = scenarios.len() as u64;
-    let (rows, at) = (number / count, number % count);
-    let first = seeds.start + rows * count * ABREAST as u64 + at;
-    let end = seeds.end.min(first + count * ABREAST as u64);
-    let scenario = usize::try_from(first % count).unwrap_or_default();
-    (scenario, (first..end).step_by(scenarios.len()))
+/// The scenario that a seed runs: they take turns.
+fn scenario_of(seed: u64, scenarios: &[Judge]) -> &Judge {
+    let at = seed % scenarios.len() as u64;
+    &scenarios[usize::try_from(at).unwrap_or_default()]
 }
 
-/// So many seeds from the first one on, each in its own scenario: row by row.
+/// So many seeds from the first one on, each in its own scenario.
 fn run(scenarios: &[Judge], first: u64, count: u64) -> ExitCode {
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let seeds = first..first + count;
+    let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
     let met = Mutex::new(Met::default());
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
     let began = Instant::now();
     let failures = || failed.lock().expect("no thread panics with the lock").len();
-    let rows = count.div_ceil(ABREAST as u64 * scenarios.len() as u64) * scenarios.len() as u64;
     let work = &|| {
         while failures() < ENOUGH {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if rows <= number {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if first + count <= seed {
                 return;
             }
-            let (at, row) = row(number, &seeds, scenarios);
-            let judged = scenarios[at].judge(row.clone().map(Faults::of_seed));
-            for (seed, judged) in row.zip(judged) {
+            let scenario = scenario_of(seed, scenarios);
+            for judged in scenario.judge([Faults::of_seed(seed)].into_iter()) {
                 met.lock().expect("no thread panics with the lock").add(&judged.met);
                 if !judged.violations.is_empty() {
-                    let name = scenarios[at].prepared().scenario().name.as_str();
+                    let name = scenario.prepared().scenario().name.as_str();
                     let mut failed = failed.lock().expect("no thread panics with the lock");
                     failed.push((seed, name, judged));
                 }

@@ -4,7 +4,7 @@
 use crate::ends::Ending;
 use crate::faults::{Fault, Faults};
 use crate::person::Action;
-use crate::simulate::{Outcome, Prepared, narrate, simulate, simulate_each};
+use crate::simulate::{Outcome, Prepared, narrate, simulate};
 use crate::trace::Met;
 use gradus_simkube::behave::Behaviours;
 use jiff::SignedDuration;
@@ -108,7 +108,8 @@ pub fn undisturbed(prepared: &Prepared) -> Tally {
 pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
     let plain = simulate(prepared, &Faults::default());
     let faults = points(plain.attempts).map(|(write, fault)| Faults::at(write, fault));
-    let runs = simulate_each(prepared, faults.step_by(stride)).map(|(faults, outcome)| {
+    let runs = faults.step_by(stride).map(|faults| {
+        let outcome = simulate(prepared, &faults);
         let other = outcome.ending.same_as(&plain.ending).err().map(|found| found.to_string());
         found(faults, &outcome, other.or_else(|| belated(&outcome, &plain)))
     });
@@ -138,7 +139,8 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
     let requests = (1..=plain.requests + 1).step_by(stride);
     let faults = requests.map(|request| Faults::interrupted(request, action.clone()));
     let mut interrupted = 0;
-    let runs = simulate_each(prepared, faults).map(|(faults, outcome)| {
+    let runs = faults.map(|faults| {
+        let outcome = simulate(prepared, &faults);
         interrupted += usize::from(outcome.interrupted_update == Some(true));
         found(faults, &outcome, disobeyed(action, &outcome, &plain.ending))
     });
@@ -181,7 +183,8 @@ fn told(
     faults: impl Iterator<Item = Faults>,
     plain: &Ending,
 ) -> impl Iterator<Item = Failed> {
-    simulate_each(prepared, faults).map(|(faults, outcome)| {
+    faults.map(|faults| {
+        let outcome = simulate(prepared, &faults);
         let ends_as_it_likes = faults.may_change_the_scenario();
         let other = outcome.ending.same_as(plain).err().filter(|_| !ends_as_it_likes);
         found(faults, &outcome, other.map(|violation| violation.to_string()))

@@ -4,7 +4,6 @@
 //! Actors are the reconciles, each worker of the cluster, each watch, and the person. At each turn
 //! one of them takes one step. Time moves only when nobody can.
 
-mod abreast;
 mod beside;
 mod ground;
 mod mind;
@@ -42,8 +41,6 @@ use mind::{Mind, Thinking};
 use playback::Playback;
 use stages::Stage;
 
-pub(crate) use abreast::row;
-pub use abreast::{ABREAST, simulate_each};
 pub use ground::{Ground, Prepared, Unprepared};
 
 /// How long an end must last to be one.

@@ -64,8 +64,6 @@ pub(crate) struct Erased {
     pub(crate) judge_end: fn(&SimCluster, Option<&Arc<Object>>, &Counts) -> Vec<Violation>,
     /// Runs a scenario in virtual time.
     pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
-    /// Runs it once for each of these faults.
-    pub(crate) simulate_row: fn(&Prepared, &[Faults]) -> Vec<Outcome>,
     /// Runs the production loop.
     pub(crate) control: fn(Outside<KubeCluster>) -> Looping,
 }
@@ -76,7 +74,6 @@ impl Erased {
             checker: S::checker,
             judge_end: S::judge_end,
             simulate: simulate::run::<S>,
-            simulate_row: simulate::row::<S>,
             control: |outside| {
                 Box::pin(run_all::<S, _>(outside, Settings::default(), std::future::pending()))
             },

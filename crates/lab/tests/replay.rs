@@ -5,7 +5,7 @@ use std::path::Path;
 use gradus_lab::enumerate::bearable;
 use gradus_lab::faults::{Fault, Faults};
 use gradus_lab::person::Action;
-use gradus_lab::simulate::{Ground, Outcome, Prepared, narrate, simulate, simulate_each};
+use gradus_lab::simulate::{Ground, Outcome, Prepared, narrate, simulate};
 
 /// The scenario of which every case is run twice.
 const FIRST: &str = "canary_pause_promote";
@@ -95,11 +95,11 @@ fn twins() -> Vec<(Prepared, Prepared)> {
     scenarios.into_iter().map(twin).collect()
 }
 
-/// Once among others and once alone: no run sees another.
+/// Each of these faults in both: the same run.
 fn assert_equal(one: &Prepared, other: &Prepared, faults: impl Iterator<Item = Faults>) {
     let name = &one.scenario().name;
-    for (faults, first) in simulate_each(one, faults) {
-        let second = simulate(other, &faults);
+    for faults in faults {
+        let (first, second) = (simulate(one, &faults), simulate(other, &faults));
         assert_eq!(first.trace.hash(), second.trace.hash(), "{name}, {faults:?}");
         assert_eq!(first.trace.count(), second.trace.count(), "{name}, {faults:?}");
         assert_eq!(first.ending, second.ending, "{name}, {faults:?}");

@@ -20,7 +20,6 @@ use gradus_engine::rollout::{Rollouts, decide};
 use gradus_engine::world::World;
 use gradus_engine::{kinds, template};
 use jiff::Timestamp;
-use scenario::Order;
 use serde_json::{Value, json};
 
 // The allocator of the binary that is shipped.
@@ -31,7 +30,7 @@ use mimalloc as _;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N
-       measure scenario|scenario-alone FILE [RUNS]
+       measure scenario FILE [RUNS]
        measure hours|pods [RUNS]";
 
 fn main() -> ExitCode {
@@ -39,10 +38,9 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<usize>().ok();
     match arguments[..] {
-        [what @ ("scenario" | "scenario-alone"), file, ref runs @ ..] if runs.len() < 2 => {
-            let order = if what == "scenario" { Order::Abreast } else { Order::Alone };
-            let runs = runs.first().map_or(Some(3_200), |runs| number(runs));
-            return runs.map_or_else(usage, |runs| told(scenario::tell(file, runs, order)));
+        ["scenario", file, ref runs @ ..] if runs.len() < 2 => {
+            let runs = runs.first().map_or(Some(1_000), |runs| number(runs));
+            return runs.map_or_else(usage, |runs| told(scenario::tell(file, runs)));
         }
         ["hours"] => tryout::hours(5),
         ["pods"] => tryout::pods(5),
