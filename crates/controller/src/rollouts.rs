@@ -20,8 +20,8 @@ use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
-    Earlier, Known, Origin, ReplicaSetView, RolloutView, Route, ServiceView, TemplateView,
-    TrialView, WorkloadView, World,
+    Earlier, Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView, TemplateView,
+    WorkloadView, World,
 };
 use jiff::Timestamp;
 
@@ -45,8 +45,8 @@ pub struct RolloutIndex {
     resolved: BTreeMap<Key, Arc<RolloutView>>,
     sets: Owned<ReplicaSetView>,
     shown: Shown,
-    runs: Owned<TrialView>,
-    experiments: Owned<TrialView>,
+    runs: Owned<RunView>,
+    experiments: Owned<RunView>,
     templates: TemplateIndex,
     orphans: Orphans,
     services: BTreeMap<Key, Arc<ServiceView>>,
@@ -100,15 +100,14 @@ impl RolloutIndex {
     }
 
     /// An AnalysisRun or an Experiment.
-    fn apply_trial(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
+    fn apply_run(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
-        let trials =
-            if *kind == kinds::EXPERIMENT { &mut self.experiments } else { &mut self.runs };
-        trials.apply(frame, |frame, _| TrialView::read(kind, frame), name_of)
+        let runs = if *kind == kinds::EXPERIMENT { &mut self.experiments } else { &mut self.runs };
+        runs.apply(frame, |frame, _| RunView::read(kind, frame), name_of)
     }
 
-    fn trials(&self, kind: &Kind) -> Option<&Owned<TrialView>> {
+    fn runs_of(&self, kind: &Kind) -> Option<&Owned<RunView>> {
         if *kind == kinds::ANALYSIS_RUN {
             return Some(&self.runs);
         }
@@ -246,8 +245,8 @@ impl Watched for Rollouts {
             index.services.insert(key, Arc::new(ServiceView::read(frame)));
             return index.named.users(&object);
         }
-        if index.trials(kind).is_some() {
-            return index.apply_trial(kind, frame);
+        if index.runs_of(kind).is_some() {
+            return index.apply_run(kind, frame);
         }
         if templates::is_template(kind) {
             let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
@@ -295,8 +294,8 @@ impl Watched for Rollouts {
         if object.kind == kinds::SERVICE {
             return index.services.get(&key).map(|view| view.version);
         }
-        if let Some(trials) = index.trials(&object.kind) {
-            return trials.get(&key).map(|view| view.version);
+        if let Some(runs) = index.runs_of(&object.kind) {
+            return runs.get(&key).map(|view| view.version);
         }
         if templates::is_template(&object.kind) {
             return index.templates.get(object).map(|view| view.version);
@@ -308,8 +307,8 @@ impl Watched for Rollouts {
         let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
         if *kind == kinds::REPLICA_SET {
             index.sets.keys().chain(index.orphans.keys()).map(of).collect()
-        } else if let Some(trials) = index.trials(kind) {
-            trials.keys().map(of).collect()
+        } else if let Some(runs) = index.runs_of(kind) {
+            runs.keys().map(of).collect()
         } else if templates::is_template(kind) {
             index.templates.objects(kind)
         } else if named::is_on_demand(kind) {

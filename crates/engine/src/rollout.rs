@@ -12,6 +12,7 @@ mod duration;
 mod experiments;
 mod fold;
 mod history;
+mod lifecycle;
 mod metadata;
 mod pass;
 mod plugin;
@@ -32,7 +33,6 @@ mod step;
 pub mod supported;
 #[cfg(test)]
 mod tests;
-mod trials;
 mod unread;
 mod urgency;
 mod verify;
@@ -102,16 +102,16 @@ impl Engine for Rollouts {
         let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
         let services = world.services.values().map(|known| known.mark(|service| service.version));
         let routes = world.routes.iter().map(Route::mark);
-        let known_trials = [&world.runs, &world.experiments];
-        let trials = known_trials.into_iter().filter_map(Known::present);
-        let trials = trials.flatten().map(|trial| trial.version);
+        let known_runs = [&world.runs, &world.experiments];
+        let runs = known_runs.into_iter().filter_map(Known::present);
+        let runs = runs.flatten().map(|run| run.version);
         let templates = world.templates.namespaced.values().chain(world.templates.cluster.values());
         let templates = templates.map(|known| known.mark(|template| template.version));
         let known_sets = world.replica_sets.mark(|sets| sets.len() as u64);
-        let counts = known_trials.map(|known| known.mark(|trials| trials.len() as u64));
+        let counts = known_runs.map(|known| known.mark(|runs| runs.len() as u64));
         let workload = world.workload.as_ref().map(|known| known.mark(|found| found.version));
         let numbers = [world.rollout.version, known_sets].into_iter().chain(counts).chain(workload);
-        let named = services.chain(routes).chain(trials).chain(templates);
+        let named = services.chain(routes).chain(runs).chain(templates);
         let versions = numbers.chain(versions).chain(named);
         crate::fingerprint(versions.chain(answered).chain(failed))
     }

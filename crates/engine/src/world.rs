@@ -4,9 +4,9 @@ mod digest;
 mod pod;
 mod replica_set;
 mod rollout;
+mod run;
 mod service;
 mod template;
-mod trial;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -19,9 +19,9 @@ pub use digest::Pair;
 pub use pod::PodView;
 pub use replica_set::{Deadline, Earlier, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{Origin, RolloutView, Spec};
+pub use run::{Part, RunPhase, RunView};
 pub use service::ServiceView;
 pub use template::TemplateView;
-pub use trial::{Part, TrialPhase, TrialView};
 pub use workload::WorkloadView;
 
 use crate::ask::{Answer, AskId, Recall};
@@ -46,10 +46,10 @@ pub struct World {
     pub routes: Vec<Route>,
     /// AnalysisRuns it controls, by name.
     #[serde(default)]
-    pub runs: Known<Vec<Arc<TrialView>>>,
+    pub runs: Known<Vec<Arc<RunView>>>,
     /// Experiments it controls, by name.
     #[serde(default)]
-    pub experiments: Known<Vec<Arc<TrialView>>>,
+    pub experiments: Known<Vec<Arc<RunView>>>,
     /// The AnalysisTemplates it names, and those that these name.
     #[serde(default)]
     pub templates: Templates,

@@ -4,6 +4,7 @@
 mod commands;
 mod evictions;
 mod pauses;
+mod runs;
 mod services;
 mod sizes;
 mod steps;
@@ -11,7 +12,6 @@ mod steps;
 mod tests;
 mod told;
 mod traffic;
-mod trials;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,12 +27,12 @@ use serde_json::Value;
 
 use evictions::Pods;
 use pauses::Resumed;
+use runs::Runs;
 use sizes::Sizes;
 use told::Told;
 use traffic::Traffic;
-use trials::Trials;
 
-pub(crate) use trials::named as trials_of;
+pub(crate) use runs::named as runs_of;
 
 /// The name under which the controller writes.
 pub const CONTROLLER: &str = "gradus";
@@ -65,7 +65,7 @@ pub type Counts = BTreeMap<String, (u32, u32)>;
 pub struct Checker {
     rollout: Option<KindId>,
     sizes: Sizes,
-    trials: Trials,
+    runs: Runs,
     traffic: Traffic,
     pods: Pods,
     resumed: Resumed,
@@ -96,7 +96,7 @@ impl Checker {
         Checker {
             rollout: None,
             sizes: Sizes::default(),
-            trials: Trials::default(),
+            runs: Runs::default(),
             traffic: Traffic::default(),
             pods: Pods::default(),
             resumed: Resumed::default(),
@@ -119,11 +119,11 @@ impl Checker {
             self.writes += 1;
             self.count(write);
         }
-        self.trials.take_in(write, is_ours, Some(write.after.kind) == self.rollout);
+        self.runs.take_in(write, is_ours, Some(write.after.kind) == self.rollout);
         let found = match write.after.kind {
             KindId::REPLICA_SET => {
                 let mut found = self.sizes.replica_set(write, is_ours, &self.traffic);
-                let grows = self.trials.judge_size(write, is_ours);
+                let grows = self.runs.judge_size(write, is_ours);
                 found.extend(grows.map(|numbers| ("I-8", numbers)));
                 found
             }
@@ -134,12 +134,12 @@ impl Checker {
             KindId::SERVICE => {
                 let empty = services::judge(write, &self.serving, &self.sizes);
                 let found = empty.filter(|_| is_ours);
-                let traffic = self.traffic.judge(write, is_ours, &self.sizes, &self.trials);
-                let moves = self.trials.judge_switch(write, &self.serving).filter(|_| is_ours);
+                let traffic = self.traffic.judge(write, is_ours, &self.sizes, &self.runs);
+                let moves = self.runs.judge_switch(write, &self.serving).filter(|_| is_ours);
                 let moves = moves.map(|numbers| ("I-8", numbers));
                 found.into_iter().chain(traffic).chain(moves).collect()
             }
-            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes, &self.trials),
+            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes, &self.runs),
             kind if Some(kind) == self.rollout => {
                 self.is_gone = write.change == Change::Deleted;
                 self.traffic.rollout(&write.after);
@@ -183,7 +183,7 @@ impl Checker {
                 self.shown_spec = Some(Arc::clone(&object.spec));
             }
         } else {
-            self.trials.shown(object);
+            self.runs.shown(object);
         }
     }
 
@@ -200,7 +200,7 @@ impl Checker {
     /// The controller has decided on what it was shown so far.
     pub fn decided(&mut self) {
         self.sizes.decided();
-        self.trials.decided();
+        self.runs.decided();
         self.traffic.decided();
         self.pods.decided(self.sizes.decided_available());
     }
@@ -210,7 +210,7 @@ impl Checker {
         self.seen.clear();
         self.shown_spec = None;
         self.sizes.restarted();
-        self.trials.restarted();
+        self.runs.restarted();
         self.pods.restarted();
     }
 
@@ -270,8 +270,7 @@ impl Checker {
         now: Timestamp,
     ) -> Vec<(&'static str, String)> {
         let spec = &write.after.spec;
-        let seen =
-            steps::Seen { trials: &self.trials, sizes: &self.sizes, resumed: self.resumed, now };
+        let seen = steps::Seen { runs: &self.runs, sizes: &self.sizes, resumed: self.resumed, now };
         let steps = steps::judge(spec, (old, new), seen);
         let command = commands::judge(spec, old, new).map(|numbers| ("commands", numbers));
         steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()

@@ -112,7 +112,7 @@ impl Outlook {
             .map_or_else(|| Reading::Errors(errors.fold(0.0, f64::max)), Reading::Value)
     }
 
-    /// The end that is given to every trial of a version, where one is.
+    /// The end that is given to every AnalysisRun and Experiment of a version, where one is.
     pub fn given_end(&self, images: &[&str], began: Timestamp) -> Option<Verdict> {
         let fits = |one: &&Given| images.iter().any(|image| matches(&one.image, image));
         let given = self.given.iter().find(fits)?;

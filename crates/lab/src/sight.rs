@@ -2,7 +2,7 @@
 //! live lab and on a real control plane.
 
 use gradus_api::names::{self, run_type};
-use gradus_engine::world::TrialPhase;
+use gradus_engine::world::RunPhase;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -136,7 +136,7 @@ impl<'a> Sight<'a> {
     /// Is there a run of this purpose that has not ended?
     pub fn awaits(&self, purpose: &str) -> bool {
         self.run(purpose).is_some_and(|run| {
-            !TrialPhase::of(run["status"].as_str().unwrap_or_default()).is_completed()
+            !RunPhase::of(run["status"].as_str().unwrap_or_default()).is_completed()
         })
     }
 

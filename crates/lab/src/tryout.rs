@@ -110,12 +110,12 @@ pub struct Sample {
     /// Wanted and available pods of each revision.
     pub pods: BTreeMap<i64, (i64, i64)>,
     /// The AnalysisRuns and Experiments there are.
-    pub trials: Vec<TrialSample>,
+    pub runs: Vec<RunSample>,
 }
 
 /// How an AnalysisRun or an Experiment stood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrialSample {
+pub struct RunSample {
     /// Its name.
     pub name: String,
     /// `status.phase`.
@@ -337,7 +337,7 @@ fn sample(at: SignedDuration, cluster: &SimCluster, rollout: &Place) -> Option<S
         #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pods")]
         share: new as f64 / (new + old).max(1) as f64,
         pods,
-        trials: trials(cluster),
+        runs: runs(cluster),
     })
 }
 
@@ -350,13 +350,13 @@ fn by_pods(pods: &BTreeMap<i64, (i64, i64)>) -> (i64, i64) {
     (available(true), available(false))
 }
 
-fn trials(cluster: &SimCluster) -> Vec<TrialSample> {
+fn runs(cluster: &SimCluster) -> Vec<RunSample> {
     let kinds = [names::kind::ANALYSIS_RUN, names::kind::EXPERIMENT];
     let kinds =
         kinds.into_iter().filter_map(|kind| cluster.kinds().by_name(names::API_VERSION, kind));
     let objects = kinds.flat_map(|kind| cluster.list(kind, NAMESPACE));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let sample = |object: &Arc<Object>| TrialSample {
+    let sample = |object: &Arc<Object>| RunSample {
         name: object.meta.name.to_string(),
         phase: text(&object.status["phase"]),
         message: text(&object.status["message"]),

@@ -41,10 +41,10 @@ create -f FOLDER/global.json             | clusteranalysistemplate. |
 create ar --global --from smoke --name g | analysisrun. | AnalysisRun g /spec/metrics/0/name "m"
 terminate analysisrun s f                | analysisRun 's' terminated | AnalysisRun f /spec/terminate true
 create -f FOLDER/experiment.json         | experiment. |
-get experiment trial --no-color          | Name:            trial |
+get experiment study --no-color          | Name:            study |
 list experiments                         | NAME |
-retry experiment trial                   | experiment 'trial' retried |
-terminate experiment trial               | experiment 'trial' terminated | Experiment trial /spec/terminate true
+retry experiment study                   | experiment 'study' retried |
+terminate experiment study               | experiment 'study' terminated | Experiment study /spec/terminate true
 restart web                              | rollout 'web' restarts in 0s |
 wait web --for=healthy -t 120s           | rollout 'web' healthy |
 set image web *=web:3                    | rollout "web" image updated |
@@ -152,7 +152,7 @@ fn write_manifests(stage: &Stage) -> Result<PathBuf, Failure> {
         ("refers.json", object(kind::ROLLOUT, "refers", refers)),
         ("template.json", object(kind::ANALYSIS_TEMPLATE, "smoke", template.clone())),
         ("global.json", object(kind::CLUSTER_ANALYSIS_TEMPLATE, "smoke", template)),
-        ("experiment.json", object(kind::EXPERIMENT, "trial", json!({ "templates": [] }))),
+        ("experiment.json", object(kind::EXPERIMENT, "study", json!({ "templates": [] }))),
     ];
     for (name, manifest) in manifests {
         std::fs::write(folder.join(name), manifest.to_string())?;

@@ -294,17 +294,17 @@ fn runs_and_experiments_are_ended_and_retried() {
     cluster.store(&json!({ "apiVersion": api_version, "kind": "AnalysisRun",
         "metadata": { "name": "run" }, "spec": { "metrics": [metric] } }));
     cluster.store(&json!({ "apiVersion": api_version, "kind": "Experiment",
-        "metadata": { "name": "trial" }, "spec": { "templates": [] } }));
+        "metadata": { "name": "study" }, "spec": { "templates": [] } }));
     let cases = [
         ("terminate analysisrun run", "analysisRun 'run' terminated"),
         ("terminate ar run", "analysisRun 'run' terminated"),
-        ("terminate experiment trial", "experiment 'trial' terminated"),
+        ("terminate experiment study", "experiment 'study' terminated"),
     ];
     for (command, said) in cases {
         assert_eq!(plugin.says(command).trim_end(), said);
         assert_eq!(taken(&writes), r#"M {"spec":{"terminate":true}}"#, "{command}");
     }
-    assert_eq!(plugin.says("retry exp trial"), "experiment 'trial' retried\n");
+    assert_eq!(plugin.says("retry exp study"), "experiment 'study' retried\n");
     assert_eq!(taken(&writes), r#"M {"status":null}"#);
 }
 

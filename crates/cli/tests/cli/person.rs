@@ -106,11 +106,11 @@ fn a_rollout_is_shown_live_until_somebody_ends_it() {
     assert_eq!(shown.end().code(), Some(0));
     assert!(shown.count("\x1b[H\x1b[2J\x1b[0;0HName:") > 1, "the screen is cleared each time");
     cluster.store(&json!({ "apiVersion": gradus_api::names::API_VERSION, "kind": "Experiment",
-        "metadata": { "name": "trial" }, "spec": { "templates": [] } }));
-    let mut trial = plugin.start("get experiment trial -w --no-color");
-    trial.until("trial");
-    trial.signal("INT");
-    assert_eq!(trial.end().code(), None, "it dies of the signal");
+        "metadata": { "name": "study" }, "spec": { "templates": [] } }));
+    let mut study = plugin.start("get experiment study -w --no-color");
+    study.until("study");
+    study.signal("INT");
+    assert_eq!(study.end().code(), None, "it dies of the signal");
     let mut limited = plugin.start("get rollout checkout -w --timeout-seconds 1");
     assert_eq!(limited.end().code(), Some(0));
     let mut status = plugin.start("status checkout");
@@ -180,18 +180,18 @@ fn lists_and_forms_cover_one_namespace_or_all() {
     assert_eq!(json["items"][1]["metadata"]["name"], "cart");
     let yaml: Value = serde_saphyr::from_str(&plugin.says("list rollouts -A -o yaml")).unwrap();
     assert_eq!(yaml["items"][1]["metadata"]["name"], "cart");
-    let trial = |namespace: &str| {
-        let metadata = json!({ "name": "trial", "namespace": namespace });
+    let study = |namespace: &str| {
+        let metadata = json!({ "name": "study", "namespace": namespace });
         json!({ "apiVersion": gradus_api::names::API_VERSION, "kind": "Experiment",
             "metadata": metadata, "spec": { "templates": [], "duration": "1h" } })
     };
-    cluster.store(&trial("default"));
-    cluster.store(&trial("kube-system"));
-    let name = "experiment.argoproj.io/trial\n";
+    cluster.store(&study("default"));
+    cluster.store(&study("kube-system"));
+    let name = "experiment.argoproj.io/study\n";
     let forms = [
         ("list experiments -o name", name.to_owned()),
         ("list exp -A -o name", format!("{name}{name}")),
-        ("get experiment trial -o name", name.to_owned()),
+        ("get experiment study -o name", name.to_owned()),
         ("list experiments -o jsonpath={.items[*].spec.duration}", "1h".to_owned()),
         ("get rollout checkout -o jsonpath={.status.phase}", "Healthy".to_owned()),
     ];
@@ -199,10 +199,10 @@ fn lists_and_forms_cover_one_namespace_or_all() {
         assert_eq!(plugin.says(words), expected, "{words}");
     }
     let everywhere = plugin.says("list experiments -A");
-    assert!(everywhere.contains("\nkube-system  trial "), "{everywhere}");
-    let trials = plugin.says("list experiments");
-    assert!(trials.starts_with("NAME        STATUS  DURATION  REMAINING  AGE\n"), "{trials}");
-    assert!(trials.contains("trial               60m       -          "), "{trials}");
+    assert!(everywhere.contains("\nkube-system  study "), "{everywhere}");
+    let studies = plugin.says("list experiments");
+    assert!(studies.starts_with("NAME        STATUS  DURATION  REMAINING  AGE\n"), "{studies}");
+    assert!(studies.contains("study               60m       -          "), "{studies}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use gradus_api::rollout::{CanaryStep, RolloutStatus, StepKind};
 use jiff::{SignedDuration, Timestamp};
 
 use super::verdicts;
-use crate::world::{TrialPhase, World};
+use crate::world::{RunPhase, World};
 
 /// What is wrong with the step index of the next status, if anything.
 pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Option<String> {
@@ -83,12 +83,12 @@ fn is_open(
         StepKind::Analysis(_) => {
             let slot = stored.canary.current_step_analysis_run_status.as_ref();
             let run = slot.and_then(|slot| verdicts::find(&world.runs, &slot.name));
-            run.is_some_and(|run| run.step == Some(at) && run.phase == TrialPhase::Successful)
+            run.is_some_and(|run| run.step == Some(at) && run.phase == RunPhase::Successful)
         }
         StepKind::Experiment(_) => {
             let name = &stored.canary.current_experiment;
             let experiment = verdicts::find(&world.experiments, name);
-            experiment.is_some_and(|experiment| experiment.phase == TrialPhase::Successful)
+            experiment.is_some_and(|experiment| experiment.phase == RunPhase::Successful)
         }
         StepKind::Plugin(_) => has_answered(next, at),
         _ => true,

@@ -9,7 +9,7 @@ use super::*;
 use crate::decision::{Guard, ObjectRef, Op};
 use crate::frame::Frame;
 use crate::kinds;
-use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, TrialView};
+use crate::world::{Known, ReplicaSetView, RolloutView, Route, RunView, ServiceView};
 
 fn frame(value: Value) -> Frame {
     serde_json::from_value(value).unwrap()
@@ -281,13 +281,13 @@ fn a_step_index_that_falls_or_passes_a_pause_is_not_stored() {
 }
 
 /// A run or an Experiment about the new revision.
-fn trial(name: &str, kind: &crate::decision::Kind, step: &str, phase: &str) -> Arc<TrialView> {
+fn run_view(name: &str, kind: &crate::decision::Kind, step: &str, phase: &str) -> Arc<RunView> {
     let frame = frame(json!({
         "metadata": { "namespace": "default", "name": name,
             "labels": { POD_TEMPLATE_HASH: "new", "step-index": step } },
         "status": { "phase": phase },
     }));
-    Arc::new(TrialView::read(kind, &frame))
+    Arc::new(RunView::read(kind, &frame))
 }
 
 /// What | the gate | how it stands | is it open?
@@ -326,11 +326,11 @@ fn a_step_index_that_passes_a_closed_gate_is_not_stored() {
         let mut next = status(2, quiet);
         match standing.split_whitespace().collect::<Vec<_>>()[..] {
             ["run", step, phase] => {
-                let run = trial("t", &kinds::ANALYSIS_RUN, step, phase);
+                let run = run_view("t", &kinds::ANALYSIS_RUN, step, phase);
                 world.runs = Known::Present(vec![run]);
             }
             ["experiment", step, phase] => {
-                let experiment = trial("t", &kinds::EXPERIMENT, step, phase);
+                let experiment = run_view("t", &kinds::EXPERIMENT, step, phase);
                 world.experiments = Known::Present(vec![experiment]);
             }
             ["plugin", index, operation, phase] => {
@@ -414,7 +414,7 @@ fn nothing_moves_towards_a_revision_that_was_not_found_good() {
             },
         };
         let (step, phase) = verdict.split_once(' ').unwrap();
-        world.runs = Known::Present(vec![trial("run", &kinds::ANALYSIS_RUN, step, phase)]);
+        world.runs = Known::Present(vec![run_view("run", &kinds::ANALYSIS_RUN, step, phase)]);
         let changes = match text.strip_prefix("weight=") {
             Some(to) => vec![weight(&world, to.parse().unwrap())],
             None => changes(&world, text),
@@ -435,7 +435,7 @@ fn a_revision_that_was_not_found_good_does_not_become_the_stable_one() {
     next["stableRS"] = json!("new");
     let next: RolloutStatus = serde_json::from_value(next).unwrap();
     for (phase, expected) in [("Failed", Some("I-8")), ("Successful", None)] {
-        let run = trial("run", &kinds::ANALYSIS_RUN, "", phase);
+        let run = run_view("run", &kinds::ANALYSIS_RUN, "", phase);
         world.runs = Known::Present(vec![run]);
         let decision = Decided { status: Some(next.clone()), ..Decided::default() };
         let found = check(&world, &decision, at(1));

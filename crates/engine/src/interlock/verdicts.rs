@@ -5,13 +5,13 @@ use gradus_api::rollout::{RolloutStatus, StepKind};
 use super::pods::{Pods, selected_after, size_after};
 use super::traffic::Traffic;
 use crate::decision::Change;
-use crate::world::{Known, TrialPhase, TrialView, World};
+use crate::world::{Known, RunPhase, RunView, World};
 
 /// The verdicts against a revision that nobody has overruled.
 pub(super) struct Verdicts<'w> {
     world: &'w World,
     /// Those who did not find it good.
-    against: Vec<&'w TrialView>,
+    against: Vec<&'w RunView>,
 }
 
 impl<'w> Verdicts<'w> {
@@ -54,8 +54,8 @@ impl<'w> Verdicts<'w> {
         Some(format!("revision {} would become the stable one, {}", next.stable_rs, verdict(by)))
     }
 
-    fn condemner(&self, hash: &str) -> Option<&'w TrialView> {
-        self.against.iter().copied().find(|trial| *trial.hash == *hash)
+    fn condemner(&self, hash: &str) -> Option<&'w RunView> {
+        self.against.iter().copied().find(|run| *run.hash == *hash)
     }
 
     /// Do users come through this Service? A preview's do not, nor those of a side without traffic.
@@ -80,7 +80,7 @@ impl<'w> Verdicts<'w> {
     }
 }
 
-fn verdict(by: &TrialView) -> String {
+fn verdict(by: &RunView) -> String {
     format!("which {} has not found good ({})", by.name, by.phase.text())
 }
 
@@ -92,9 +92,9 @@ fn is_overruled(world: &World) -> bool {
     stored.promote_full || is_retried || is_resumed
 }
 
-/// The trials that the status names and that did not end well. One of a step that a person has
+/// The AnalysisRuns and Experiments that the status names and that did not end well. One of a step that a person has
 /// skipped does not count.
-fn named(world: &World) -> Vec<&TrialView> {
+fn named(world: &World) -> Vec<&RunView> {
     let (spec, stored) = (&world.rollout.spec.fields, &*world.rollout.status);
     let index = usize::try_from(stored.current_step_index.unwrap_or(0)).unwrap_or(0);
     let steps = spec.strategy.canary.as_ref().map_or(&[][..], |canary| &canary.steps);
@@ -112,18 +112,18 @@ fn named(world: &World) -> Vec<&TrialView> {
     let runs = runs.filter(|run| run.step.is_none_or(|step| step == index));
     let experiment = Some(&*canary.current_experiment).filter(|_| at_experiment);
     let experiment = experiment.and_then(|name| find(&world.experiments, name));
-    runs.chain(experiment).filter(|trial| is_against(trial.phase)).collect()
+    runs.chain(experiment).filter(|run| is_against(run.phase)).collect()
 }
 
-fn is_against(phase: TrialPhase) -> bool {
-    phase.is_completed() && phase != TrialPhase::Successful
+fn is_against(phase: RunPhase) -> bool {
+    phase.is_completed() && phase != RunPhase::Successful
 }
 
-/// A trial of this name.
+/// The AnalysisRun or Experiment of this name.
 pub(super) fn find<'w>(
-    known: &'w Known<Vec<std::sync::Arc<TrialView>>>,
+    known: &'w Known<Vec<std::sync::Arc<RunView>>>,
     name: &str,
-) -> Option<&'w TrialView> {
-    let found = known.present()?.iter().find(|trial| *trial.name == *name)?;
+) -> Option<&'w RunView> {
+    let found = known.present()?.iter().find(|run| *run.name == *name)?;
     Some(found)
 }

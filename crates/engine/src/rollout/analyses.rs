@@ -182,14 +182,14 @@ pub fn fault(
     all: &[Analysis<'_>],
     found: &Found<'_>,
 ) -> Option<String> {
-    let trial = trial(rollout, analysis, all, found).err();
-    let wrong = trial.map(|detail| analysis.invalid(&analysis.names(), &detail));
+    let refused = dry_run(rollout, analysis, all, found).err();
+    let wrong = refused.map(|detail| analysis.invalid(&analysis.names(), &detail));
     wrong.or_else(|| unbounded(analysis, found))
 }
 
-/// Makes the run on trial: arguments with any value, and the rules of every analysis step beside its
+/// Makes the run without creating it: arguments with any value, and the rules of every analysis step beside its
 /// own, as Argo Rollouts does.
-fn trial(
+fn dry_run(
     rollout: &RolloutView,
     analysis: &Analysis<'_>,
     all: &[Analysis<'_>],

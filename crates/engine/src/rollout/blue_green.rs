@@ -166,7 +166,7 @@ fn retire_old<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let is_judged = draft.status.stable_rs != *draft.sets[roles.new].hash
         && *active_hash(&draft) == *draft.sets[roles.new].hash;
     let keeps_old = strategy.scale_down_delay_seconds.is_none() && is_judged;
-    // The way back stays open while the new revision is on trial; without replicas there is none.
+    // The way back stays open while the new revision is judged; without replicas there is none.
     if keeps_old && draft.replicas() > 0 && !runs::is_post_promotion_done(&draft) {
         return draft;
     }

@@ -107,7 +107,7 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     status::persist(draft, roles, verdict)
 }
 
-/// The ordinary pass: restart, metadata, Services, traffic, trials, sizes, then the pause, then the
+/// The ordinary pass: restart, metadata, Services, traffic, analysis, sizes, then the pause, then the
 /// steps.
 pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if is_changed(&draft, roles) {

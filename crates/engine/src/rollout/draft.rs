@@ -16,7 +16,7 @@ use super::runs::Findings;
 use crate::ask::Ask;
 use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
 use crate::traffic::{self, Seen};
-use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, TrialView, World};
+use crate::world::{Known, ReplicaSetView, RolloutView, RunView, ServiceView, World};
 
 /// The scratch copy as it goes from hand to hand, some forty times in a pass: by its address.
 pub(super) type Draft<'w> = Box<Scratch<'w>>;
@@ -35,9 +35,9 @@ pub(super) struct Scratch<'w> {
     /// The Services as the planned changes leave them.
     pub services: BTreeMap<Arc<str>, Arc<ServiceView>>,
     /// The AnalysisRuns as the planned changes leave them.
-    pub runs: Vec<Arc<TrialView>>,
+    pub runs: Vec<Arc<RunView>>,
     /// The Experiments as the planned changes leave them.
-    pub experiments: Vec<Arc<TrialView>>,
+    pub experiments: Vec<Arc<RunView>>,
     /// What this pass has found out about both; every pass begins with nothing.
     pub found: Box<Findings>,
     /// The routing objects as the planned changes leave them.

@@ -8,14 +8,14 @@ use gradus_api::rollout::canary::{ExperimentStep, ExperimentStepTemplate};
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
+use super::lifecycle::{self, Wanted};
 use super::replica_sets::Roles;
-use super::trials::{self, Wanted};
 use crate::analysis::arguments;
 use crate::ask::{Ask, Reply};
 use crate::decision::{After, ChangeId, EventKind, ObjectRef};
 use crate::kinds;
 use crate::traffic::Destination;
-use crate::world::{TrialPhase, TrialView};
+use crate::world::{RunPhase, RunView};
 
 /// The Experiment of the current step; all others end.
 pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
@@ -27,24 +27,26 @@ pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     }
     let Some((index, step)) = current_step(&draft) else { return clean_up(draft, None) };
     let is_undecided = draft.status.pause_condition(pause::INCONCLUSIVE_EXPERIMENT).is_some();
-    let (draft, trial) = match current(&draft, &base(&draft, roles, index)).cloned() {
-        Some(trial) => (draft, Some(trial)),
+    let (draft, experiment) = match current(&draft, &base(&draft, roles, index)).cloned() {
+        Some(experiment) => (draft, Some(experiment)),
         None if is_undecided => (draft, None),
         None => start(draft, roles, index, step),
     };
-    let draft = match &trial {
-        Some(trial) => judge(draft, trial),
+    let draft = match &experiment {
+        Some(experiment) => judge(draft, experiment),
         None => draft,
     };
-    clean_up(draft, trial)
+    clean_up(draft, experiment)
 }
 
 /// Has the current step's Experiment found the new revision bad, or found nothing?
 pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
     let name = &draft.status.canary.current_experiment;
-    let mut named = draft.experiments.iter().filter(|trial| *trial.name == **name);
+    let mut named = draft.experiments.iter().filter(|experiment| *experiment.name == **name);
     current_step(draft).is_some()
-        && named.any(|trial| trial.phase.is_completed() && trial.phase != TrialPhase::Successful)
+        && named.any(|experiment| {
+            experiment.phase.is_completed() && experiment.phase != RunPhase::Successful
+        })
 }
 
 /// Where the traffic of the current Experiment goes: its sets of pods that were given a share, while
@@ -52,12 +54,12 @@ pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
 pub(super) fn destinations(draft: &Draft<'_>) -> Vec<Destination> {
     let Some((_, step)) = current_step(draft) else { return Vec::new() };
     let name = &draft.status.canary.current_experiment;
-    let is_running = |trial: &&Arc<TrialView>| trial.phase == TrialPhase::Running;
-    let named = draft.experiments.iter().find(|trial| *trial.name == **name);
-    let Some(trial) = named.filter(is_running) else { return Vec::new() };
+    let is_running = |experiment: &&Arc<RunView>| experiment.phase == RunPhase::Running;
+    let named = draft.experiments.iter().find(|experiment| *experiment.name == **name);
+    let Some(experiment) = named.filter(is_running) else { return Vec::new() };
     let part = |template: &ExperimentStepTemplate| {
         let weight = template.weight?;
-        let part = trial.parts.iter().find(|part| *part.template == *template.name)?;
+        let part = experiment.parts.iter().find(|part| *part.template == *template.name)?;
         Some(Destination {
             service: Arc::clone(&part.service),
             hash: Arc::clone(&part.hash),
@@ -87,37 +89,38 @@ fn base(draft: &Draft<'_>, roles: Roles, index: usize) -> String {
 }
 
 /// The Experiment that the status names, if it is this step's.
-fn current<'d>(draft: &'d Draft<'_>, base: &str) -> Option<&'d Arc<TrialView>> {
+fn current<'d>(draft: &'d Draft<'_>, base: &str) -> Option<&'d Arc<RunView>> {
     let name = &draft.status.canary.current_experiment;
     let rest = name.strip_prefix(base)?;
     let number = rest.strip_prefix('-').map(str::parse::<u32>);
     let is_of_step = rest.is_empty() || matches!(number, Some(Ok(_)));
-    draft.experiments.iter().find(|trial| is_of_step && *trial.name == **name)
+    draft.experiments.iter().find(|experiment| is_of_step && *experiment.name == **name)
 }
 
 /// Notes how the Experiment stands, and what follows from it.
-fn judge<'w>(draft: Draft<'w>, trial: &TrialView) -> Draft<'w> {
+fn judge<'w>(draft: Draft<'w>, experiment: &RunView) -> Draft<'w> {
     let mut draft = draft;
-    match trial.phase {
-        TrialPhase::Successful => draft.found.experiment_succeeded = true,
-        TrialPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_EXPERIMENT),
-        TrialPhase::Failed | TrialPhase::Error => {
-            let text = trials::failure_text("Experiment analysis phase is", trial);
+    match experiment.phase {
+        RunPhase::Successful => draft.found.experiment_succeeded = true,
+        RunPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_EXPERIMENT),
+        RunPhase::Failed | RunPhase::Error => {
+            let text = lifecycle::failure_text("Experiment analysis phase is", experiment);
             draft.found.abort_because = Some(text);
         }
-        _ => draft.found.experiment = trial.name.to_string(),
+        _ => draft.found.experiment = experiment.name.to_string(),
     }
     draft
 }
 
-fn clean_up(draft: Draft<'_>, current: Option<Arc<TrialView>>) -> Draft<'_> {
+fn clean_up(draft: Draft<'_>, current: Option<Arc<RunView>>) -> Draft<'_> {
     if draft.found.unread.is_some() {
         return draft; // One of them may be the one that is wanted.
     }
-    let is_other =
-        |trial: &&Arc<TrialView>| current.as_ref().is_none_or(|current| current.name != trial.name);
+    let is_other = |experiment: &&Arc<RunView>| {
+        current.as_ref().is_none_or(|current| current.name != experiment.name)
+    };
     let others = draft.experiments.iter().filter(is_other).cloned().collect();
-    trials::clean_up(draft, &kinds::EXPERIMENT, others)
+    lifecycle::clean_up(draft, &kinds::EXPERIMENT, others)
 }
 
 /// The Experiment of a step: one that is there already, or a new one, once the templates it copies
@@ -127,7 +130,7 @@ fn start<'w>(
     roles: Roles,
     index: usize,
     step: &'w ExperimentStep,
-) -> (Draft<'w>, Option<Arc<TrialView>>) {
+) -> (Draft<'w>, Option<Arc<RunView>>) {
     // Every answer that is used is asked for in every pass, or it would be forgotten.
     let sets = step.templates.iter().filter_map(|one| set_of(roles, one));
     let targets: Vec<ObjectRef> =
@@ -135,7 +138,7 @@ fn start<'w>(
     let draft = targets.into_iter().fold(draft, |draft, target| draft.ask(Ask::read(target)));
     let spec = match spec(&draft, roles, index, step) {
         Ok(spec) => spec,
-        Err(Unmade::Unread(set)) => return (trials::wait_for(draft, *set), None),
+        Err(Unmade::Unread(set)) => return (lifecycle::wait_for(draft, *set), None),
         Err(Unmade::Broken(message)) => {
             let mut draft = draft;
             draft.found.broken = Some(message);
@@ -145,14 +148,14 @@ fn start<'w>(
     let base = base(&draft, roles, index);
     let metadata = metadata(&draft, roles);
     let wanted = Wanted { kind: kinds::EXPERIMENT, base, joint: '-', metadata, spec };
-    let (draft, trial) = trials::obtain(draft, roles, wanted);
-    let Some(trial) = trial else { return (draft, None) };
-    let text = format!("Created Experiment '{}'", trial.name);
-    let target = ObjectRef::new(kinds::EXPERIMENT, &draft.rollout().namespace, &trial.name);
+    let (draft, experiment) = lifecycle::obtain(draft, roles, wanted);
+    let Some(experiment) = experiment else { return (draft, None) };
+    let text = format!("Created Experiment '{}'", experiment.name);
+    let target = ObjectRef::new(kinds::EXPERIMENT, &draft.rollout().namespace, &experiment.name);
     let id = ChangeId::of("create", &target);
     let is_planned = draft.changes.iter().any(|change| change.id == id);
     let after = if is_planned { After::Change(id) } else { After::Status };
-    (draft.event(EventKind::Normal, event::EXPERIMENT_CREATED, text, after), Some(trial))
+    (draft.event(EventKind::Normal, event::EXPERIMENT_CREATED, text, after), Some(experiment))
 }
 
 /// Why an Experiment cannot be made now.
@@ -172,7 +175,7 @@ fn spec(
     let path = format!("spec.strategy.canary.steps[{index}].experiment");
     let templates: Result<Vec<Value>, Unmade> =
         step.templates.iter().map(|one| template(draft, roles, &path, one)).collect();
-    let subject = trials::subject(draft, roles);
+    let subject = lifecycle::subject(draft, roles);
     let mut analyses = Vec::new();
     for one in &step.analyses {
         let args = arguments::resolve(&one.args, &subject).map_err(|error| {

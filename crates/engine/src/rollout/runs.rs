@@ -10,12 +10,12 @@ use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 
 use super::analyses::{self, Analysis, Purpose};
 use super::draft::Draft;
+use super::lifecycle;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
-use super::trials;
 use crate::decision::{After, Event, EventKind, ObjectRef};
 use crate::kinds;
-use crate::world::{TrialPhase, TrialView};
+use crate::world::{RunPhase, RunView};
 
 /// What a pass has found out about runs and Experiments. The status is made of it, so what is not
 /// found again disappears.
@@ -62,7 +62,7 @@ impl Findings {
         }
     }
 
-    fn names(&self, run: &TrialView) -> bool {
+    fn names(&self, run: &RunView) -> bool {
         let slots = [&self.step, &self.background, &self.pre, &self.post];
         slots.into_iter().flatten().any(|slot| *slot.name == *run.name)
     }
@@ -93,12 +93,12 @@ pub(super) fn as_known<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
 /// Has a run whose verdict counts found the new revision bad, or found nothing?
 pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
     current_of_canary(draft).iter().any(|(_, run)| {
-        run.phase.is_completed() && run.phase != TrialPhase::Successful && !needs_new(draft, run)
+        run.phase.is_completed() && run.phase != RunPhase::Successful && !needs_new(draft, run)
     })
 }
 
 /// The runs that the status of a canary names, if they are of now.
-fn current_of_canary(draft: &Draft<'_>) -> Vec<(Purpose, Arc<TrialView>)> {
+fn current_of_canary(draft: &Draft<'_>) -> Vec<(Purpose, Arc<RunView>)> {
     let step = draft.current_step().and_then(|(index, _)| {
         let run = current(draft, Purpose::Step(index)).filter(|run| run.step == Some(index))?;
         Some((Purpose::Step(index), Arc::clone(run)))
@@ -134,7 +134,7 @@ pub(super) struct Switch<'d> {
 }
 
 /// The run that the status names for a purpose.
-fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<TrialView>> {
+fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<RunView>> {
     let slot = purpose.slot(&draft.status)?;
     draft.runs.iter().find(|run| *run.name == *slot.name)
 }
@@ -155,14 +155,13 @@ pub(super) fn is_post_promotion_done(draft: &Draft<'_>) -> bool {
 /// Is the analysis after the switch wanted and not over, by this status?
 pub(super) fn awaits_post_promotion(spec: &RolloutSpec, status: &RolloutStatus) -> bool {
     let purpose = Purpose::PostPromotion;
-    let phase =
-        purpose.slot(status).map_or(TrialPhase::Unstarted, |run| TrialPhase::of(&run.status));
+    let phase = purpose.slot(status).map_or(RunPhase::Unstarted, |run| RunPhase::of(&run.status));
     let is_wanted = analyses::of(spec).iter().any(|analysis| analysis.purpose == purpose);
     is_wanted && !phase.is_completed()
 }
 
-fn is_successful(run: Option<&Arc<TrialView>>) -> bool {
-    run.is_some_and(|run| run.phase == TrialPhase::Successful)
+fn is_successful(run: Option<&Arc<RunView>>) -> bool {
+    run.is_some_and(|run| run.phase == RunPhase::Successful)
 }
 
 /// The analysis that the spec asks for.
@@ -218,7 +217,7 @@ fn of_side<'w>(
     match run {
         Some(_) if !is_due && is_retry(&draft) => draft, // A new attempt is judged anew.
         Some(run) if !is_due => {
-            let draft = trials::end(draft, &kinds::ANALYSIS_RUN, &run);
+            let draft = lifecycle::end(draft, &kinds::ANALYSIS_RUN, &run);
             record(draft, purpose, &run)
         }
         Some(run) if !needs_new(&draft, &run) => judge(draft, purpose, &run),
@@ -236,7 +235,7 @@ fn keep_or_start<'w>(
     draft: Draft<'w>,
     roles: Roles,
     analysis: Analysis<'w>,
-    run: Option<Arc<TrialView>>,
+    run: Option<Arc<RunView>>,
 ) -> Draft<'w> {
     let is_frozen = draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
     match run {
@@ -251,12 +250,12 @@ fn keep_or_start<'w>(
 
 /// Is the current run's verdict not to be used any more? After a person's resume an inconclusive one
 /// is replaced, after a retry any.
-fn needs_new(draft: &Draft<'_>, run: &TrialView) -> bool {
+fn needs_new(draft: &Draft<'_>, run: &RunView) -> bool {
     let status = &draft.status;
     let pauses = [pause::CANARY_PAUSE_STEP, pause::BLUE_GREEN_PAUSE];
     let is_in_pause = pauses.iter().any(|reason| status.pause_condition(reason).is_some());
     if status.controller_pause && !is_in_pause {
-        return run.phase == TrialPhase::Inconclusive && status.pause_conditions.is_empty();
+        return run.phase == RunPhase::Inconclusive && status.pause_conditions.is_empty();
     }
     is_retry(draft)
 }
@@ -267,18 +266,18 @@ fn is_retry(draft: &Draft<'_>) -> bool {
 }
 
 /// Notes how a run stands, and what follows from it.
-fn judge<'w>(draft: Draft<'w>, purpose: Purpose, run: &TrialView) -> Draft<'w> {
+fn judge<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
     let mut draft = record(draft, purpose, run);
     match run.phase {
-        TrialPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_ANALYSIS_RUN),
-        TrialPhase::Failed | TrialPhase::Error => {
+        RunPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_ANALYSIS_RUN),
+        RunPhase::Failed | RunPhase::Error => {
             let what = match purpose {
                 Purpose::Step(_) => "Step-based analysis phase",
                 Purpose::Background => "Background analysis phase",
                 Purpose::PrePromotion => "Blue/green pre-promotion analysis phase",
                 Purpose::PostPromotion => "Blue/green post-promotion analysis phase",
             };
-            draft.found.abort_because.get_or_insert(trials::failure_text(what, run));
+            draft.found.abort_because.get_or_insert(lifecycle::failure_text(what, run));
         }
         _ => {}
     }
@@ -286,7 +285,7 @@ fn judge<'w>(draft: Draft<'w>, purpose: Purpose, run: &TrialView) -> Draft<'w> {
 }
 
 /// Notes how a run stands, with the Event that tells of a new phase.
-fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &TrialView) -> Draft<'w> {
+fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
     let mut draft = draft;
     let known = purpose.slot(&draft.status);
     let phase = run.phase.text();
@@ -295,7 +294,7 @@ fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &TrialView) -> Draft<'w> 
         Some(slot) if *slot.name == *run.name && slot.status != phase => Some(&*slot.status),
         Some(_) => None,
     };
-    if let Some(previous) = previous.filter(|_| run.phase != TrialPhase::Unstarted) {
+    if let Some(previous) = previous.filter(|_| run.phase != RunPhase::Unstarted) {
         let message = format!(
             "{} Analysis Run '{}' Status New: '{phase}' Previous: '{previous}'",
             purpose.label(),
@@ -317,7 +316,7 @@ fn clean_up(draft: Draft<'_>) -> Draft<'_> {
     if draft.found.unread.is_some() {
         return draft; // One of them may be the one that is wanted.
     }
-    let others: Vec<Arc<TrialView>> =
+    let others: Vec<Arc<RunView>> =
         draft.runs.iter().filter(|run| !draft.found.names(run)).cloned().collect();
-    trials::clean_up(draft, &kinds::ANALYSIS_RUN, others)
+    lifecycle::clean_up(draft, &kinds::ANALYSIS_RUN, others)
 }

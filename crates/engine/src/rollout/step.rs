@@ -61,7 +61,7 @@ pub(super) fn is_complete(draft: &Draft<'_>, roles: Roles) -> bool {
     }
 }
 
-/// Has a trial ended without a verdict, so that a person must decide, or is one yet to be made?
+/// Has an AnalysisRun or Experiment ended without a verdict, so that a person must decide, or is one yet to be made?
 fn is_undecided(draft: &Draft<'_>) -> bool {
     let reasons = [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT];
     let stands = |reason: &&str| draft.status.pause_condition(reason).is_some();

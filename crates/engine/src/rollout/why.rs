@@ -1,8 +1,8 @@
 //! For every thing that is not done now: which guard holds it, since when, and what would free it?
 
+mod runs;
 mod sets;
 mod steps;
-mod trials;
 
 use gradus_api::names::{condition, event, pause, phase};
 use jiff::Timestamp;
@@ -79,7 +79,7 @@ fn update(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
     if let Some(unread) = &draft.found.unread {
         return vec![unanswered(unread)];
     }
-    if let Some(undecided) = trials::undecided(draft) {
+    if let Some(undecided) = runs::undecided(draft) {
         return vec![undecided];
     }
     if draft.is_blue_green() {
@@ -96,7 +96,7 @@ fn unanswered(target: &ObjectRef) -> Why {
     Why {
         guard: Guard::Unanswered { question: format!("read {target}") },
         object: target.clone(),
-        // Of a ReplicaSet the template is wanted; of a trial, who has its name.
+        // Of a ReplicaSet the template is wanted; of an AnalysisRun or Experiment, who has its name.
         field: if is_set { "spec.template" } else { "metadata.name" }.into(),
         since: None,
         frees: Frees::Cluster,
@@ -118,7 +118,7 @@ fn switch(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
             since: Some(began.start_time.timestamp()),
             frees: end.map_or(Frees::Command("promote".into()), Frees::At),
         });
-    } else if let Some(verdict) = trials::verdict(draft).filter(|_| !draft.is_promoted()) {
+    } else if let Some(verdict) = runs::verdict(draft).filter(|_| !draft.is_promoted()) {
         found.push(verdict);
     }
     let (at, wanted) = (roles.new, blue_green::new_target(draft, roles));

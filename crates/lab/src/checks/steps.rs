@@ -6,15 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::pauses::{self, Resumed};
+use super::runs::Runs;
 use super::sizes::Sizes;
 use super::told::Told;
-use super::trials::Trials;
 use crate::sight;
 
 /// What a status write is judged by, beside what it says.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'c> {
-    pub trials: &'c Trials,
+    pub runs: &'c Runs,
     pub sizes: &'c Sizes,
     pub resumed: Resumed,
     pub now: Timestamp,
@@ -83,13 +83,13 @@ fn cut_short(
 fn is_open(
     (at, step): (usize, &Value),
     (told, new): (&Told<'_>, &Told<'_>),
-    Seen { trials, resumed, now, .. }: Seen<'_>,
+    Seen { runs, resumed, now, .. }: Seen<'_>,
 ) -> bool {
     if step.get("analysis").is_some() {
-        return trials.has_succeeded(&told.canary["currentStepAnalysisRunStatus"]["name"]);
+        return runs.has_succeeded(&told.canary["currentStepAnalysisRunStatus"]["name"]);
     }
     if step.get("experiment").is_some() {
-        return trials.has_succeeded(&told.canary["currentExperiment"]);
+        return runs.has_succeeded(&told.canary["currentExperiment"]);
     }
     if step.get("plugin").is_some() {
         return has_answered(new, at);

@@ -11,8 +11,8 @@ use gradus_simkube::object::Object;
 use serde_json::Value;
 
 use super::is_same;
+use super::runs::Runs;
 use super::sizes::Sizes;
-use super::trials::Trials;
 
 /// Who gets how much of the traffic, by Service.
 type Split = BTreeMap<String, i64>;
@@ -128,7 +128,7 @@ impl Traffic {
         write: &Write,
         is_ours: bool,
         sizes: &Sizes,
-        trials: &Trials,
+        runs: &Runs,
     ) -> Vec<Found> {
         let before = self.shares();
         self.take_in(&write.after);
@@ -142,7 +142,7 @@ impl Traffic {
         for (name, is) in &after {
             let was = before.get(name).unwrap_or(&none);
             found.extend(raised(&[plan, decided], was, is, sizes));
-            found.extend(condemned(was, is, trials));
+            found.extend(condemned(was, is, runs));
         }
         found
     }
@@ -291,9 +291,9 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
 }
 
 /// I-8: is traffic sent to a revision against a verdict?
-fn condemned(was: &Shares, is: &Shares, trials: &Trials) -> Vec<Found> {
+fn condemned(was: &Shares, is: &Shares, runs: &Runs) -> Vec<Found> {
     let rising = is.iter().filter(|(hash, weight)| share(was, hash) < **weight);
-    let bad = rising.filter_map(|(hash, weight)| Some((hash, weight, trials.condemned(hash)?)));
+    let bad = rising.filter_map(|(hash, weight)| Some((hash, weight, runs.condemned(hash)?)));
     bad.map(|(hash, weight, run)| {
         ("I-8", format!("weight of {hash} rises to {weight} against {run}"))
     })

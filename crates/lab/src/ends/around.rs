@@ -22,8 +22,8 @@ pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<St
     let sides: [(&Kind, Side); 4] = [
         (&kinds::SERVICE, service),
         (&kinds::INGRESS, ingress),
-        (&kinds::ANALYSIS_RUN, trial),
-        (&kinds::EXPERIMENT, trial),
+        (&kinds::ANALYSIS_RUN, run),
+        (&kinds::EXPERIMENT, run),
     ];
     let objects = sides.into_iter().flat_map(|(kind, side)| {
         let all = id_of(cluster, kind).into_iter().flat_map(|id| cluster.list(id, NAMESPACE));
@@ -37,7 +37,7 @@ pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<St
 }
 
 /// The runs and Experiments of a cluster, each kind of them for itself.
-pub(super) fn trials(cluster: &SimCluster) -> impl Iterator<Item = Vec<&Arc<Object>>> {
+pub(super) fn runs(cluster: &SimCluster) -> impl Iterator<Item = Vec<&Arc<Object>>> {
     let ids = [&kinds::ANALYSIS_RUN, &kinds::EXPERIMENT].map(|kind| id_of(cluster, kind));
     ids.into_iter().flatten().map(|id| cluster.list(id, NAMESPACE).collect())
 }
@@ -55,6 +55,6 @@ fn ingress(object: &Object) -> Value {
     json!({"spec": *object.spec, "annotations": *object.meta.annotations})
 }
 
-fn trial(object: &Object) -> Value {
+fn run(object: &Object) -> Value {
     json!({"phase": object.status["phase"], "terminate": object.spec["terminate"]})
 }

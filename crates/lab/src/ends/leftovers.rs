@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use gradus_api::names;
-use gradus_engine::world::TrialPhase;
+use gradus_engine::world::RunPhase;
 use gradus_simkube::SimCluster;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::Value;
 
 use super::{around, at_end, sets};
-use crate::checks::{Counts, Violation, trials_of};
+use crate::checks::{Counts, Violation, runs_of};
 use crate::deeds::NAMESPACE;
 
 /// How many old ReplicaSets, and how many finished runs of each kind, are kept where the spec does
@@ -28,8 +28,8 @@ pub(super) fn judge(
     let is_kept = |set: &&Arc<Object>| rollout.is_none_or(|rollout| !is_let_go(rollout, set));
     let sets: Vec<_> = sets(cluster).into_iter().filter(is_kept).collect();
     let ingresses: Vec<_> = cluster.list(KindId::INGRESS, NAMESPACE).collect();
-    let trials: Vec<_> = around::trials(cluster).collect();
-    let all = sets.iter().chain(&ingresses).chain(trials.iter().flatten());
+    let runs: Vec<_> = around::runs(cluster).collect();
+    let all = sets.iter().chain(&ingresses).chain(runs.iter().flatten());
     let orphans = all.filter(|object| is_orphan(cluster, object, counts));
     let mut found: Vec<Violation> = orphans
         .map(|orphan| at_end("I-13", orphan, "an orphan is left behind".to_owned()))
@@ -37,7 +37,7 @@ pub(super) fn judge(
     found.extend(old_sets(rollout, &sets));
     found.extend(deadlines(rollout, &sets));
     if let Some(rollout) = rollout {
-        found.extend(trials.iter().flat_map(|trials| old_trials(rollout, &sets, trials)));
+        found.extend(runs.iter().flat_map(|runs| old_runs(rollout, &sets, runs)));
     }
     found
 }
@@ -92,24 +92,24 @@ fn deadlines(rollout: Option<&Object>, sets: &[&Arc<Object>]) -> Vec<Violation> 
 
 /// Runs or Experiments that nobody waits for: they must have been told to end, the revision they
 /// judged must be there, and of those that have ended there must not be too many.
-fn old_trials(rollout: &Object, sets: &[&Arc<Object>], trials: &[&Arc<Object>]) -> Vec<Violation> {
-    let current = trials_of(&rollout.status);
-    let is_old = |trial: &&&Arc<Object>| {
-        let owner = trial.controller().map(|owner| &owner.uid);
-        owner == Some(&rollout.meta.uid) && !current.iter().any(|name| **name == *trial.meta.name)
+fn old_runs(rollout: &Object, sets: &[&Arc<Object>], runs: &[&Arc<Object>]) -> Vec<Violation> {
+    let current = runs_of(&rollout.status);
+    let is_old = |run: &&&Arc<Object>| {
+        let owner = run.controller().map(|owner| &owner.uid);
+        owner == Some(&rollout.meta.uid) && !current.iter().any(|name| **name == *run.meta.name)
     };
     let hash = |object: &Object| object.meta.labels.get(names::label::POD_TEMPLATE_HASH).cloned();
     let (mut successful, mut unsuccessful) = (0, 0);
     let mut found = Vec::new();
-    for trial in trials.iter().filter(is_old) {
-        match TrialPhase::of(trial.status["phase"].as_str().unwrap_or_default()) {
-            TrialPhase::Successful => successful += 1,
+    for run in runs.iter().filter(is_old) {
+        match RunPhase::of(run.status["phase"].as_str().unwrap_or_default()) {
+            RunPhase::Successful => successful += 1,
             phase if phase.is_completed() => unsuccessful += 1,
-            _ if trial.spec["terminate"] == true => {}
-            _ => found.push(at_end("I-13", trial, "still runs, and nobody waits".to_owned())),
+            _ if run.spec["terminate"] == true => {}
+            _ => found.push(at_end("I-13", run, "still runs, and nobody waits".to_owned())),
         }
-        if !sets.iter().any(|set| hash(set) == hash(trial)) {
-            found.push(at_end("I-13", trial, "the revision it has judged is gone".to_owned()));
+        if !sets.iter().any(|set| hash(set) == hash(run)) {
+            found.push(at_end("I-13", run, "the revision it has judged is gone".to_owned()));
         }
     }
     let limit = |field: &str| rollout.spec["analysis"][field].as_i64().unwrap_or(RUNS_KEPT);

@@ -31,18 +31,18 @@ pub(super) struct Bystander {
     next: usize,
 }
 
-/// A kind of trial.
+/// AnalysisRun or Experiment.
 #[derive(Clone, Copy)]
-struct Trial {
+struct RunKind {
     kind: &'static str,
     /// The field of its status that says when it began.
     began: &'static str,
 }
 
-const RUN: Trial = Trial { kind: names::kind::ANALYSIS_RUN, began: "startedAt" };
-const EXPERIMENT: Trial = Trial { kind: names::kind::EXPERIMENT, began: "availableAt" };
+const RUN: RunKind = RunKind { kind: names::kind::ANALYSIS_RUN, began: "startedAt" };
+const EXPERIMENT: RunKind = RunKind { kind: names::kind::EXPERIMENT, began: "availableAt" };
 
-/// The next status of a trial, and when it is due.
+/// The next status of an AnalysisRun or Experiment, and when it is due.
 struct Due {
     at: Timestamp,
     write: Value,
@@ -53,20 +53,20 @@ impl Bystander {
         Bystander { scenario, start, next: 0 }
     }
 
-    /// Are all deeds done? Trials end in their own time.
+    /// Are all deeds done? AnalysisRuns and Experiments end in their own time.
     pub(super) fn is_done(&self) -> bool {
         self.deed().is_none()
     }
 
     pub(super) fn is_ready(&self, bench: &Bench, now: Timestamp) -> bool {
         self.deed().is_some_and(|(at, _)| at <= now)
-            || self.trials(bench, now).any(|due| due.at <= now)
+            || self.unfinished(bench, now).any(|due| due.at <= now)
     }
 
     /// When there is something to do although nothing happens.
     pub(super) fn next_due(&self, bench: &Bench, now: Timestamp) -> Option<Timestamp> {
         let deed = self.deed().map(|(at, _)| at);
-        self.trials(bench, now).map(|due| due.at).chain(deed).min()
+        self.unfinished(bench, now).map(|due| due.at).chain(deed).min()
     }
 
     /// Does what is due first.
@@ -79,7 +79,7 @@ impl Bystander {
                 self.next += 1;
                 action
             }
-            None => match self.trials(&bench, now).find(|due| due.at <= now) {
+            None => match self.unfinished(&bench, now).find(|due| due.at <= now) {
                 Some(due) => Action::Patch(due.write),
                 None => return Ok(()),
             },
@@ -98,8 +98,8 @@ impl Bystander {
         Some((self.start + beside.update + *after, action))
     }
 
-    /// What comes next of every trial that has not ended.
-    fn trials(&self, bench: &Bench, now: Timestamp) -> impl Iterator<Item = Due> {
+    /// What comes next of every AnalysisRun and Experiment that has not ended.
+    fn unfinished(&self, bench: &Bench, now: Timestamp) -> impl Iterator<Item = Due> {
         let beside = &self.scenario.beside;
         let update = self.start + beside.update;
         let cluster = &bench.cluster;
@@ -107,19 +107,19 @@ impl Bystander {
             let runs = RUN.all(cluster);
             let runs = runs.filter_map(move |run| of_run(cluster, run, outlook, update, now));
             let experiments = EXPERIMENT.all(cluster);
-            runs.chain(experiments.filter_map(move |trial| of_experiment(trial, outlook, now)))
+            runs.chain(experiments.filter_map(move |run| of_experiment(run, outlook, now)))
         });
         found.collect::<Vec<_>>().into_iter()
     }
 }
 
-impl Trial {
+impl RunKind {
     /// All that have not ended.
     fn all(self, cluster: &SimCluster) -> impl Iterator<Item = &Arc<Object>> {
         let kind = cluster.kinds().by_name(names::API_VERSION, self.kind);
         let all = kind.into_iter().flat_map(|kind| cluster.list(kind, NAMESPACE));
-        all.filter(|trial| {
-            let phase = trial.status["phase"].as_str().unwrap_or_default();
+        all.filter(|run| {
+            let phase = run.status["phase"].as_str().unwrap_or_default();
             ["", phase::PENDING, phase::RUNNING].contains(&phase)
         })
     }

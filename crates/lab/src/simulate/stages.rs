@@ -8,11 +8,11 @@ use crate::ends::Ending;
 use crate::subject::Subject;
 
 /// What is done to an end that must cause no write.
-const TRIALS: [&str; 3] = ["decided again", "started again", "started once more"];
+const REPEATS: [&str; 3] = ["decided again", "started again", "started once more"];
 
 /// For so long nobody may write then. Counts may be written a second late, so one instant would not
 /// do.
-const TRIAL: SignedDuration = SignedDuration::from_secs(2);
+const REPEAT: SignedDuration = SignedDuration::from_secs(2);
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     /// Its end is judged and being tried: how, after how many writes that were tried, and until
     /// when. A write that changes nothing is one, too.
     Tried {
-        trial: usize,
+        repeat: usize,
         writes: usize,
         until: Timestamp,
     },
@@ -39,11 +39,11 @@ impl<S: Subject> Run<'_, S> {
                 Ok(false) => {
                     self.judge_end();
                     let writes = self.bench.borrow().attempts;
-                    self.begin_trial(0, writes);
+                    self.begin_repeat(0, writes);
                 }
                 Err(stuck) => self.give_up(stuck),
             },
-            Stage::Tried { trial, writes, until } => self.try_end(trial, writes, until),
+            Stage::Tried { repeat, writes, until } => self.try_end(repeat, writes, until),
             Stage::Over => {}
         }
         !matches!(self.stage, Stage::Over)
@@ -75,18 +75,18 @@ impl<S: Subject> Run<'_, S> {
         }
     }
 
-    fn begin_trial(&mut self, trial: usize, writes: usize) {
-        if trial == 0 {
+    fn begin_repeat(&mut self, repeat: usize, writes: usize) {
+        if repeat == 0 {
             self.bench.borrow_mut().leave_alone();
             self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
         } else {
             self.restart();
         }
-        self.stage = Stage::Tried { trial, writes, until: self.now + TRIAL };
+        self.stage = Stage::Tried { repeat, writes, until: self.now + REPEAT };
     }
 
     /// One step after the end: nobody may write any more.
-    fn try_end(&mut self, trial: usize, writes: usize, until: Timestamp) {
+    fn try_end(&mut self, repeat: usize, writes: usize, until: Timestamp) {
         if matches!(self.take_turn(), Ok(true)) {
             return;
         }
@@ -95,13 +95,13 @@ impl<S: Subject> Run<'_, S> {
         }
         let more = self.bench.borrow().attempts - writes;
         if more > 0 {
-            let numbers = format!("{more} writes when {}, expected none", TRIALS[trial]);
+            let numbers = format!("{more} writes when {}, expected none", REPEATS[repeat]);
             return self.give_up(self.at_end("I-10", numbers));
         }
         // Without chance a second start would see and do what the first one has.
-        let count = if self.chance.is_some() { TRIALS.len() } else { 2 };
-        if trial + 1 < count {
-            self.begin_trial(trial + 1, writes);
+        let count = if self.chance.is_some() { REPEATS.len() } else { 2 };
+        if repeat + 1 < count {
+            self.begin_repeat(repeat + 1, writes);
         } else {
             self.stage = Stage::Over;
         }

@@ -95,10 +95,10 @@ fn a_rollout_left_in_the_middle_is_told() {
 /// A count that is wrong at the end is written a moment later: that is a write, too.
 #[test]
 fn a_write_that_comes_late_after_the_end_is_told() {
-    for (trial, how) in ["decided again", "started again"].into_iter().enumerate() {
+    for (repeat, how) in ["decided again", "started again"].into_iter().enumerate() {
         let prepared = scenario(|_| {});
         let mut run = Run::<Rollouts>::new(&prepared, &Faults::default(), Trace::hashed());
-        while !matches!(run.stage, Stage::Tried { trial: at, .. } if at == trial) {
+        while !matches!(run.stage, Stage::Tried { repeat: at, .. } if at == repeat) {
             assert!(run.advance(), "its end is tried");
         }
         let patch = json!({"status": {"availableReplicas": 4}});

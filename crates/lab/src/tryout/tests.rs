@@ -95,8 +95,8 @@ fn an_analysis_comes_to_what_the_versions_do() {
     for (what, outlook, expected, phase) in table {
         let report = judged(metric(), outlook);
         assert_eq!(report.result, expected, "{what}: {report:#?}");
-        let trials = &report.timeline.last().unwrap().trials;
-        assert_eq!((trials.len(), trials[0].phase.as_str()), (1, phase), "{what}");
+        let runs = &report.timeline.last().unwrap().runs;
+        assert_eq!((runs.len(), runs[0].phase.as_str()), (1, phase), "{what}");
         assert!(report.violations.is_empty(), "{what}: {:?}", report.violations);
     }
     let report = judged(metric(), failing(8.0, 0));

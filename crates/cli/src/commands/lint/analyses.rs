@@ -46,7 +46,7 @@ pub fn of_rollout(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
                 value: Some(String::new()),
                 value_from: None,
             });
-            findings.extend(trial(beside, &templates, named, &given.collect::<Vec<_>>(), &path));
+            findings.extend(dry_run(beside, &templates, named, &given.collect::<Vec<_>>(), &path));
         }
     }
     findings
@@ -60,7 +60,7 @@ pub fn of_others(beside: Beside<'_>) -> Vec<Finding> {
         let templates = beside.templates();
         let each = spec.analyses.iter().enumerate().flat_map(|(at, analysis)| {
             let named = (analysis.template_name.as_str(), analysis.cluster_scope);
-            trial(beside, &templates, named, &analysis.args, &format!("spec.analyses[{at}]"))
+            dry_run(beside, &templates, named, &analysis.args, &format!("spec.analyses[{at}]"))
         });
         return each.collect();
     }
@@ -71,8 +71,8 @@ pub fn of_others(beside: Beside<'_>) -> Vec<Finding> {
     message.map(|message| Finding::warning(document, "spec.metrics", message)).into_iter().collect()
 }
 
-/// One analysis of an Experiment: the run is made on trial.
-fn trial(
+/// One analysis of an Experiment: the run is made without creating it.
+fn dry_run(
     beside: Beside<'_>,
     templates: &Templates,
     named: (&str, bool),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use gradus_api::rollout::{CanaryStep, RolloutSpec};
-use gradus_lab::tryout::{Report, Sample, TrialSample, Verdict};
+use gradus_lab::tryout::{Report, RunSample, Sample, Verdict};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -40,11 +40,11 @@ pub fn text(report: &Report, rollout: &Value) -> String {
         )
         .expect(INFALLIBLE);
     }
-    let trials = trials(report);
-    if !trials.is_empty() {
+    let runs = runs(report);
+    if !runs.is_empty() {
         out.push_str("\nanalyses and experiments:\n");
     }
-    for (at, TrialSample { name, phase, message }) in trials {
+    for (at, RunSample { name, phase, message }) in runs {
         let why = if message.is_empty() { String::new() } else { format!(": {message}") };
         writeln!(out, "{:>10}  {name} {phase}{why}", clock(at)).expect(INFALLIBLE);
     }
@@ -65,13 +65,13 @@ pub fn text(report: &Report, rollout: &Value) -> String {
 }
 
 /// How each AnalysisRun and Experiment stood, whenever that changed.
-pub fn trials(report: &Report) -> Vec<(SignedDuration, &TrialSample)> {
-    let mut known: Vec<(SignedDuration, &TrialSample)> = Vec::new();
+pub fn runs(report: &Report) -> Vec<(SignedDuration, &RunSample)> {
+    let mut known: Vec<(SignedDuration, &RunSample)> = Vec::new();
     for sample in &report.timeline {
-        for trial in sample.trials.iter().filter(|trial| !trial.phase.is_empty()) {
-            let last = known.iter().rev().find(|(_, known)| known.name == trial.name);
-            if last.is_none_or(|(_, last)| *last != trial) {
-                known.push((sample.at, trial));
+        for run in sample.runs.iter().filter(|run| !run.phase.is_empty()) {
+            let last = known.iter().rev().find(|(_, known)| known.name == run.name);
+            if last.is_none_or(|(_, last)| *last != run) {
+                known.push((sample.at, run));
             }
         }
     }
@@ -134,9 +134,9 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
             })
         })
         .collect();
-    let analyses: Vec<Value> = trials(report)
+    let analyses: Vec<Value> = runs(report)
         .into_iter()
-        .map(|(at, TrialSample { name, phase, message })| {
+        .map(|(at, RunSample { name, phase, message })| {
             let seconds = at.as_secs_f64();
             json!({ "seconds": seconds, "name": name, "phase": phase, "message": message })
         })

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::super::analyses::{Analysis, Purpose};
 use super::super::draft::Draft;
+use super::super::lifecycle::{self, Wanted};
 use super::super::replica_sets::Roles;
-use super::super::trials::{self, Wanted};
 use crate::analysis::{arguments, merge};
 use crate::kinds;
-use crate::world::TrialView;
+use crate::world::RunView;
 
 /// The run for this analysis: one that is there already and tries the same, or a new one. None while
 /// it is not known whether the name is free, or where the spec does not make a run.
@@ -19,7 +19,7 @@ pub(super) fn start<'w>(
     draft: Draft<'w>,
     roles: Roles,
     analysis: Analysis<'w>,
-) -> (Draft<'w>, Option<Arc<TrialView>>) {
+) -> (Draft<'w>, Option<Arc<RunView>>) {
     let spec = match spec(&draft, roles, &analysis) {
         Ok(spec) => spec,
         Err(detail) => {
@@ -31,7 +31,7 @@ pub(super) fn start<'w>(
     let base = base(&draft, roles, analysis.purpose);
     let metadata = metadata(&draft, roles, &analysis);
     let wanted = Wanted { kind: kinds::ANALYSIS_RUN, base, joint: '.', metadata, spec };
-    trials::obtain(draft, roles, wanted)
+    lifecycle::obtain(draft, roles, wanted)
 }
 
 /// Is there a run for this purpose that has not ended, and that nobody has asked to end?
@@ -54,7 +54,7 @@ fn base(draft: &Draft<'_>, roles: Roles, purpose: Purpose) -> String {
 
 /// What the run measures.
 fn spec(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Result<Value, String> {
-    let subject = trials::subject(draft, roles);
+    let subject = lifecycle::subject(draft, roles);
     let given = arguments::resolve(analysis.args, &subject).map_err(|error| error.to_string())?;
     let templates = &draft.world.templates;
     let found = merge::find(templates, analysis.named()).map_err(|error| error.to_string())?;

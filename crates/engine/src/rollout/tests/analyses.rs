@@ -138,10 +138,10 @@ fn a_value_that_cannot_be_found_is_told_before_the_run_is_made() {
     fixture.settle(at(10));
     let message = fixture.status()["message"].as_str().unwrap().to_owned();
     assert!(message.ends_with("invalid path spec.nothing in rollout"), "{message}");
-    assert_eq!((fixture.sizes(), fixture.trials()), (vec![4, 1], vec![]), "the old version serves");
+    assert_eq!((fixture.sizes(), fixture.runs()), (vec![4, 1], vec![]), "the old version serves");
     let steps = json!([{ "setWeight": 20 }, { "analysis": analysis("spec.replicas") }]);
     fixture.patch_spec(json!({ "strategy": { "canary": { "steps": steps } } }));
     fixture.settle(at(20));
-    assert_eq!(fixture.trials(), ["2-1 -"]);
-    assert_eq!(fixture.trial("2-1")["spec"]["args"], json!([{ "name": "a", "value": "5" }]));
+    assert_eq!(fixture.runs(), ["2-1 -"]);
+    assert_eq!(fixture.named_run("2-1")["spec"]["args"], json!([{ "name": "a", "value": "5" }]));
 }

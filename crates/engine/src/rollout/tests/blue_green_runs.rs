@@ -10,7 +10,7 @@ fn blue_green(strategy: Value) -> Fixture {
     let template = json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "x" } } }] });
     let mut fixture = Fixture::blue_green(2, strategy).with_template("once", template);
     fixture.settle(at(0));
-    assert_eq!(fixture.trials(), [""; 0], "the first deploy is not judged");
+    assert_eq!(fixture.runs(), [""; 0], "the first deploy is not judged");
     fixture.take_events();
     fixture
 }
@@ -72,10 +72,10 @@ fn a_retry_after_the_switch_back_is_judged_from_the_start() {
     let mut fixture = blue_green(strategy);
     fixture.set_image("v2");
     fixture.settle(at(10));
-    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.run_turns("2-pre", "Successful", "");
     fixture.settle(at(20));
     assert_eq!(fixture.selects("active"), 2);
-    fixture.trial_turns("2-post", "Failed", "");
+    fixture.run_turns("2-post", "Failed", "");
     fixture.settle(at(30));
     assert_eq!(fixture.selects("active"), 1);
     let expected = ["AnalysisRunSuccessful", "AnalysisRunFailed", "RolloutAborted"];
@@ -84,14 +84,14 @@ fn a_retry_after_the_switch_back_is_judged_from_the_start() {
     assert_eq!(fixture.sizes(), [2, 0], "its delay has passed");
     fixture.patch_status(json!({ "abort": false }));
     fixture.reconcile(at(310));
-    assert_eq!(fixture.trials(), ["2-pre Successful", "2-post Failed"], "not without pods");
+    assert_eq!(fixture.runs(), ["2-pre Successful", "2-post Failed"], "not without pods");
     fixture.settle(at(320));
-    assert_eq!(fixture.trials(), ["2-pre Successful", "2-post Failed", "2-pre.1 -"]);
+    assert_eq!(fixture.runs(), ["2-pre Successful", "2-post Failed", "2-pre.1 -"]);
     assert_eq!(fixture.selects("active"), 1, "an old verdict does not count");
-    fixture.trial_turns("2-pre.1", "Successful", "");
+    fixture.run_turns("2-pre.1", "Successful", "");
     fixture.settle(at(330));
     assert_eq!(fixture.selects("active"), 2);
-    fixture.trial_turns("2-post.1", "Successful", "");
+    fixture.run_turns("2-post.1", "Successful", "");
     fixture.settle(at(340));
     assert_eq!(fixture.status()["phase"], "Healthy");
 }
@@ -103,11 +103,11 @@ fn a_lost_pod_does_not_end_a_run_and_old_pods_stay_for_the_verdict() {
     fixture.settle(at(10));
     fixture.lose_pod(1);
     assert_eq!(fixture.reconcile(at(11)).iter().filter(|write| write.contains("run")).count(), 0);
-    assert_eq!(fixture.trials(), ["2-post -"], "the run goes on");
+    assert_eq!(fixture.runs(), ["2-post -"], "the run goes on");
     fixture.settle(at(12));
     fixture.settle(at(500));
     assert_eq!(fixture.sizes(), [2, 2], "the way back stays open however long it takes");
-    fixture.trial_turns("2-post", "Successful", "");
+    fixture.run_turns("2-post", "Successful", "");
     fixture.settle(at(510));
     fixture.settle(at(541));
     assert_eq!(fixture.sizes(), [0, 2], "then the delay begins");
@@ -118,16 +118,16 @@ fn a_run_that_was_started_and_not_noted_goes_on_whatever_its_pods_do() {
     let mut fixture = blue_green(json!({ "prePromotionAnalysis": analysis() }));
     fixture.set_image("v2");
     fixture.settle(at(10));
-    assert_eq!(fixture.trials(), ["2-pre -"]);
+    assert_eq!(fixture.runs(), ["2-pre -"]);
     let none = json!({ "blueGreen": { "prePromotionAnalysisRunStatus": null } });
     fixture.patch_status(none); // As a crash before the status was written leaves it.
     fixture.lose_pod(1);
     fixture.reconcile(at(11));
-    assert_eq!(fixture.trials(), ["2-pre -"], "it is neither ended nor made again");
+    assert_eq!(fixture.runs(), ["2-pre -"], "it is neither ended nor made again");
     fixture.settle(at(12));
-    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.run_turns("2-pre", "Successful", "");
     fixture.settle(at(20));
-    assert_eq!((fixture.trials(), fixture.selects("active")), (vec!["2-pre Successful".into()], 2));
+    assert_eq!((fixture.runs(), fixture.selects("active")), (vec!["2-pre Successful".into()], 2));
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn older_revisions_stay_for_the_verdict_unless_a_delay_is_set() {
         let mut fixture = blue_green(strategy);
         fixture.set_image("v2");
         fixture.settle(at(10));
-        fixture.trial_turns("2-post", "Successful", "");
+        fixture.run_turns("2-post", "Successful", "");
         fixture.settle(at(20));
         fixture.set_image("v3");
         fixture.settle(at(25));
-        assert_eq!(fixture.trials(), ["2-post Successful", "3-post -"]);
+        assert_eq!(fixture.runs(), ["2-post Successful", "3-post -"]);
         fixture.settle(at(200));
         assert_eq!(fixture.sizes(), sizes, "delay {delay:?}");
     }
@@ -156,8 +156,8 @@ fn a_preview_is_judged_at_its_own_size() {
     let mut fixture = blue_green(strategy);
     fixture.set_image("v2");
     fixture.settle(at(10));
-    assert_eq!((fixture.sizes(), fixture.trials()), (vec![2, 1], vec!["2-pre -".to_owned()]));
-    fixture.trial_turns("2-pre", "Successful", "");
+    assert_eq!((fixture.sizes(), fixture.runs()), (vec![2, 1], vec!["2-pre -".to_owned()]));
+    fixture.run_turns("2-pre", "Successful", "");
     fixture.settle(at(20));
     assert_eq!((fixture.sizes(), fixture.selects("active")), (vec![2, 2], 2));
     assert_eq!(fixture.status()["phase"], "Healthy");
@@ -168,10 +168,10 @@ fn a_way_back_within_the_delay_is_not_judged() {
     let mut fixture = blue_green(json!({ "prePromotionAnalysis": analysis() }));
     fixture.set_image("v2");
     fixture.settle(at(10));
-    fixture.trial_turns("2-pre", "Successful", "");
+    fixture.run_turns("2-pre", "Successful", "");
     fixture.settle(at(20));
     fixture.set_image("v1");
     fixture.settle(at(25));
-    assert_eq!(fixture.trials(), ["2-pre Successful"], "no new run");
+    assert_eq!(fixture.runs(), ["2-pre Successful"], "no new run");
     assert_eq!((fixture.selects("active"), &fixture.status()["phase"]), (1, &json!("Healthy")));
 }

@@ -37,7 +37,7 @@ fn a_first_deploy_takes_no_step_and_judges_nothing() {
         let last = format!("Rollout completed update to revision 1 ({hash}): Initial deploy");
         assert_eq!(told.last(), Some(&last), "{what}");
         fixture.settle(at(1));
-        assert_eq!(fixture.trials(), [""; 0], "{what}");
+        assert_eq!(fixture.runs(), [""; 0], "{what}");
         assert_eq!(fixture.status()["phase"], "Healthy", "{what}");
     }
 }

@@ -36,7 +36,7 @@ fn canary() -> Fixture {
     let steps = json!([{ "setWeight": 20 }, { "experiment": experiment }, { "pause": {} }]);
     let mut fixture = Fixture::canary(5, steps);
     fixture.settle(at(0));
-    assert_eq!(fixture.trials(), [""; 0], "without a stable revision there is nothing to compare");
+    assert_eq!(fixture.runs(), [""; 0], "without a stable revision there is nothing to compare");
     fixture
 }
 
@@ -84,7 +84,7 @@ fn an_experiment_copies_the_revisions_it_compares() {
     fixture.set_image("v2");
     fixture.settle(at(10));
     let new = fixture.status()["currentPodHash"].clone();
-    let found = fixture.trial("2-1").clone();
+    let found = fixture.named_run("2-1").clone();
     assert_eq!(found["metadata"]["labels"], json!({ "rollouts-pod-template-hash": new }));
     let spec = &found["spec"];
     let one = &spec["templates"][0];
@@ -112,7 +112,7 @@ fn an_experiment_that_is_there_already_is_used() {
     fixture.settle(at(10));
     fixture.forget_runs();
     assert_eq!(fixture.rest(at(11)), ["status"]);
-    assert_eq!(fixture.trials(), ["2-1 -"]);
+    assert_eq!(fixture.runs(), ["2-1 -"]);
     assert!(fixture.status()["canary"]["currentExperiment"].as_str().unwrap().ends_with("-2-1"));
 }
 
@@ -126,9 +126,9 @@ fn a_running_experiment_says_where_its_traffic_goes() {
         { "name": "one", "serviceName": "one-svc", "podTemplateHash": "aaa" },
         { "name": "two", "serviceName": "two", "podTemplateHash": "bbb" },
     ]);
-    fixture.trial("2-1")["status"]["templateStatuses"] = status;
+    fixture.named_run("2-1")["status"]["templateStatuses"] = status;
     for (phase, count) in [("Pending", 0), ("Running", 1), ("Successful", 0)] {
-        fixture.trial_turns("2-1", phase, "");
+        fixture.run_turns("2-1", phase, "");
         let mut world = fixture.world();
         let mut rollout = (*world.rollout).clone();
         let mut spec = (*rollout.spec).clone();

@@ -3,8 +3,8 @@
 
 mod left;
 mod pods;
+mod runs;
 pub mod told;
-mod trials;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Fixture {
     rollout: Value,
     sets: Vec<Value>,
     services: Vec<Value>,
-    trials: trials::Trials,
+    runs: runs::Runs,
     answers: BTreeMap<AskId, Answer>,
     ingresses: Vec<Value>,
     pods: Vec<Value>,
@@ -71,7 +71,7 @@ impl Fixture {
             rollout,
             sets: Vec::new(),
             services: Vec::new(),
-            trials: trials::Trials::default(),
+            runs: runs::Runs::default(),
             answers: BTreeMap::new(),
             ingresses: Vec::new(),
             pods: Vec::new(),
@@ -273,9 +273,9 @@ impl Fixture {
                 .map(|service| Arc::new(ServiceView::read(&frame(service))))
                 .map(|view| (Arc::clone(&view.name), Known::Present(view)))
                 .collect(),
-            runs: Known::Present(self.trials.runs()),
-            experiments: Known::Present(self.trials.experiments()),
-            templates: self.trials.templates(),
+            runs: Known::Present(self.runs.runs()),
+            experiments: Known::Present(self.runs.experiments()),
+            templates: self.runs.templates(),
             verifies: self.balancer.is_some(),
             answers: self.answers.clone(),
             recall: self.recall.clone(),
@@ -385,7 +385,7 @@ impl Fixture {
 
     fn apply(&mut self, change: &Change, now: Timestamp) -> String {
         self.version += 1;
-        if let Some(done) = self.trials.apply(change, self.version, now) {
+        if let Some(done) = self.runs.apply(change, self.version, now) {
             return done;
         }
         match &change.op {

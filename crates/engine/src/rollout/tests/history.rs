@@ -44,8 +44,8 @@ fn what_a_rollout_starts_belongs_to_its_instance() {
     fixture.settle(at(0));
     fixture.set_image("v2");
     fixture.settle(at(10));
-    assert_eq!(fixture.trials(), ["2 -", "2-0 -"]);
+    assert_eq!(fixture.runs(), ["2 -", "2-0 -"]);
     for name in ["2", "2-0"] {
-        assert_eq!(fixture.trial(name)["metadata"]["labels"][key], "shop", "{name}");
+        assert_eq!(fixture.named_run(name)["metadata"]["labels"][key], "shop", "{name}");
     }
 }

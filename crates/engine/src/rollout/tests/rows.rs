@@ -60,7 +60,7 @@ pub fn act(fixture: &mut Fixture, deed: &str) {
         ("turns", words) => {
             let mut words = words.splitn(3, ' ');
             let [name, phase] = [words.next().unwrap(), words.next().unwrap()];
-            fixture.trial_turns(name, phase, words.next().unwrap_or_default());
+            fixture.run_turns(name, phase, words.next().unwrap_or_default());
         }
         ("status", patch) => fixture.patch_status(parsed(patch)),
         _ => panic!("nobody knows {deed:?}"),

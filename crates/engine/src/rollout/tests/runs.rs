@@ -48,18 +48,18 @@ pub fn play(fixture: &mut Fixture, table: &str) {
             ["abort"] => fixture.patch_status(json!({ "abort": true })),
             ["retry"] => fixture.patch_status(json!({ "abort": false })),
             ["full"] => fixture.patch_status(json!({ "promoteFull": true })),
-            ["turns", name, phase] => fixture.trial_turns(name, phase, ""),
-            ["turns", name, phase, words] => fixture.trial_turns(name, phase, words),
+            ["turns", name, phase] => fixture.run_turns(name, phase, ""),
+            ["turns", name, phase, words] => fixture.run_turns(name, phase, words),
             ["later"] => {}
             _ => panic!("nobody knows {happens:?}"),
         }
         let written = fixture.rest(at(number * 100));
-        let of_trials: Vec<String> = written
+        let of_runs: Vec<String> = written
             .into_iter()
             .filter(|write| write.contains("run ") || write.contains("experiment "))
             .collect();
-        assert_eq!(of_trials.join(", "), writes, "{row}");
-        assert_eq!(fixture.trials().join(", "), runs, "{row}");
+        assert_eq!(of_runs.join(", "), writes, "{row}");
+        assert_eq!(fixture.runs().join(", "), runs, "{row}");
         let status = fixture.status();
         let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
         let seen = (text("phase"), status["currentStepIndex"].to_string(), text("message"));
@@ -137,14 +137,14 @@ fn what_was_not_decided_about_one_update_does_not_hold_the_next_that_is_scaled()
     let mut fixture = judged_canary();
     fixture.set_image("v2");
     fixture.settle(at(10));
-    fixture.trial_turns("2-1", "Inconclusive", "");
+    fixture.run_turns("2-1", "Inconclusive", "");
     fixture.settle(at(20));
     assert_eq!(fixture.status()["message"], "InconclusiveAnalysisRun");
     fixture.patch_spec(json!({ "replicas": 4 }));
     fixture.set_image("v3");
     fixture.settle(at(30));
     assert_eq!(fixture.status()["currentPodHash"], fixture.hash(2), "the next has begun");
-    assert_eq!(fixture.trials(), ["2-1 Inconclusive", "3-1 -"]);
+    assert_eq!(fixture.runs(), ["2-1 Inconclusive", "3-1 -"]);
 }
 
 const BACKGROUND: &str = "
@@ -167,7 +167,7 @@ fn a_background_run_lasts_as_long_as_the_update() {
         fixture
             .patch_spec(json!({ "strategy": { "canary": { "analysis": analysis("endless") } } }));
         fixture.settle(at(1));
-        assert_eq!(fixture.trials(), [""; 0], "none on the first deploy, none when promoted");
+        assert_eq!(fixture.runs(), [""; 0], "none on the first deploy, none when promoted");
         play(&mut fixture, table);
     }
 }
@@ -180,13 +180,13 @@ fn a_background_run_starts_at_its_step_and_ends_with_its_configuration() {
     fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": late } } }));
     fixture.set_image("v2");
     fixture.settle(at(10));
-    assert_eq!(fixture.trials(), [""; 0], "not before its step");
+    assert_eq!(fixture.runs(), [""; 0], "not before its step");
     fixture.promote();
     fixture.settle(at(20));
-    assert_eq!(fixture.trials(), ["2 -"]);
+    assert_eq!(fixture.runs(), ["2 -"]);
     fixture.patch_spec(json!({ "strategy": { "canary": { "analysis": { "templates": [] } } } }));
     fixture.settle(at(30));
-    assert_eq!(fixture.trials(), ["2 - ending"], "without templates there is none");
+    assert_eq!(fixture.runs(), ["2 - ending"], "without templates there is none");
     assert_eq!(fixture.status()["canary"], json!({}));
 }
 
@@ -217,7 +217,7 @@ fn a_run_ends_when_nobody_wants_its_verdict_any_more() {
         fixture.settle(at(10));
         deed(&mut fixture);
         fixture.settle(at(20));
-        assert_eq!(fixture.trials(), runs, "{what}");
+        assert_eq!(fixture.runs(), runs, "{what}");
         assert_eq!(fixture.status()["phase"], phase, "{what}");
         assert_eq!(fixture.reconcile(at(21)), [""; 0], "{what}: settled");
     }
@@ -244,10 +244,10 @@ fn a_name_that_is_taken_is_stepped_around_and_an_equal_run_is_used() {
         let hash = fixture.world().rollout.hash.to_string();
         prepare(&mut fixture, &format!("web-{hash}-2-1"));
         fixture.settle(at(10));
-        fixture.trials()
+        fixture.runs()
     };
     let foreign = start(|fixture, name| {
-        fixture.refuse_trial(&kinds::ANALYSIS_RUN, name, Class::Exists, at(99));
+        fixture.refuse_run(&kinds::ANALYSIS_RUN, name, Class::Exists, at(99));
     });
     assert_eq!(foreign, ["2-1.1 -"], "somebody else's");
 
@@ -256,9 +256,9 @@ fn a_name_that_is_taken_is_stepped_around_and_an_equal_run_is_used() {
     fixture.settle(at(10));
     fixture.forget_runs();
     assert_eq!(fixture.rest(at(11)), ["status"], "a crash after the create: the run is used");
-    assert_eq!(fixture.trials(), ["2-1 -"]);
+    assert_eq!(fixture.runs(), ["2-1 -"]);
     fixture.forget_runs();
-    fixture.trial("2-1")["spec"]["metrics"] = json!([]);
+    fixture.named_run("2-1")["spec"]["metrics"] = json!([]);
     assert_eq!(
         fixture.rest(at(12)),
         ["start run 2-1.1", "end run 2-1", "status"],
@@ -293,7 +293,7 @@ fn a_run_tells_what_it_is_for_and_whose_it_is() {
     fixture.settle(at(10));
     let stable = fixture.status()["stableRS"].clone();
     let new = fixture.status()["currentPodHash"].clone();
-    let run = fixture.trial("2-1").clone();
+    let run = fixture.named_run("2-1").clone();
     assert_eq!(
         run["metadata"]["labels"],
         json!({ "app": "web", "x": "y", "rollout-type": "Step", "step-index": "1",
@@ -333,7 +333,7 @@ fn a_way_back_within_the_window_is_not_judged_and_one_beyond_it_is() {
         fixture.set_image("v1");
         fixture.settle(at(40));
         let found: Vec<String> =
-            fixture.trials().into_iter().filter(|run| run.starts_with("3-")).collect();
+            fixture.runs().into_iter().filter(|run| run.starts_with("3-")).collect();
         assert_eq!(found, runs, "window {window}");
         let phase = if window == 0 { "Progressing" } else { "Healthy" };
         assert_eq!(fixture.status()["phase"], phase, "window {window}");
@@ -348,26 +348,22 @@ fn only_so_many_runs_are_kept_and_they_go_with_their_replica_set() {
     for number in 2..=6 {
         fixture.set_image(&format!("v{number}"));
         fixture.settle(at(number * 100));
-        fixture.trial_turns(&format!("{number}-0"), "Successful", "");
+        fixture.run_turns(&format!("{number}-0"), "Successful", "");
         fixture.settle(at(number * 100 + 5));
     }
-    assert_eq!(fixture.trials(), ["5-0 Successful", "6-0 Successful"]);
+    assert_eq!(fixture.runs(), ["5-0 Successful", "6-0 Successful"]);
     for (attempt, name) in [(1, "7-0"), (2, "7-0.1"), (3, "7-0")] {
         fixture.set_image("v7");
         fixture.settle(at(1000 * attempt));
-        fixture.trial_turns(name, "Failed", "");
+        fixture.run_turns(name, "Failed", "");
         fixture.settle(at(1000 * attempt + 10));
         fixture.patch_status(json!({ "abort": false }));
     }
     fixture.settle(at(9000));
-    assert_eq!(fixture.trials(), ["5-0 Successful", "6-0 Successful", "7-0 Failed", "7-0.1 -"]);
+    assert_eq!(fixture.runs(), ["5-0 Successful", "6-0 Successful", "7-0 Failed", "7-0.1 -"]);
     fixture.patch_spec(json!({ "revisionHistoryLimit": 0 }));
     fixture.settle(at(9100));
-    assert_eq!(
-        fixture.trials(),
-        ["6-0 Successful", "7-0 Failed", "7-0.1 -"],
-        "with its ReplicaSet"
-    );
+    assert_eq!(fixture.runs(), ["6-0 Successful", "7-0 Failed", "7-0.1 -"], "with its ReplicaSet");
 }
 
 #[test]
@@ -375,14 +371,14 @@ fn a_run_that_is_refused_holds_the_update_and_is_told() {
     let mut fixture = judged_canary();
     fixture.set_image("v2");
     let name = format!("web-{}-2-1", fixture.world().rollout.hash);
-    fixture.refuse_trial(&kinds::ANALYSIS_RUN, &name, Class::Denied, at(100));
+    fixture.refuse_run(&kinds::ANALYSIS_RUN, &name, Class::Denied, at(100));
     fixture.settle(at(10));
-    assert_eq!((fixture.trials(), &fixture.status()["currentStepIndex"]), (vec![], &json!(1)));
+    assert_eq!((fixture.runs(), &fixture.status()["currentStepIndex"]), (vec![], &json!(1)));
     let held = fixture.condition("Held");
     assert_eq!((&held["status"], &held["reason"]), (&json!("True"), &json!("Refused")));
     assert_eq!(held["message"], format!("AnalysisRun default/{name}: no"));
     fixture.settle(at(100));
-    assert_eq!(fixture.trials(), ["2-1 -"], "it is tried again at its time");
+    assert_eq!(fixture.runs(), ["2-1 -"], "it is tried again at its time");
     let conditions = fixture.status()["conditions"].to_string();
     assert!(!conditions.contains("Held"), "{conditions}");
 }

@@ -95,8 +95,8 @@ fn judged(steps: Value) -> Fixture {
     Fixture::canary(2, steps).with_template("once", json!({ "metrics": [metric] }))
 }
 
-/// A blue-green rollout whose new revision has the traffic and is on trial.
-fn on_trial(strategy: Value) -> Fixture {
+/// A blue-green rollout whose new revision has the traffic and is judged.
+fn after_promotion(strategy: Value) -> Fixture {
     let metric = json!({ "name": "m", "provider": { "web": { "url": "x" } } });
     let mut whole =
         json!({ "postPromotionAnalysis": { "templates": [{ "templateName": "once" }] } });
@@ -255,13 +255,13 @@ fn back() -> Vec<Case> {
         ),
         (
             "a switch back waits for stable to have more than the new revision",
-            || aborted(on_trial(json!({})), |fixture| fixture.size(0, 3, 0)),
+            || aborted(after_promotion(json!({})), |fixture| fixture.size(0, 3, 0)),
             vec![ABORTED.to_owned(), stable(0, 3)],
         ),
         (
             "which may be fewer than all",
             || {
-                aborted(on_trial(json!({})), |fixture| {
+                aborted(after_promotion(json!({})), |fixture| {
                     fixture.size(0, 3, 0);
                     fixture.size(1, 3, 1);
                 })

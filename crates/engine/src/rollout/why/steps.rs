@@ -8,7 +8,7 @@ use super::super::draft::Draft;
 use super::super::replica_sets::Roles;
 use super::super::step;
 use super::super::{plugin, weights};
-use super::{sets, trials};
+use super::{runs, sets};
 use crate::decision::{Frees, Guard, ObjectRef, Why};
 
 /// What the current step waits for; after the last one, what the promotion waits for.
@@ -47,7 +47,7 @@ pub(super) fn or_promotion(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
             let what = if is_analysis { "analysis" } else { "experiment" };
             let unstarted = Guard::Verdict { phase: String::new() };
             let unstarted = || why(unstarted, about(what), Frees::Cluster);
-            vec![trials::verdict(draft).unwrap_or_else(unstarted)]
+            vec![runs::verdict(draft).unwrap_or_else(unstarted)]
         }
         StepKind::Plugin(_) => plugin::explain(draft),
         StepKind::SetHeaderRoute(_) => route(draft, roles, index, about("setHeaderRoute")),

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use gradus_api::names::analysis_phase as phase;
-use gradus_lab::tryout::{Report, TrialSample};
+use gradus_lab::tryout::{Report, RunSample};
 use jiff::SignedDuration;
 
 use super::super::INFALLIBLE;
-use super::super::timeline::{percent, trials};
+use super::super::timeline::{percent, runs};
 use super::{HEIGHT, LEFT, RIGHT, Scale, WIDTH, label, stairs};
 
 /// Height of the errors, with the room around them.
@@ -69,24 +69,24 @@ fn draw_errors(panels: &mut Panels, report: &Report, scale: &Scale) {
 struct Bar<'r> {
     began: SignedDuration,
     ended: SignedDuration,
-    last: &'r TrialSample,
+    last: &'r RunSample,
 }
 
 fn bars(report: &Report) -> Vec<Bar<'_>> {
     let mut bars: Vec<Bar<'_>> = Vec::new();
-    for (at, trial) in trials(report) {
-        let is_over = trial.phase != phase::RUNNING;
+    for (at, run) in runs(report) {
+        let is_over = run.phase != phase::RUNNING;
         let ended = if is_over { at } else { report.duration };
-        match bars.iter_mut().find(|bar| bar.last.name == trial.name) {
-            Some(bar) => (bar.ended, bar.last) = (ended, trial),
-            None => bars.push(Bar { began: at, ended, last: trial }),
+        match bars.iter_mut().find(|bar| bar.last.name == run.name) {
+            Some(bar) => (bar.ended, bar.last) = (ended, run),
+            None => bars.push(Bar { began: at, ended, last: run }),
         }
     }
     bars
 }
 
 fn draw_bar(panels: &mut Panels, bar: &Bar<'_>, scale: &Scale) {
-    let TrialSample { name, phase, .. } = bar.last;
+    let RunSample { name, phase, .. } = bar.last;
     let colour = match phase.as_str() {
         phase::SUCCESSFUL => "#81c995",
         phase::RUNNING => "#8ab4f8",

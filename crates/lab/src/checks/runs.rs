@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::names::label::{POD_TEMPLATE_HASH, RUN_TYPE};
-use gradus_engine::world::TrialPhase;
+use gradus_engine::world::RunPhase;
 use gradus_simkube::Write;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
@@ -19,8 +19,8 @@ use super::sizes::hash_of;
 /// The verdicts of runs and Experiments: as they are, as the watch has shown them, and as they were
 /// shown when the decision was made that is being carried out.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trials {
-    by_name: BTreeMap<Arc<str>, Trial>,
+pub(super) struct Runs {
+    by_name: BTreeMap<Arc<str>, Run>,
     /// The status of the Rollout.
     status: Option<Arc<Value>>,
     /// Names of the runs that the status has.
@@ -34,14 +34,14 @@ pub(super) struct Trials {
 }
 
 #[derive(Clone, Debug)]
-struct Trial {
+struct Run {
     hash: String,
-    phase: TrialPhase,
-    shown: TrialPhase,
-    decided: TrialPhase,
+    phase: RunPhase,
+    shown: RunPhase,
+    decided: RunPhase,
 }
 
-impl Trials {
+impl Runs {
     /// Takes in one write, whoever made it.
     pub(super) fn take_in(&mut self, write: &Write, is_ours: bool, is_rollout: bool) {
         let object = &write.after;
@@ -55,24 +55,24 @@ impl Trials {
                 self.is_overruled = object.status["promoteFull"] == true;
                 self.status = Some(Arc::clone(&object.status));
             }
-        } else if is_trial(object) {
-            let fresh = TrialPhase::Unstarted;
+        } else if is_run(object) {
+            let fresh = RunPhase::Unstarted;
             let hash = hash_of(&object.meta.labels).to_owned();
-            let new = Trial { hash, phase: fresh, shown: fresh, decided: fresh };
-            let trial = self.by_name.entry(Arc::clone(&object.meta.name)).or_insert(new);
+            let new = Run { hash, phase: fresh, shown: fresh, decided: fresh };
+            let run = self.by_name.entry(Arc::clone(&object.meta.name)).or_insert(new);
             let phase = phase_of(object);
             // A new verdict calls for a new decision of a person.
-            let is_verdict = trial.phase != phase && phase.is_completed();
+            let is_verdict = run.phase != phase && phase.is_completed();
             self.is_excused &= !is_verdict;
             self.is_scaled &= !is_verdict;
-            trial.phase = phase;
+            run.phase = phase;
         }
     }
 
-    /// Has the trial of this name ended well?
+    /// Has the AnalysisRun or Experiment of this name ended well?
     pub(super) fn has_succeeded(&self, name: &Value) -> bool {
-        let trial = name.as_str().and_then(|name| self.by_name.get(name));
-        trial.is_some_and(|trial| trial.phase == TrialPhase::Successful)
+        let run = name.as_str().and_then(|name| self.by_name.get(name));
+        run.is_some_and(|run| run.phase == RunPhase::Successful)
     }
 
     /// What is wrong with a resize of ours, if anything: a revision under a bad verdict must not
@@ -106,26 +106,25 @@ impl Trials {
         if self.is_excused || self.is_overruled {
             return None;
         }
-        let is_bad =
-            |trial: &Trial| trial.decided.is_bad() || trial.decided == TrialPhase::Inconclusive;
+        let is_bad = |run: &Run| run.decided.is_bad() || run.decided == RunPhase::Inconclusive;
         let named = self.current.iter().map(String::as_str);
         let mut runs = named.filter_map(|name| Some((name, self.by_name.get(name)?)));
-        runs.find(|(_, trial)| trial.hash == hash && is_bad(trial)).map(|(name, _)| name)
+        runs.find(|(_, run)| run.hash == hash && is_bad(run)).map(|(name, _)| name)
     }
 
     pub(super) fn shown(&mut self, object: &Object) {
-        if let Some(trial) = self.by_name.get_mut(&object.meta.name).filter(|_| is_trial(object)) {
-            trial.shown = phase_of(object);
+        if let Some(run) = self.by_name.get_mut(&object.meta.name).filter(|_| is_run(object)) {
+            run.shown = phase_of(object);
         }
     }
 
     pub(super) fn decided(&mut self) {
-        self.by_name.values_mut().for_each(|trial| trial.decided = trial.shown);
+        self.by_name.values_mut().for_each(|run| run.decided = run.shown);
     }
 
     pub(super) fn restarted(&mut self) {
-        for trial in self.by_name.values_mut() {
-            (trial.shown, trial.decided) = (TrialPhase::Unstarted, TrialPhase::Unstarted);
+        for run in self.by_name.values_mut() {
+            (run.shown, run.decided) = (RunPhase::Unstarted, RunPhase::Unstarted);
         }
     }
 }
@@ -154,12 +153,12 @@ pub(crate) fn named(status: &Value) -> Vec<String> {
 }
 
 /// Runs have a purpose; Experiments have sets of pods.
-fn is_trial(object: &Object) -> bool {
+fn is_run(object: &Object) -> bool {
     !matches!(object.kind, KindId::REPLICA_SET | KindId::POD)
         && object.controller().is_some()
         && (object.meta.labels.contains_key(RUN_TYPE) || object.spec["templates"].is_array())
 }
 
-fn phase_of(object: &Object) -> TrialPhase {
-    TrialPhase::of(object.status["phase"].as_str().unwrap_or_default())
+fn phase_of(object: &Object) -> RunPhase {
+    RunPhase::of(object.status["phase"].as_str().unwrap_or_default())
 }

@@ -9,16 +9,16 @@ use jiff::Timestamp;
 use super::super::draft::Draft;
 use crate::decision::{Frees, Guard, Kind, ObjectRef, Why};
 use crate::kinds;
-use crate::world::{TrialPhase, TrialView};
+use crate::world::{RunPhase, RunView};
 
-/// A trial ended without a verdict: a person must decide.
+/// An AnalysisRun or Experiment ended without a verdict: a person must decide.
 pub(super) fn undecided(draft: &Draft<'_>) -> Option<Why> {
     let status = &draft.status;
     let pause = |reason: &str| status.pause_condition(reason);
     let of_run = pause(pause::INCONCLUSIVE_ANALYSIS_RUN);
     let began = of_run.or_else(|| pause(pause::INCONCLUSIVE_EXPERIMENT))?;
-    let trial = named(draft, |phase| phase == TrialPhase::Inconclusive);
-    let object = trial.map_or_else(|| draft.rollout().reference(), |trial| trial.object);
+    let run = named(draft, |phase| phase == RunPhase::Inconclusive);
+    let object = run.map_or_else(|| draft.rollout().reference(), |run| run.object);
     Some(Why {
         guard: Guard::Undecided,
         object,
@@ -28,14 +28,14 @@ pub(super) fn undecided(draft: &Draft<'_>) -> Option<Why> {
     })
 }
 
-/// The trial whose verdict is awaited, since it was made.
+/// The AnalysisRun or Experiment that is waited for, since it was made.
 pub(super) fn verdict(draft: &Draft<'_>) -> Option<Why> {
-    let trial = named(draft, |phase| !phase.is_completed())?;
+    let run = named(draft, |phase| !phase.is_completed())?;
     Some(Why {
-        guard: Guard::Verdict { phase: trial.phase.text().to_owned() },
-        object: trial.object,
+        guard: Guard::Verdict { phase: run.phase.text().to_owned() },
+        object: run.object,
         field: "status.phase".into(),
-        since: trial.began,
+        since: run.began,
         frees: Frees::Cluster,
     })
 }
@@ -43,38 +43,38 @@ pub(super) fn verdict(draft: &Draft<'_>) -> Option<Why> {
 /// A run or an Experiment that the status names.
 struct Named {
     object: ObjectRef,
-    phase: TrialPhase,
+    phase: RunPhase,
     /// When it was made, as far as it is known.
     began: Option<Timestamp>,
 }
 
 /// The first run or Experiment of the status that stands like this; a background run holds nothing
 /// up while it goes on.
-fn named(draft: &Draft<'_>, stands: impl Fn(TrialPhase) -> bool) -> Option<Named> {
+fn named(draft: &Draft<'_>, stands: impl Fn(RunPhase) -> bool) -> Option<Named> {
     let (canary, blue_green) = (&draft.status.canary, &draft.status.blue_green);
     let slots = [
         &canary.current_step_analysis_run_status,
         &blue_green.pre_promotion_analysis_run_status,
         &blue_green.post_promotion_analysis_run_status,
     ];
-    let phase = |run: &RunStatus| TrialPhase::of(&run.status);
+    let phase = |run: &RunStatus| RunPhase::of(&run.status);
     let background = canary.current_background_analysis_run_status.as_ref();
     let ended = background.filter(|run| phase(run).is_completed());
     let mut runs = slots.into_iter().flatten().chain(ended);
-    let of = |kind: Kind, list: &[Arc<TrialView>], name: &str, phase: TrialPhase| Named {
+    let of = |kind: Kind, list: &[Arc<RunView>], name: &str, phase: RunPhase| Named {
         object: ObjectRef::new(kind, &draft.rollout().namespace, &name.into()),
         phase,
-        began: list.iter().find(|trial| *trial.name == *name).and_then(began),
+        began: list.iter().find(|run| *run.name == *name).and_then(began),
     };
     if let Some(run) = runs.find(|run| stands(phase(run))) {
         return Some(of(kinds::ANALYSIS_RUN, &draft.runs, &run.name, phase(run)));
     }
-    let is_named = |trial: &&Arc<TrialView>| *trial.name == *canary.current_experiment;
-    let trial = draft.experiments.iter().find(is_named).filter(|trial| stands(trial.phase))?;
-    Some(of(kinds::EXPERIMENT, &draft.experiments, &trial.name, trial.phase))
+    let is_named = |run: &&Arc<RunView>| *run.name == *canary.current_experiment;
+    let run = draft.experiments.iter().find(is_named).filter(|run| stands(run.phase))?;
+    Some(of(kinds::EXPERIMENT, &draft.experiments, &run.name, run.phase))
 }
 
-/// When a trial was made; nobody knows where the server did not say.
-fn began(trial: &Arc<TrialView>) -> Option<Timestamp> {
-    Timestamp::from_second(trial.created).ok().filter(|_| trial.created != 0)
+/// When an AnalysisRun or Experiment was made; nobody knows where the server did not say.
+fn began(run: &Arc<RunView>) -> Option<Timestamp> {
+    Timestamp::from_second(run.created).ok().filter(|_| run.created != 0)
 }

@@ -1,4 +1,4 @@
-//! What does a decision need of an AnalysisRun or an Experiment? Both are trials: something that was
+//! What does a decision need of an AnalysisRun or an Experiment? Both are runs: something that was
 //! started and ends with a verdict.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::uid::Uid;
 
 /// An AnalysisRun or an Experiment as decisions see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrialView {
+pub struct RunView {
     /// Name.
     pub name: Arc<str>,
     /// Identity.
@@ -31,12 +31,12 @@ pub struct TrialView {
     /// The canary step it belongs to, as its label says.
     pub step: Option<usize>,
     /// How it stands.
-    pub phase: TrialPhase,
+    pub phase: RunPhase,
     /// Why, in its own words.
     pub message: Arc<str>,
     /// Has somebody asked it to end?
     pub is_ending: bool,
-    /// What it tries, as a digest: equal for equal specs. See [`TrialView::intent`].
+    /// What it tries, as a digest: equal for equal specs. See [`RunView::intent`].
     pub intent: u64,
     /// The sets of pods of an Experiment that have a Service.
     pub parts: Vec<Part>,
@@ -53,9 +53,9 @@ pub struct Part {
     pub hash: Arc<str>,
 }
 
-/// How a trial stands.
+/// Where an AnalysisRun or Experiment stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TrialPhase {
+pub enum RunPhase {
     /// Nobody has looked at it yet.
     #[default]
     Unstarted,
@@ -73,51 +73,51 @@ pub enum TrialPhase {
     Inconclusive,
 }
 
-impl TrialPhase {
+impl RunPhase {
     /// The phase of this text; any text nobody knows counts as none.
     pub fn of(text: &str) -> Self {
         match text {
-            analysis_phase::PENDING => TrialPhase::Pending,
-            analysis_phase::RUNNING => TrialPhase::Running,
-            analysis_phase::SUCCESSFUL => TrialPhase::Successful,
-            analysis_phase::FAILED => TrialPhase::Failed,
-            analysis_phase::ERROR => TrialPhase::Error,
-            analysis_phase::INCONCLUSIVE => TrialPhase::Inconclusive,
-            _ => TrialPhase::Unstarted,
+            analysis_phase::PENDING => RunPhase::Pending,
+            analysis_phase::RUNNING => RunPhase::Running,
+            analysis_phase::SUCCESSFUL => RunPhase::Successful,
+            analysis_phase::FAILED => RunPhase::Failed,
+            analysis_phase::ERROR => RunPhase::Error,
+            analysis_phase::INCONCLUSIVE => RunPhase::Inconclusive,
+            _ => RunPhase::Unstarted,
         }
     }
 
     /// The text, empty for none.
     pub fn text(self) -> &'static str {
         match self {
-            TrialPhase::Unstarted => "",
-            TrialPhase::Pending => analysis_phase::PENDING,
-            TrialPhase::Running => analysis_phase::RUNNING,
-            TrialPhase::Successful => analysis_phase::SUCCESSFUL,
-            TrialPhase::Failed => analysis_phase::FAILED,
-            TrialPhase::Error => analysis_phase::ERROR,
-            TrialPhase::Inconclusive => analysis_phase::INCONCLUSIVE,
+            RunPhase::Unstarted => "",
+            RunPhase::Pending => analysis_phase::PENDING,
+            RunPhase::Running => analysis_phase::RUNNING,
+            RunPhase::Successful => analysis_phase::SUCCESSFUL,
+            RunPhase::Failed => analysis_phase::FAILED,
+            RunPhase::Error => analysis_phase::ERROR,
+            RunPhase::Inconclusive => analysis_phase::INCONCLUSIVE,
         }
     }
 
     /// Is the verdict spoken?
     pub fn is_completed(self) -> bool {
-        self.is_bad() || matches!(self, TrialPhase::Successful | TrialPhase::Inconclusive)
+        self.is_bad() || matches!(self, RunPhase::Successful | RunPhase::Inconclusive)
     }
 
     /// Did it end badly, or could not be carried out?
     pub fn is_bad(self) -> bool {
-        matches!(self, TrialPhase::Failed | TrialPhase::Error)
+        matches!(self, RunPhase::Failed | RunPhase::Error)
     }
 }
 
-impl TrialView {
+impl RunView {
     /// The view of a frame of an AnalysisRun or an Experiment.
     pub fn read(kind: &Kind, frame: &Frame) -> Self {
         let (meta, status) = (&frame.meta, &frame.status);
         let label = |key: &str| meta.labels.get(key).map(String::as_str);
         let text = |field: &str| status[field].as_str().unwrap_or_default();
-        TrialView {
+        RunView {
             name: Arc::clone(&meta.name),
             uid: meta.uid,
             version: meta.version,
@@ -125,15 +125,15 @@ impl TrialView {
             deleting: meta.deleting.is_some(),
             hash: label(label::POD_TEMPLATE_HASH).unwrap_or_default().into(),
             step: label(label::STEP_INDEX).and_then(|index| index.parse().ok()),
-            phase: TrialPhase::of(text("phase")),
+            phase: RunPhase::of(text("phase")),
             message: text("message").into(),
             is_ending: frame.spec["terminate"] == true,
-            intent: TrialView::intent(kind, &frame.spec),
+            intent: RunView::intent(kind, &frame.spec),
             parts: parts(status),
         }
     }
 
-    /// What a trial of this spec tries. Whether it is asked to end plays no part, nor do fields
+    /// What an AnalysisRun or Experiment of this spec does. Whether it is asked to end plays no part, nor do fields
     /// without content, which a server may drop or add.
     pub fn intent(kind: &Kind, spec: &Value) -> u64 {
         let counts = |field: &str| {
@@ -148,7 +148,7 @@ impl TrialView {
         fields.fold(OFFSET, |hash, (field, value)| entry(hash, field, value))
     }
 
-    /// May it still be taken as the trial that is wanted?
+    /// May it still be taken as the one that is wanted?
     pub fn is_usable(&self) -> bool {
         !self.phase.is_completed() && !self.is_ending && !self.deleting
     }
@@ -242,13 +242,13 @@ mod tests {
             ),
             ("no arguments", json!({ "metrics": [metric(1)] }), false),
         ];
-        let intent = |spec: &Value| TrialView::intent(&kinds::ANALYSIS_RUN, spec);
+        let intent = |spec: &Value| RunView::intent(&kinds::ANALYSIS_RUN, spec);
         for (what, spec, is_equal) in cases {
             assert_eq!(intent(&spec) == intent(&run), is_equal, "{what}");
         }
         let (one, other) =
             (json!({ "duration": "1m" }), json!({ "duration": "1m", "terminate": true }));
-        let intent = |spec: &Value| TrialView::intent(&kinds::EXPERIMENT, spec);
+        let intent = |spec: &Value| RunView::intent(&kinds::EXPERIMENT, spec);
         assert_eq!(intent(&one), intent(&other));
         assert_ne!(intent(&one), intent(&json!({ "duration": "2m" })));
     }

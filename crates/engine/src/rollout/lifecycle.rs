@@ -12,9 +12,9 @@ use crate::ask::{Ask, Class, Reply};
 use crate::decision::{Change, ChangeId, Kind, ObjectRef};
 use crate::kinds;
 use crate::uid::Uid;
-use crate::world::{TrialPhase, TrialView};
+use crate::world::{RunPhase, RunView};
 
-/// A trial that should be there.
+/// An AnalysisRun or Experiment that should be there.
 pub(super) struct Wanted {
     /// AnalysisRun or Experiment.
     pub kind: Kind,
@@ -28,14 +28,14 @@ pub(super) struct Wanted {
     pub spec: Value,
 }
 
-/// A trial of ours that tries the same and has not ended is used; else one is planned under the first
+/// An AnalysisRun or Experiment of ours that tries the same and has not ended is used; else one is planned under the first
 /// free name. None while it is not known whether a name is free.
 pub(super) fn obtain<'w>(
     draft: Draft<'w>,
     roles: Roles,
     wanted: Wanted,
-) -> (Draft<'w>, Option<Arc<TrialView>>) {
-    let intent = TrialView::intent(&wanted.kind, &wanted.spec);
+) -> (Draft<'w>, Option<Arc<RunView>>) {
+    let intent = RunView::intent(&wanted.kind, &wanted.spec);
     let mut draft = draft;
     for number in 0.. {
         let name: Arc<str> = match number {
@@ -66,38 +66,34 @@ pub(super) fn wait_for(draft: Draft<'_>, target: ObjectRef) -> Draft<'_> {
     draft
 }
 
-/// Asks a trial to end, unless it has ended or was asked already.
-pub(super) fn end<'w>(draft: Draft<'w>, kind: &Kind, trial: &TrialView) -> Draft<'w> {
-    if !trial.is_usable() {
+/// Asks an AnalysisRun or Experiment to end, unless it has ended or was asked already.
+pub(super) fn end<'w>(draft: Draft<'w>, kind: &Kind, run: &RunView) -> Draft<'w> {
+    if !run.is_usable() {
         return draft;
     }
-    let target = reference(&draft, kind, &trial.name);
+    let target = reference(&draft, kind, &run.name);
     let body = json!({ "spec": { "terminate": true } });
     let mut draft = draft;
-    draft.changes.push(Change::patch(target, body, trial.version).or_skip());
-    let mut changed = trial.clone();
+    draft.changes.push(Change::patch(target, body, run.version).or_skip());
+    let mut changed = run.clone();
     changed.is_ending = true;
     replace(&mut draft, kind, changed);
     draft
 }
 
-/// Trials that are nobody's any more end. They are deleted with the ReplicaSet they judged, and when
+/// AnalysisRuns and Experiments that are nobody's any more end. They are deleted with the ReplicaSet they judged, and when
 /// there are too many: the oldest of those that have ended go first.
-pub(super) fn clean_up<'w>(
-    draft: Draft<'w>,
-    kind: &Kind,
-    others: Vec<Arc<TrialView>>,
-) -> Draft<'w> {
+pub(super) fn clean_up<'w>(draft: Draft<'w>, kind: &Kind, others: Vec<Arc<RunView>>) -> Draft<'w> {
     let mut newest_first = others;
     newest_first.sort_by(|one, other| (other.created, &other.name).cmp(&(one.created, &one.name)));
     let (mut successful, mut unsuccessful) = (0, 0);
     let mut draft = draft;
-    for trial in newest_first.iter().filter(|trial| !trial.deleting) {
+    for run in newest_first.iter().filter(|run| !run.deleting) {
         let is_judged =
-            |at: &usize| *draft.sets[*at].hash == *trial.hash && !draft.sets[*at].deleting;
-        let is_orphan = trial.hash.is_empty() || !(0..draft.sets.len()).any(|at| is_judged(&at));
-        let is_beyond = match trial.phase {
-            TrialPhase::Successful => {
+            |at: &usize| *draft.sets[*at].hash == *run.hash && !draft.sets[*at].deleting;
+        let is_orphan = run.hash.is_empty() || !(0..draft.sets.len()).any(|at| is_judged(&at));
+        let is_beyond = match run.phase {
+            RunPhase::Successful => {
                 successful += 1;
                 successful > draft.spec().successful_run_history_limit()
             }
@@ -108,21 +104,21 @@ pub(super) fn clean_up<'w>(
             _ => false,
         };
         draft = if is_orphan || is_beyond {
-            let target = reference(&draft, kind, &trial.name);
-            draft.changes.push(Change::delete(target, trial.uid).or_skip());
-            let changed = TrialView { deleting: true, ..(**trial).clone() };
+            let target = reference(&draft, kind, &run.name);
+            draft.changes.push(Change::delete(target, run.uid).or_skip());
+            let changed = RunView { deleting: true, ..(**run).clone() };
             replace(&mut draft, kind, changed);
             draft
         } else {
-            end(draft, kind, trial)
+            end(draft, kind, run)
         };
     }
     draft
 }
 
 /// The words for a verdict that gives an update up.
-pub(super) fn failure_text(what: &str, trial: &TrialView) -> String {
-    match &*trial.message {
+pub(super) fn failure_text(what: &str, run: &RunView) -> String {
+    match &*run.message {
         "" => format!("{what} error/failed"),
         message => format!("{what} error/failed: {message}"),
     }
@@ -142,19 +138,19 @@ fn reference(draft: &Draft<'_>, kind: &Kind, name: &Arc<str>) -> ObjectRef {
     ObjectRef::new(kind.clone(), &draft.rollout().namespace, name)
 }
 
-fn list<'d>(draft: &'d Draft<'_>, kind: &Kind) -> &'d [Arc<TrialView>] {
+fn list<'d>(draft: &'d Draft<'_>, kind: &Kind) -> &'d [Arc<RunView>] {
     if *kind == kinds::EXPERIMENT { &draft.experiments } else { &draft.runs }
 }
 
-fn replace(draft: &mut Draft<'_>, kind: &Kind, trial: TrialView) {
+fn replace(draft: &mut Draft<'_>, kind: &Kind, run: RunView) {
     let list = if *kind == kinds::EXPERIMENT { &mut draft.experiments } else { &mut draft.runs };
-    match list.iter_mut().find(|known| known.name == trial.name) {
-        Some(known) => *known = Arc::new(trial),
-        None => list.push(Arc::new(trial)),
+    match list.iter_mut().find(|known| known.name == run.name) {
+        Some(known) => *known = Arc::new(run),
+        None => list.push(Arc::new(run)),
     }
 }
 
-/// Is a name free that no trial of ours has?
+/// Is a name free that no AnalysisRun or Experiment of ours has?
 enum Free {
     Yes,
     No,
@@ -191,10 +187,10 @@ fn create<'w>(
     wanted: Wanted,
     name: Arc<str>,
     intent: u64,
-) -> (Draft<'w>, Option<Arc<TrialView>>) {
+) -> (Draft<'w>, Option<Arc<RunView>>) {
     let Wanted { kind, mut metadata, spec, .. } = wanted;
     let rollout = draft.rollout();
-    let trial = Arc::new(TrialView {
+    let run = Arc::new(RunView {
         name: Arc::clone(&name),
         uid: Uid::default(),
         version: 0,
@@ -202,7 +198,7 @@ fn create<'w>(
         deleting: false,
         hash: Arc::clone(&draft.sets[roles.new].hash),
         step: step_of(&metadata),
-        phase: TrialPhase::Unstarted,
+        phase: RunPhase::Unstarted,
         message: "".into(),
         is_ending: false,
         intent,
@@ -220,8 +216,8 @@ fn create<'w>(
     let target = reference(&draft, &kind, &name);
     let mut draft = draft;
     draft.changes.push(Change::create(target, body));
-    replace(&mut draft, &kind, (*trial).clone());
-    (draft, Some(trial))
+    replace(&mut draft, &kind, (*run).clone());
+    (draft, Some(run))
 }
 
 fn step_of(metadata: &Value) -> Option<usize> {
