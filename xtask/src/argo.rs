@@ -19,11 +19,11 @@ use crate::{
     plane::User,
     repository,
     servers::{Servers, ServersError, go_is_present},
-    stage::{Part, Stage},
+    stage::{ControllerKind, Stage},
     summary::Summary,
 };
 use catalogue::Case;
-use play::{Played, Verdict};
+use play::{Played, TestResult};
 use suite::Suite;
 
 /// Every object of the suite carries this id, and its controller looks after no others.
@@ -83,7 +83,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
         ground::prepare(&stage, &suite)?;
         let controller = stage
             .controller_with(
-                Part::Rollouts,
+                ControllerKind::Rollouts,
                 Settings {
                     name: "controller".to_owned(),
                     kubeconfig: stage.plane.kubeconfig(User::Controller),
@@ -103,7 +103,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
             played.push(result);
         }
         drop(results);
-        for failed in played.iter_mut().filter(|one| one.verdict == Verdict::Failed) {
+        for failed in played.iter_mut().filter(|one| one.verdict == TestResult::Failed) {
             *failed = play::alone(&stage, &suite, &failed.case, "-again").await?;
             println!("{}, played again alone", line(failed));
         }
@@ -124,9 +124,9 @@ fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, ArgoError> {
 
 fn line(played: &Played) -> String {
     let verdict = match played.verdict {
-        Verdict::Passed => "passed",
-        Verdict::Failed => "FAILED",
-        Verdict::Skipped => "skipped",
+        TestResult::Passed => "passed",
+        TestResult::Failed => "FAILED",
+        TestResult::Skipped => "skipped",
     };
     format!("  {verdict:<8}{:>5} s  {}", played.seconds, played.case)
 }
@@ -136,11 +136,11 @@ fn report(suite: &Suite, played: &[Played]) -> Result<Summary, suite::SuiteError
     let mut summary = Summary::default();
     for played in played {
         summary += match played.verdict {
-            Verdict::Passed => Summary::of(true),
-            Verdict::Failed => Summary::of(false),
-            Verdict::Skipped => Summary::skipped(),
+            TestResult::Passed => Summary::of(true),
+            TestResult::Failed => Summary::of(false),
+            TestResult::Skipped => Summary::skipped(),
         };
-        if played.verdict == Verdict::Failed {
+        if played.verdict == TestResult::Failed {
             let kept = suite.keep(&played.case.file_name(), &played.whole())?;
             println!("\n{} FAILED; all of it: {}", played.case, kept.display());
             println!("{}\n  our log:\n{}", played.last_words(), played.our_last_words());

@@ -36,7 +36,7 @@ const AT_ONCE: usize = 8;
 struct UnknownOption(String);
 
 /// A server, asked through a client.
-struct Asked(Client);
+struct ClientTarget(Client);
 
 /// Answers to each step of a case, by file and case.
 type Answers = BTreeMap<String, BTreeMap<String, Vec<Value>>>;
@@ -60,7 +60,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     })
 }
 
-impl Target for Asked {
+impl Target for ClientTarget {
     async fn send(&self, request: Request<Bytes>) -> Result<(StatusCode, Bytes), String> {
         let request = request.map(|bytes| Body::from(bytes.to_vec()));
         let answer = self.0.send(request).await.map_err(|error| error.to_string())?;
@@ -73,14 +73,14 @@ impl Target for Asked {
 async fn answers_of_real(servers: &Servers) -> Result<Answers, Failure> {
     let plane = Plane::start(servers, &repository()).await?;
     let _kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
-    answers(&Asked(plane.client(User::Person).await?)).await
+    answers(&ClientTarget(plane.client(User::Person).await?)).await
 }
 
 async fn answers_of_embedded() -> Result<Answers, Failure> {
     let cluster = SimCluster::new(Behaviours::default(), Timestamp::now());
     let server = Server::new(cluster, Arc::new(Timestamp::now));
     let client = Client::new(server.service(), "default");
-    let asked = Asked(client);
+    let asked = ClientTarget(client);
     tokio::select! {
         () = server.run_workers() => unreachable!("workers never end by themselves"),
         answers = answers(&asked) => answers,
@@ -89,7 +89,7 @@ async fn answers_of_embedded() -> Result<Answers, Failure> {
 
 /// What a server answers to every case. One that cannot be played to its end is told and has no
 /// answers.
-async fn answers(target: &Asked) -> Result<Answers, Failure> {
+async fn answers(target: &ClientTarget) -> Result<Answers, Failure> {
     conformance::prepare(target).await?;
     let mut answers = Answers::new();
     for file in conformance::load()? {

@@ -24,7 +24,7 @@ use crate::{
     proxy::Fault,
     repository,
     servers::Servers,
-    stage::{Part, Stage},
+    stage::{ControllerKind, Stage},
     summary::Summary,
 };
 pub use deeds::{create_namespace, remove_namespace};
@@ -160,10 +160,10 @@ async fn undisturbed(stage: &Stage, scenarios: &[RealScenario]) -> Result<Summar
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
     let audit = Audit::from_now(stage.plane.audit_log())?;
     let mut controllers = Vec::new();
-    for part in [Part::Rollouts, Part::Databases] {
+    for part in [ControllerKind::Rollouts, ControllerKind::Databases] {
         controllers.push((part, stage.controller(part).await?));
     }
-    let rollouts = controllers.iter().find(|(part, _)| *part == Part::Rollouts);
+    let rollouts = controllers.iter().find(|(part, _)| *part == ControllerKind::Rollouts);
     if let Some((_, controller)) = rollouts {
         // First: what they leave running for half a minute must be gone when silence is checked.
         summary += budgets::are_kept(stage, controller).await;

@@ -42,14 +42,14 @@ struct Deaths(Arc<AtomicUsize>);
 
 /// Which controller is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ControllerKind {
     /// Gradus itself.
     Rollouts,
     /// The example operator.
     Databases,
 }
 
-impl Part {
+impl ControllerKind {
     /// As whom it talks to the API server.
     pub fn user(self) -> User {
         match self {
@@ -61,7 +61,7 @@ impl Part {
 
 /// A controller that is started again whenever it is killed. Dropping this ends it for good.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Supervised {
     supervisor: JoinHandle<()>,
     slot: Arc<Slot>,
 }
@@ -100,7 +100,7 @@ impl Stage {
     }
 
     /// One controller for the whole cluster; ready when this returns.
-    pub async fn controller(&self, part: Part) -> Result<Kept, Failure> {
+    pub async fn controller(&self, part: ControllerKind) -> Result<Supervised, Failure> {
         let settings = Settings {
             name: format!("{part:?}").to_lowercase(),
             kubeconfig: self.plane.kubeconfig(part.user()),
@@ -110,25 +110,29 @@ impl Stage {
     }
 
     /// A controller with settings of its own; ready when this returns.
-    pub async fn controller_with(&self, part: Part, settings: Settings) -> Result<Kept, Failure> {
+    pub async fn controller_with(
+        &self,
+        part: ControllerKind,
+        settings: Settings,
+    ) -> Result<Supervised, Failure> {
         let slot = Arc::new(Slot::new(&self.deaths));
-        Kept::start(self.program_of(part), settings, self.plane.folder(), slot).await
+        Supervised::start(self.program_of(part), settings, self.plane.folder(), slot).await
     }
 
-    fn program_of(&self, part: Part) -> &Path {
+    fn program_of(&self, part: ControllerKind) -> &Path {
         match part {
-            Part::Rollouts => &self.program,
-            Part::Databases => &self.operator,
+            ControllerKind::Rollouts => &self.program,
+            ControllerKind::Databases => &self.operator,
         }
     }
 
     /// A controller for one namespace whose writes meet the faults of this plan.
     pub async fn disturbed(
         &self,
-        part: Part,
+        part: ControllerKind,
         namespace: &str,
         plan: Vec<Planned>,
-    ) -> Result<(Kept, Proxy), Failure> {
+    ) -> Result<(Supervised, Proxy), Failure> {
         let slot = Arc::new(Slot::new(&self.deaths));
         let victim = Arc::clone(&slot);
         let upstream = self.plane.config(part.user()).await?;
@@ -139,12 +143,13 @@ impl Stage {
             namespace: Some(namespace.to_owned()),
             ..Settings::default()
         };
-        let kept = Kept::start(self.program_of(part), settings, self.plane.folder(), slot).await?;
+        let kept =
+            Supervised::start(self.program_of(part), settings, self.plane.folder(), slot).await?;
         Ok((kept, proxy))
     }
 }
 
-impl Kept {
+impl Supervised {
     async fn start(
         program: &Path,
         settings: Settings,
@@ -177,7 +182,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for Supervised {
     fn drop(&mut self) {
         self.supervisor.abort();
         drop(self.slot.take());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+pub use gradus_controller::cluster::ResourcePart;
 use gradus_controller::one_line::one_line;
 use gradus_engine::decision::Kind;
 use http::{Method, Request, header};
@@ -71,18 +72,9 @@ pub enum PatchKind {
     Json,
 }
 
-/// Which part of an object a patch touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The main resource.
-    Main,
-    /// The status subresource.
-    Status,
-}
-
 /// What a watch tells.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum WatchEvent {
     /// An object as it is now.
     Applied(Value),
     /// The name of an object that is gone.
@@ -155,10 +147,10 @@ impl Cluster {
         &self,
         kind: &Kind,
         name: &str,
-        part: Part,
+        part: ResourcePart,
         patch: (PatchKind, &Value),
     ) -> Result<Value, Refusal> {
-        let subresource = if part == Part::Status { "/status" } else { "" };
+        let subresource = if part == ResourcePart::Status { "/status" } else { "" };
         let path = self.path_of(kind, name)? + subresource;
         let content = match patch.0 {
             PatchKind::Merge => "application/merge-patch+json",
@@ -172,7 +164,7 @@ impl Cluster {
         &self,
         kind: &Kind,
         scope: Scope<'_>,
-    ) -> BoxStream<'static, Result<Seen, Refusal>> {
+    ) -> BoxStream<'static, Result<WatchEvent, Refusal>> {
         let resource = ApiResource {
             group: kind.group.to_string(),
             version: kind.version.to_string(),
@@ -351,9 +343,10 @@ fn escaped(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-fn tell(event: watcher::Event<DynamicObject>, listed: &mut Vec<String>) -> Option<Seen> {
+fn tell(event: watcher::Event<DynamicObject>, listed: &mut Vec<String>) -> Option<WatchEvent> {
     let name = |object: &DynamicObject| object.metadata.name.clone().unwrap_or_default();
-    let applied = |object: &DynamicObject| serde_json::to_value(object).ok().map(Seen::Applied);
+    let applied =
+        |object: &DynamicObject| serde_json::to_value(object).ok().map(WatchEvent::Applied);
     match event {
         watcher::Event::Init => {
             listed.clear();
@@ -363,9 +356,9 @@ fn tell(event: watcher::Event<DynamicObject>, listed: &mut Vec<String>) -> Optio
             listed.push(name(&object));
             applied(&object)
         }
-        watcher::Event::InitDone => Some(Seen::Synced(std::mem::take(listed))),
+        watcher::Event::InitDone => Some(WatchEvent::Synced(std::mem::take(listed))),
         watcher::Event::Apply(object) => applied(&object),
-        watcher::Event::Delete(object) => Some(Seen::Deleted(name(&object))),
+        watcher::Event::Delete(object) => Some(WatchEvent::Deleted(name(&object))),
     }
 }
 

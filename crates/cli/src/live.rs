@@ -10,7 +10,7 @@ use gradus_engine::view::Objects;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, Refusal, Scope, Seen};
+use crate::cluster::{Cluster, Refusal, Scope, WatchEvent};
 use crate::output::warn;
 
 /// Longer than a broken watch needs to fail once more.
@@ -21,7 +21,7 @@ static BELOW: [Kind; 4] = [kinds::REPLICA_SET, kinds::POD, kinds::EXPERIMENT, ki
 
 /// One object by name and everything of its namespace that may belong to it, kept up to date.
 pub struct Live {
-    told: SelectAll<BoxStream<'static, (usize, Result<Seen, Refusal>)>>,
+    told: SelectAll<BoxStream<'static, (usize, Result<WatchEvent, Refusal>)>>,
     /// By number of the watch, then by name; the first watch is that of the object itself.
     known: BTreeMap<usize, BTreeMap<String, Value>>,
     awaited: BTreeSet<usize>,
@@ -87,12 +87,12 @@ impl Live {
         let Some((number, event)) = self.told.next().await else { return Ok(()) };
         let known = self.known.entry(number).or_default();
         match event {
-            Ok(Seen::Applied(object)) => {
+            Ok(WatchEvent::Applied(object)) => {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
                 known.insert(name, object);
             }
-            Ok(Seen::Deleted(name)) => drop(known.remove(&name)),
-            Ok(Seen::Synced(names)) => {
+            Ok(WatchEvent::Deleted(name)) => drop(known.remove(&name)),
+            Ok(WatchEvent::Synced(names)) => {
                 known.retain(|name, _| names.contains(name));
                 self.awaited.remove(&number);
             }

@@ -3,7 +3,7 @@
 use gradus_engine::decision::Kind;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Part, PatchKind, Refusal, Scope};
+use crate::cluster::{Cluster, PatchKind, Refusal, ResourcePart, Scope};
 
 /// Most names that are offered.
 const OFFERED: usize = 5;
@@ -18,7 +18,7 @@ pub async fn get(cluster: &Cluster, kind: &Kind, name: &str) -> anyhow::Result<V
 
 /// Lays a merge patch over the main resource of a name; where there is none, with what helps.
 pub async fn merge(cluster: &Cluster, kind: &Kind, name: &str, body: &Value) -> anyhow::Result<()> {
-    match cluster.patch(kind, name, Part::Main, (PatchKind::Merge, body)).await {
+    match cluster.patch(kind, name, ResourcePart::Main, (PatchKind::Merge, body)).await {
         Ok(_) => Ok(()),
         Err(refusal) => Err(explained(cluster, kind, name, refusal).await),
     }

@@ -9,7 +9,7 @@ use gradus_engine::{Engine, Head};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Lane, Part, Write};
+use crate::cluster::{Cluster, Lane, ResourcePart, Write};
 use crate::shell::Refusal;
 use crate::watched::Key;
 
@@ -95,7 +95,7 @@ pub async fn act<E: Engine, C: Cluster>(
     for Change { id, target, op, expect, on_refusal } in changes {
         let is_end = matches!(op, Op::Delete | Op::Evict);
         let rested_on = expect.version();
-        let write = Write { target: target.clone(), part: Part::Main, op, expect, lane };
+        let write = Write { target: target.clone(), part: ResourcePart::Main, op, expect, lane };
         match cluster.write(write).await {
             Ok(written) => {
                 let after = written.version;
@@ -145,8 +145,8 @@ pub async fn act<E: Engine, C: Cluster>(
 
 fn status_write(object: &ObjectRef, place: StatusPlace, patch: Arc<Value>, version: u64) -> Write {
     let part = match place {
-        StatusPlace::Subresource => Part::Status,
-        StatusPlace::Main => Part::Main,
+        StatusPlace::Subresource => ResourcePart::Status,
+        StatusPlace::Main => ResourcePart::Main,
     };
     let (target, op, expect) = (object.clone(), Op::Merge(patch), Expect::Version(version));
     Write { target, part, op, expect, lane: Lane::default() }

@@ -42,7 +42,7 @@ pub struct Write {
     /// What is written.
     pub target: ObjectRef,
     /// Which part of it.
-    pub part: Part,
+    pub part: ResourcePart,
     /// How.
     pub op: Op,
     /// What must still be so.
@@ -65,7 +65,7 @@ pub enum Lane {
 
 /// The part of an object that a write touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ResourcePart {
     /// The main resource.
     Main,
     /// The status subresource.

@@ -49,19 +49,19 @@ pub struct Outbox {
     known: Known,
     next_number: u64,
     last_stamp: i128,
-    limits: Limits,
+    limits: OutboxLimits,
 }
 
 /// Limits of an outbox; others than the constants only in tests.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct OutboxLimits {
     object: usize,
     all: usize,
 }
 
-impl Default for Limits {
+impl Default for OutboxLimits {
     fn default() -> Self {
-        Limits { object: OBJECT_LIMIT, all: LIMIT }
+        OutboxLimits { object: OBJECT_LIMIT, all: LIMIT }
     }
 }
 

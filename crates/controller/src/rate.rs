@@ -196,7 +196,7 @@ mod tests {
     use gradus_engine::decision::{Expect, Op};
 
     use super::*;
-    use crate::cluster::Part;
+    use crate::cluster::ResourcePart;
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_passes_and_then_the_rate_holds() {
@@ -269,7 +269,7 @@ mod tests {
         let set = Kind::new("apps", "v1", "ReplicaSet", "replicasets");
         let write = async |lane| {
             let target = ObjectRef::new(set.clone(), &"shop".into(), &"web".into());
-            let (part, op, expect) = (Part::Main, Op::Delete, Expect::Nothing);
+            let (part, op, expect) = (ResourcePart::Main, Op::Delete, Expect::Nothing);
             cluster.write(Write { target, part, op, expect, lane }).await.unwrap();
             start.elapsed().as_secs()
         };

@@ -106,13 +106,13 @@ impl Source {
     fn ask<const METADATA_ALONE: bool>(&self) -> BoxStream<'static, watcher::Result<Seen>> {
         let Selection { kind, namespace, label_selector, .. } = &self.selection;
         let client = pace::paced(self.client.clone(), self.beginning.clone());
-        let api: Api<Watched<METADATA_ALONE>> = match namespace {
+        let api: Api<WatchedObject<METADATA_ALONE>> = match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, kind),
             None => Api::all_with(client, kind),
         };
         let mut config = watcher::Config::default().page_size(PAGE);
         config.label_selector.clone_from(label_selector);
-        let seen = |event: Event<Watched<METADATA_ALONE>>| match event {
+        let seen = |event: Event<WatchedObject<METADATA_ALONE>>| match event {
             Event::Init => Seen::Init,
             Event::InitApply(object) => Seen::InitApply(object.frame),
             Event::InitDone => Seen::InitDone,
@@ -249,23 +249,23 @@ async fn next_within(
 
 /// The type that kube's watcher decodes. It asks for the version alone.
 #[derive(Clone, Debug)]
-struct Watched<const METADATA_ALONE: bool> {
+struct WatchedObject<const METADATA_ALONE: bool> {
     frame: Frame,
     meta: ObjectMeta,
 }
 
-impl<'de, const METADATA_ALONE: bool> Deserialize<'de> for Watched<METADATA_ALONE> {
+impl<'de, const METADATA_ALONE: bool> Deserialize<'de> for WatchedObject<METADATA_ALONE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Tolerant(frame) = Tolerant::deserialize(deserializer)?;
         let meta = ObjectMeta {
             resource_version: (frame.meta.version != 0).then(|| frame.meta.version.to_string()),
             ..ObjectMeta::default()
         };
-        Ok(Watched { frame, meta })
+        Ok(WatchedObject { frame, meta })
     }
 }
 
-impl<const METADATA_ALONE: bool> Resource for Watched<METADATA_ALONE> {
+impl<const METADATA_ALONE: bool> Resource for WatchedObject<METADATA_ALONE> {
     type DynamicType = Kind;
     type Scope = DynamicResourceScope;
 

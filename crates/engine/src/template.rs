@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use self::digest::{Fnv32, Sink};
 use self::encode::{Dialect, write};
-use self::order::{Kind, Struct};
+use self::order::{FieldType, Struct};
 
 mod digest;
 mod encode;
@@ -58,7 +58,7 @@ const CHANGED_STEPS: [&str; 3] = ["experiment", "analysis", "plugin"];
 
 fn template_hash(template: &Value, collision_count: Option<i32>, dialect: Dialect) -> String {
     let mut hash = Fnv32::default();
-    write(&mut hash, dialect, &Kind::Struct(order::PodTemplateSpec), Some(template));
+    write(&mut hash, dialect, &FieldType::Struct(order::PodTemplateSpec), Some(template));
     if let Some(count) = collision_count {
         hash.put(&count.to_le_bytes());
         hash.put(&[0; 4]);
@@ -75,7 +75,7 @@ fn hash_of_steps(steps: &Value, step: &'static Struct) -> String {
                 if index > 0 {
                     hash.put(b",");
                 }
-                write(&mut hash, Dialect::Current, &Kind::Struct(step), Some(item));
+                write(&mut hash, Dialect::Current, &FieldType::Struct(step), Some(item));
             }
             hash.put(b"]");
         }

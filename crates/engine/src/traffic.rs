@@ -24,7 +24,7 @@ pub use alb::release::{managed_in, managers, released};
 pub use view::RouteView;
 
 /// The routing objects that are there, as the planned writes leave them.
-pub type Seen = BTreeMap<ObjectRef, RouteView>;
+pub type RoutingObjects = BTreeMap<ObjectRef, RouteView>;
 
 /// How the traffic should be split.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,19 +141,19 @@ pub trait Router {
     fn misconfigured(&self) -> Option<String>;
 
     /// The first object the user names that is not there, as a field error.
-    fn missing(&self, seen: &Seen) -> Option<String>;
+    fn missing(&self, seen: &RoutingObjects) -> Option<String>;
 
     /// What is wrong with those that are there, as a field error.
-    fn unfit(&self, seen: &Seen) -> Option<String>;
+    fn unfit(&self, seen: &RoutingObjects) -> Option<String>;
 
     /// The first of all these.
-    fn fault(&self, seen: &Seen) -> Option<String> {
+    fn fault(&self, seen: &RoutingObjects) -> Option<String> {
         let missing = || self.missing(seen);
         self.misconfigured().or_else(missing).or_else(|| self.unfit(seen))
     }
 
     /// The new revision's part as the objects stand, whoever wrote it.
-    fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32;
+    fn carried(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> i32;
 
     /// What must be asked to know that the goal is in force; nothing where writing it is enough.
     fn asks(&self, _goal: &Goal<'_>) -> Option<WeightsOf> {
@@ -161,7 +161,7 @@ pub trait Router {
     }
 
     /// The writes that are missing, in order; none when the goal is reached.
-    fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError>;
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteError>;
 }
 
 /// The routers of a Rollout, in the order in which they are served.
@@ -181,7 +181,7 @@ pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
 }
 
 /// What is there of the routing objects in a World.
-pub fn seen(world: &World) -> Seen {
+pub fn seen(world: &World) -> RoutingObjects {
     let present = |route: &Route| {
         let object = Arc::clone(route.known.present()?);
         Some((route.object.clone(), RouteView(object)))
@@ -210,7 +210,10 @@ pub(crate) fn unfit(world: &World) -> Option<Unusable> {
 }
 
 /// The first thing that a look at the routers finds.
-fn fault(world: &World, look: impl Fn(&dyn Router, &Seen) -> Option<String>) -> Option<Unusable> {
+fn fault(
+    world: &World,
+    look: impl Fn(&dyn Router, &RoutingObjects) -> Option<String>,
+) -> Option<Unusable> {
     let routers = routers(&world.rollout);
     if routers.is_empty() {
         return None; // Most Rollouts have none: nothing is made ready for looking.

@@ -19,7 +19,7 @@ pub use digest::Pair;
 pub use pod::PodView;
 pub use replica_set::{Deadline, Earlier, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{Origin, RolloutView, Spec};
-pub use run::{Part, RunPhase, RunView};
+pub use run::{ExperimentPods, RunPhase, RunView};
 pub use service::ServiceView;
 pub use template::TemplateView;
 pub use workload::WorkloadView;

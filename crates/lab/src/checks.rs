@@ -270,7 +270,8 @@ impl Checker {
         now: Timestamp,
     ) -> Vec<(&'static str, String)> {
         let spec = &write.after.spec;
-        let seen = steps::Seen { runs: &self.runs, sizes: &self.sizes, resumed: self.resumed, now };
+        let seen =
+            steps::StepContext { runs: &self.runs, sizes: &self.sizes, resumed: self.resumed, now };
         let steps = steps::judge(spec, (old, new), seen);
         let command = commands::judge(spec, old, new).map(|numbers| ("commands", numbers));
         steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gradus_controller::cluster::{Cluster, Listing, Part, PostedEvent, Write, WriteError, Written};
+use gradus_controller::cluster::{
+    Cluster, Listing, PostedEvent, ResourcePart, Write, WriteError, Written,
+};
 use gradus_engine::ask::Class;
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
@@ -177,9 +179,9 @@ impl Bench {
         let kind = self.kind(&target.kind);
         let is_end = matches!(op, Op::Delete | Op::Evict);
         let subresource = match part {
-            Part::Main if op == Op::Evict => Subresource::Eviction,
-            Part::Main => Subresource::None,
-            Part::Status => Subresource::Status,
+            ResourcePart::Main if op == Op::Evict => Subresource::Eviction,
+            ResourcePart::Main => Subresource::None,
+            ResourcePart::Status => Subresource::Status,
         };
         let mut options = Options { user: Arc::clone(&self.controller), ..Options::default() };
         let (verb, mut body) = match op {
@@ -439,8 +441,8 @@ fn is_updating(rollout: &Object) -> bool {
 fn verb_name(write: &Write) -> &'static str {
     match (&write.op, write.part) {
         (Op::Create(_), _) => "creates",
-        (Op::Merge(_), Part::Main) => "patches",
-        (Op::Merge(_), Part::Status) => "patches the status of",
+        (Op::Merge(_), ResourcePart::Main) => "patches",
+        (Op::Merge(_), ResourcePart::Status) => "patches the status of",
         (Op::Delete, _) => "deletes",
         (Op::Evict, _) => "evicts",
     }

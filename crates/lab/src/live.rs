@@ -21,7 +21,7 @@ use gradus_controller::telemetry::Metrics;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
-use gradus_simkube::service::{Seen, Verdict};
+use gradus_simkube::service::{HookAction, RequestInfo};
 use gradus_simkube::{ApiError, Place};
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -84,7 +84,7 @@ struct Requests {
 
 /// Requests of the controller so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestCounts {
     /// Reads and lists; watches do not count.
     pub reads: usize,
     /// Writes of anything but Events.
@@ -236,10 +236,10 @@ impl Lab {
     }
 
     /// What the controller has asked of the server so far.
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> RequestCounts {
         let number = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         let Requests { reads, writes, events, struck, .. } = &*self.requests;
-        Asked {
+        RequestCounts {
             reads: number(reads),
             writes: number(writes),
             events: number(events),
@@ -390,12 +390,12 @@ fn text(event: &Object, field: &str) -> String {
 
 impl Requests {
     /// Counts a request, and says what happens to it.
-    fn judge(&self, seen: &Seen<'_>) -> Verdict {
+    fn judge(&self, seen: &RequestInfo<'_>) -> HookAction {
         let is_watch = seen.query.split('&').any(|part| part == "watch=true" || part == "watch=1");
         let is_read = *seen.method == http::Method::GET;
         let is_event = seen.path.contains("/events");
         let count = match (is_read, is_event) {
-            (true, _) if is_watch => return Verdict::Pass,
+            (true, _) if is_watch => return HookAction::Pass,
             (true, _) => &self.reads,
             (false, true) => &self.events,
             (false, false) => &self.writes,
@@ -404,7 +404,7 @@ impl Requests {
         let planned = self.planned().iter().find(|one| one.write == number).copied();
         match planned {
             Some(Planned { fault, .. }) if !is_read && !is_event => self.strike(fault),
-            _ => Verdict::Pass,
+            _ => HookAction::Pass,
         }
     }
 
@@ -413,22 +413,24 @@ impl Requests {
     }
 
     /// A crash is a broken connection, and the end of the controller before time goes on.
-    fn strike(&self, fault: Fault) -> Verdict {
+    fn strike(&self, fault: Fault) -> HookAction {
         self.struck.fetch_add(1, Ordering::Relaxed);
         if fault.class().is_none() {
             self.dies.notify_one();
         }
         match fault {
-            Fault::CrashBefore | Fault::Unreachable => Verdict::Drop,
-            Fault::CrashAfter | Fault::LostAnswer => Verdict::LoseAnswer,
-            Fault::Conflict => Verdict::Refuse(ApiError {
+            Fault::CrashBefore | Fault::Unreachable => HookAction::Drop,
+            Fault::CrashAfter | Fault::LostAnswer => HookAction::LoseAnswer,
+            Fault::Conflict => HookAction::Refuse(ApiError {
                 code: 409,
                 reason: "Conflict",
                 message: "an injected conflict".to_owned(),
                 details: None,
             }),
-            Fault::ServerError => Verdict::Refuse(ApiError::internal("an injected error")),
-            Fault::Throttled => Verdict::Refuse(ApiError::too_many_requests("an injected refusal")),
+            Fault::ServerError => HookAction::Refuse(ApiError::internal("an injected error")),
+            Fault::Throttled => {
+                HookAction::Refuse(ApiError::too_many_requests("an injected refusal"))
+            }
         }
     }
 }

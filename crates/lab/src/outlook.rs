@@ -8,7 +8,7 @@ use gradus_simkube::behave::matches;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-pub use assess::{Run, Verdict, is_measurable, verdict};
+pub use assess::{Run, RunEnd, is_measurable, verdict};
 
 /// What a simulation declares about its versions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,10 +113,10 @@ impl Outlook {
     }
 
     /// The end that is given to every AnalysisRun and Experiment of a version, where one is.
-    pub fn given_end(&self, images: &[&str], began: Timestamp) -> Option<Verdict> {
+    pub fn given_end(&self, images: &[&str], began: Timestamp) -> Option<RunEnd> {
         let fits = |one: &&Given| images.iter().any(|image| matches(&one.image, image));
         let given = self.given.iter().find(fits)?;
-        Some(Verdict {
+        Some(RunEnd {
             at: began + given.after,
             phase: given.result.clone(),
             message: given.message.clone(),

@@ -41,7 +41,7 @@ pub enum Action {
     /// The run of this purpose that the status names gets a phase, as by whoever measures.
     Run(RunVerdict),
     /// The Experiment that the status names gets a phase, as by whoever carries it out.
-    Experiment(Verdict),
+    Experiment(NewPhase),
     /// Changes how images behave, for pods that start from now on.
     Behave(Behaviours),
     /// Ends the controller and starts another.
@@ -64,7 +64,7 @@ pub struct RunVerdict {
 /// How an Experiment stands from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Verdict {
+pub struct NewPhase {
     /// `status.phase`.
     pub phase: String,
     /// `status.message`.
@@ -103,7 +103,7 @@ impl Action {
     pub(crate) fn good_verdict(sight: &Sight<'_>) -> Option<Self> {
         let (phase, message) = (names::analysis_phase::SUCCESSFUL.to_owned(), String::new());
         if sight.has_experiment() {
-            return Some(Action::Experiment(Verdict { phase, message }));
+            return Some(Action::Experiment(NewPhase { phase, message }));
         }
         let r#type = sight.awaited_run()?.to_owned();
         Some(Action::Run(RunVerdict { r#type, phase, message }))

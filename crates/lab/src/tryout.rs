@@ -59,7 +59,7 @@ pub struct Deed {
 #[derive(Clone, Debug)]
 pub struct Report {
     /// How it ended.
-    pub result: Verdict,
+    pub result: UpdateResult,
     /// From the beginning of the update to its end, or to where it stays.
     pub duration: SignedDuration,
     /// Most pods at once, of all revisions, since the update began.
@@ -79,7 +79,7 @@ pub struct Report {
 
 /// How an update ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UpdateResult {
     /// The new revision serves everybody.
     Promoted,
     /// It was given up; the stable one serves.
@@ -369,12 +369,12 @@ fn report(outcome: Outcome, timeline: Vec<Sample>, errors: Vec<(SignedDuration, 
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let is_begun = !timeline.is_empty();
     let result = match text("phase") {
-        _ if !is_begun => Verdict::Stuck,
-        _ if status["abort"] == true => Verdict::Aborted,
-        phase::HEALTHY => Verdict::Promoted,
-        phase::DEGRADED => Verdict::Degraded,
-        phase::PAUSED => Verdict::Waiting,
-        _ => Verdict::Stuck,
+        _ if !is_begun => UpdateResult::Stuck,
+        _ if status["abort"] == true => UpdateResult::Aborted,
+        phase::HEALTHY => UpdateResult::Promoted,
+        phase::DEGRADED => UpdateResult::Degraded,
+        phase::PAUSED => UpdateResult::Waiting,
+        _ => UpdateResult::Stuck,
     };
     // That nothing is left to happen is the result, not a fault.
     let is_fault = |violation: &Violation| violation.invariant != "I-12";

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
-use crate::kinds::{Kind, KindId};
+use crate::kinds::{KindId, KindInfo};
 use crate::object::Object;
 use crate::pod_status::quality_of_service;
 use crate::request::{FieldValidation, Options};
@@ -29,7 +29,7 @@ pub(crate) use metadata::{dns_1035, label_value, qualified_name, subdomain};
 pub(crate) use template::pod_spec;
 
 /// Fills in what a new object leaves out and drops what its kind does not know.
-pub(crate) fn complete(object: &mut Object, kind: &Kind) {
+pub(crate) fn complete(object: &mut Object, kind: &KindInfo) {
     match &kind.schema {
         Some(schema) => {
             custom::complete(object, None, schema, kind.has_status);
@@ -39,7 +39,7 @@ pub(crate) fn complete(object: &mut Object, kind: &Kind) {
 }
 
 /// The same for the parts a write has changed. Tells what it found, for [`check_changed`].
-pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &Kind) -> Sound {
+pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &KindInfo) -> Sound {
     match &kind.schema {
         Some(schema) => custom::complete(wanted, Some(before), schema, false),
         None => {
@@ -51,7 +51,7 @@ pub(crate) fn complete_changed(wanted: &mut Object, before: &Object, kind: &Kind
 
 /// What is wrong with a new object. What a pod shares with one like it, which was found right, is
 /// not asked again.
-pub(crate) fn check_new(object: &Object, like: Option<&Object>, kind: &Kind) -> Vec<Cause> {
+pub(crate) fn check_new(object: &Object, like: Option<&Object>, kind: &KindInfo) -> Vec<Cause> {
     let mut causes = metadata::check(object, like, kind);
     if like.is_some_and(|like| Arc::ptr_eq(&like.spec, &object.spec)) {
         return causes;
@@ -69,7 +69,7 @@ pub(crate) fn check_new(object: &Object, like: Option<&Object>, kind: &Kind) -> 
 pub(crate) fn check_changed(
     wanted: &Object,
     before: &Object,
-    kind: &Kind,
+    kind: &KindInfo,
     sound: Sound,
 ) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn check_changed(
 /// Names the fields that the kind does not know or that are there twice, as warnings or as a
 /// refusal.
 pub(crate) fn unknown_fields(
-    kind: &Kind,
+    kind: &KindInfo,
     object: &Object,
     options: &Options,
 ) -> Result<Vec<String>, ApiError> {
@@ -111,7 +111,7 @@ pub(crate) fn unknown_fields(
 }
 
 /// Refuses a built-in object whose parts are not even objects; the rest may rely on it.
-pub(crate) fn check_shape(kind: &Kind, object: &Object) -> Result<(), ApiError> {
+pub(crate) fn check_shape(kind: &KindInfo, object: &Object) -> Result<(), ApiError> {
     if kind.custom {
         return Ok(());
     }

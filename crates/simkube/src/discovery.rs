@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::kinds::{Kind, KindId, Kinds};
+use crate::kinds::{KindId, KindInfo, Kinds};
 use crate::service::{Discovery, REVIEWS};
 
 const PLAIN: &str = "application/json";
@@ -126,7 +126,7 @@ fn groups(kinds: &Kinds) -> Groups<'_> {
     groups
 }
 
-fn resource(id: KindId, kind: &Kind) -> Resource {
+fn resource(id: KindId, kind: &KindInfo) -> Resource {
     const READ_AND_WRITE: &[&str] = &["get", "patch", "update"];
     let mut sides = Vec::new();
     let mut side = |name, group, version, kind: &str, verbs| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds::KindInfo;
 pub use crate::schema::Cause;
 
 impl Cause {
@@ -76,39 +76,39 @@ pub struct ApiError {
 
 impl ApiError {
     /// There is no such object.
-    pub fn not_found(kind: &Kind, name: &str) -> Self {
+    pub fn not_found(kind: &KindInfo, name: &str) -> Self {
         let message = format!("{} {name:?} not found", kind.resource());
         Self::about(404, "NotFound", message, kind, name)
     }
 
     /// An object of that name is there already.
-    pub fn already_exists(kind: &Kind, name: &str) -> Self {
+    pub fn already_exists(kind: &KindInfo, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", kind.resource());
         Self::about(409, "AlreadyExists", message, kind, name)
     }
 
     /// The writer's picture of the object is not the server's.
-    pub fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
+    pub fn conflict(kind: &KindInfo, name: &str, why: &str) -> Self {
         let resource = kind.resource();
         let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
         Self::about(409, "Conflict", message, kind, name)
     }
 
     /// The write was made from an older version of the object.
-    pub fn stale(kind: &Kind, name: &str) -> Self {
+    pub fn stale(kind: &KindInfo, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version \
                    and try again";
         Self::conflict(kind, name, why)
     }
 
     /// Admission says no.
-    pub fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
+    pub fn forbidden(kind: &KindInfo, name: &str, why: &str) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", kind.resource());
         Self::about(403, "Forbidden", message, kind, name)
     }
 
     /// Fields are wrong.
-    pub fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
+    pub fn invalid(kind: &KindInfo, name: &str, causes: Vec<Cause>) -> Self {
         let mut seen: Vec<String> = Vec::new();
         for cause in &causes {
             let sentence = format!("{}: {}", cause.field, cause.message);
@@ -171,7 +171,7 @@ impl ApiError {
         code: u16,
         reason: &'static str,
         message: String,
-        kind: &Kind,
+        kind: &KindInfo,
         name: &str,
     ) -> Self {
         let details = Details {

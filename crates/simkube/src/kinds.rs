@@ -19,7 +19,7 @@ pub struct KindId(pub(crate) u16);
 
 /// Everything the server knows about one kind in one version.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct KindInfo {
     /// API group, empty for the core group.
     pub group: Arc<str>,
     /// For example `v1`.
@@ -104,7 +104,7 @@ pub struct Column {
 /// The kinds of one cluster.
 #[derive(Clone, Debug)]
 pub struct Kinds {
-    list: Vec<Arc<Kind>>,
+    list: Vec<Arc<KindInfo>>,
 }
 
 impl Default for Kinds {
@@ -116,7 +116,7 @@ impl Default for Kinds {
 impl Kinds {
     /// What is known about a kind.
     #[inline]
-    pub fn get(&self, id: KindId) -> &Kind {
+    pub fn get(&self, id: KindId) -> &KindInfo {
         &self.list[usize::from(id.0)]
     }
 
@@ -140,7 +140,7 @@ impl Kinds {
     }
 
     /// All served kinds, built-in ones first.
-    pub fn served(&self) -> impl Iterator<Item = (KindId, &Kind)> {
+    pub fn served(&self) -> impl Iterator<Item = (KindId, &KindInfo)> {
         self.all().filter(|(_, kind)| kind.served)
     }
 
@@ -156,7 +156,7 @@ impl Kinds {
 
     /// Adds the versions of a custom kind, or replaces those of the same group and plural.
     /// The first of `versions` is the stored one.
-    pub(crate) fn install(&mut self, versions: Vec<Kind>) {
+    pub(crate) fn install(&mut self, versions: Vec<KindInfo>) {
         let Some(first) = versions.first() else { return };
         let (group, plural) = (first.group.clone(), first.plural.clone());
         self.withdraw(&group, &plural);
@@ -184,17 +184,17 @@ impl Kinds {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = (KindId, &Kind)> {
+    fn all(&self) -> impl Iterator<Item = (KindId, &KindInfo)> {
         let ids = (0..=u16::MAX).map(KindId);
         ids.zip(self.list.iter().map(|kind| &**kind))
     }
 
-    fn find(&self, wanted: impl Fn(&Kind) -> bool) -> Option<KindId> {
+    fn find(&self, wanted: impl Fn(&KindInfo) -> bool) -> Option<KindId> {
         self.served().find(|(_, kind)| wanted(kind)).map(|(id, _)| id)
     }
 }
 
-impl Kind {
+impl KindInfo {
     /// `apps/v1`, or `v1` for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{KindInfo, Kinds};
 
 pub use typed::check;
 
@@ -54,7 +54,7 @@ pub fn version_2() -> Vec<u8> {
 
 /// The document of one group and version, such as `apis/apps/v1`.
 pub fn document(kinds: &Kinds, path: &str) -> Option<Value> {
-    let served: Vec<&Kind> =
+    let served: Vec<&KindInfo> =
         kinds.served().map(|(_, kind)| kind).filter(|kind| base(kind) == path).collect();
     let version = &served.first()?.version;
     let mut schemas = Map::new();
@@ -80,7 +80,7 @@ pub fn document(kinds: &Kinds, path: &str) -> Option<Value> {
 }
 
 /// The name of a built-in kind's definition.
-fn definition(kind: &Kind) -> Option<&'static String> {
+fn definition(kind: &KindInfo) -> Option<&'static String> {
     let wanted = json!({"group": kind.group, "kind": kind.kind, "version": kind.version});
     let found = BUILT_IN.iter().find(|(_, definition)| {
         let kinds = definition["x-kubernetes-group-version-kind"].as_array();
@@ -127,12 +127,12 @@ fn reference(schema: &Value) -> Option<&str> {
 }
 
 /// `dev.example.v1.Widget` for `widgets.example.dev`.
-fn custom_name(kind: &Kind) -> String {
+fn custom_name(kind: &KindInfo) -> String {
     let group: Vec<&str> = kind.group.split('.').rev().collect();
     format!("{}.{}.{}", group.join("."), kind.version, kind.kind)
 }
 
-fn custom_schema(kind: &Kind) -> Value {
+fn custom_schema(kind: &KindInfo) -> Value {
     let mut schema = kind.open_api.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}));
     schema["properties"]["apiVersion"] = json!({"type": "string"});
     schema["properties"]["kind"] = json!({"type": "string"});
@@ -141,7 +141,7 @@ fn custom_schema(kind: &Kind) -> Value {
     schema
 }
 
-fn add_paths(paths: &mut Map<String, Value>, kind: &Kind, base: &str, definition: &str) {
+fn add_paths(paths: &mut Map<String, Value>, kind: &KindInfo, base: &str, definition: &str) {
     let scope = if kind.namespaced { "/namespaces/{namespace}" } else { "" };
     let all = format!("/{base}{scope}/{}", kind.plural);
     let one = format!("{all}/{{name}}");
@@ -182,11 +182,11 @@ fn add_paths(paths: &mut Map<String, Value>, kind: &Kind, base: &str, definition
     );
 }
 
-fn group_version_kind(kind: &Kind) -> Value {
+fn group_version_kind(kind: &KindInfo) -> Value {
     json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
 }
 
-fn base(kind: &Kind) -> String {
+fn base(kind: &KindInfo) -> String {
     match &*kind.group {
         "" => format!("api/{}", kind.version),
         group => format!("apis/{group}/{}", kind.version),

@@ -75,10 +75,10 @@ impl Schema {
     }
 
     /// The part of the schema for one top-level field; `None` if it has no such field.
-    pub fn at<'a>(&'a self, field: &'a str) -> Option<Part<'a>> {
+    pub fn at<'a>(&'a self, field: &'a str) -> Option<FieldSchema<'a>> {
         // They are so few that they are sooner walked than searched.
         let (_, node) = self.root.properties.iter().find(|(name, _)| **name == *field)?;
-        Some(Part { path: field, ..self.part(node) })
+        Some(FieldSchema { path: field, ..self.part(node) })
     }
 
     /// True if top-level fields the schema does not name are kept.
@@ -113,7 +113,7 @@ impl Schema {
     /// that is otherwise right.
     pub fn validate_parts<'a>(
         &self,
-        parts: impl IntoIterator<Item = (Part<'a>, &'a Value, Option<&'a Value>)>,
+        parts: impl IntoIterator<Item = (FieldSchema<'a>, &'a Value, Option<&'a Value>)>,
         more: Vec<Cause>,
     ) -> Vec<Cause> {
         validate::parts(&parts.into_iter().collect::<Vec<_>>(), more, self.has_rules)
@@ -124,18 +124,24 @@ impl Schema {
         self.whole().unknown_fields(object)
     }
 
-    fn whole(&self) -> Part<'_> {
+    fn whole(&self) -> FieldSchema<'_> {
         self.part(&self.root)
     }
 
-    fn part<'a>(&self, node: &'a Node) -> Part<'a> {
-        Part { node, path: "", has_rules: self.has_rules, by_itself: false, known_sound: false }
+    fn part<'a>(&self, node: &'a Node) -> FieldSchema<'a> {
+        FieldSchema {
+            node,
+            path: "",
+            has_rules: self.has_rules,
+            by_itself: false,
+            known_sound: false,
+        }
     }
 }
 
 /// One top-level field of a [`Schema`]; does to a subtree what the schema does to the whole.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct FieldSchema<'a> {
     node: &'a Node,
     path: &'a str,
     has_rules: bool,
@@ -143,7 +149,7 @@ pub struct Part<'a> {
     known_sound: bool,
 }
 
-impl Part<'_> {
+impl FieldSchema<'_> {
     /// The same for a write to a subresource: messages then name fields from here on, causes still
     /// from the top.
     pub fn by_itself(self) -> Self {
@@ -207,7 +213,7 @@ impl Part<'_> {
 /// One compiled level of a schema.
 #[derive(Debug, Default)]
 struct Node {
-    kind: Option<Kind>,
+    kind: Option<JsonType>,
     demand: Demand,
     nullable: bool,
     preserves_unknown: bool,
@@ -282,7 +288,7 @@ struct Holds {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum JsonType {
     Object,
     Array,
     String,

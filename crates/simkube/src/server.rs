@@ -77,7 +77,10 @@ impl Server {
     /// Asks `hook` about every request before it is carried out; replaces an earlier hook.
     pub fn set_hook(
         &self,
-        hook: impl Fn(&crate::service::Seen<'_>) -> crate::service::Verdict + Send + Sync + 'static,
+        hook: impl Fn(&crate::service::RequestInfo<'_>) -> crate::service::HookAction
+        + Send
+        + Sync
+        + 'static,
     ) {
         *lock(&self.shared.hook) = Some(Arc::new(hook));
     }
@@ -254,7 +257,7 @@ mod tests {
     use super::*;
     use crate::Request;
     use crate::behave::Behaviours;
-    use crate::service::Verdict;
+    use crate::service::HookAction;
 
     async fn ask(address: SocketAddr, path: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect(address).await?;
@@ -311,7 +314,7 @@ mod tests {
         let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listening.address();
         assert!(ask(address, "/healthz").await.unwrap().ends_with("ok"));
-        server.set_hook(|_| Verdict::Drop);
+        server.set_hook(|_| HookAction::Drop);
         assert_eq!(ask(address, "/healthz").await.unwrap(), "", "cut off without an answer");
         server.remove_hook();
         assert!(ask(address, "/api/v1/namespaces/default").await.unwrap().contains("200 OK"));

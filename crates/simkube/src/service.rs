@@ -48,7 +48,7 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// What a hook is told about a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct RequestInfo<'a> {
     /// The HTTP method.
     pub method: &'a Method,
     /// The path, without the query.
@@ -65,7 +65,7 @@ pub struct Seen<'a> {
 
 /// What a hook wants to happen to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookAction {
     /// Carry it out.
     Pass,
     /// Carry it out after a while.
@@ -79,7 +79,7 @@ pub enum Verdict {
 }
 
 /// Sees every request before it is carried out.
-pub type Hook = dyn Fn(&Seen<'_>) -> Verdict + Send + Sync;
+pub type Hook = dyn Fn(&RequestInfo<'_>) -> HookAction + Send + Sync;
 
 /// The connection was closed instead of an answer, because a hook said so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,23 +129,23 @@ async fn answer(
     parts: &Parts,
     body: &Bytes,
 ) -> Result<Response<Body>, NoAnswer> {
-    match shared.hook().map_or(Verdict::Pass, |hook| hook(&seen(parts, body))) {
-        Verdict::Pass => Ok(respond(shared, parts, body)),
-        Verdict::Delay(wait) => {
+    match shared.hook().map_or(HookAction::Pass, |hook| hook(&seen(parts, body))) {
+        HookAction::Pass => Ok(respond(shared, parts, body)),
+        HookAction::Delay(wait) => {
             tokio::time::sleep(wait).await;
             Ok(respond(shared, parts, body))
         }
-        Verdict::Refuse(error) => Ok(refusal(&error)),
-        Verdict::Drop => Err(NoAnswer),
-        Verdict::LoseAnswer => {
+        HookAction::Refuse(error) => Ok(refusal(&error)),
+        HookAction::Drop => Err(NoAnswer),
+        HookAction::LoseAnswer => {
             drop(respond(shared, parts, body));
             Err(NoAnswer)
         }
     }
 }
 
-fn seen<'a>(parts: &'a Parts, body: &'a [u8]) -> Seen<'a> {
-    Seen {
+fn seen<'a>(parts: &'a Parts, body: &'a [u8]) -> RequestInfo<'a> {
+    RequestInfo {
         method: &parts.method,
         path: parts.uri.path(),
         query: parts.uri.query().unwrap_or_default(),
@@ -209,14 +209,15 @@ fn whole_response(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response
             }
         }
         Route::Resource(target) => {
-            let mut asked = Asked { shared, kinds: &kinds, parts, body, query: &query, target };
+            let mut asked =
+                ObjectRequest { shared, kinds: &kinds, parts, body, query: &query, target };
             asked.answer().unwrap_or_else(|error| refusal(&error))
         }
     }
 }
 
 /// A request for objects, on its way to the cluster.
-struct Asked<'a> {
+struct ObjectRequest<'a> {
     shared: &'a Arc<Shared>,
     kinds: &'a Arc<Kinds>,
     parts: &'a Parts,
@@ -225,7 +226,7 @@ struct Asked<'a> {
     target: Target,
 }
 
-impl Asked<'_> {
+impl ObjectRequest<'_> {
     fn answer(&mut self) -> Result<Response<Body>, ApiError> {
         let shape = Shape::negotiate(header_text(self.parts, header::ACCEPT), self.query)?;
         let verb = self.verb()?;

@@ -8,7 +8,7 @@ mod pod;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::kinds::{Column, Kind, KindId, Kinds};
+use crate::kinds::{Column, KindId, KindInfo, Kinds};
 use crate::object::Object;
 use crate::path::JsonPath;
 
@@ -136,7 +136,7 @@ impl Cell {
     }
 }
 
-fn columns(id: KindId, kind: &Kind) -> Vec<Printed> {
+fn columns(id: KindId, kind: &KindInfo) -> Vec<Printed> {
     if !kind.custom {
         return built_in::columns(id).into_iter().map(built_in_column).collect();
     }

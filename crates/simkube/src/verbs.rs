@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::SimCluster;
 use crate::error::{ApiError, Cause};
-use crate::kinds::{Kind, KindId};
+use crate::kinds::{KindId, KindInfo};
 use crate::object::{Key, Meta, Object};
 use crate::request::{Content, Reply, Request, Subresource, Verb};
 
@@ -76,7 +76,7 @@ impl SimCluster {
     }
 
     /// The object a request names, if it is not older than the request allows.
-    fn find(&self, request: &Request, kind: &Kind) -> Result<Arc<Object>, ApiError> {
+    fn find(&self, request: &Request, kind: &KindInfo) -> Result<Arc<Object>, ApiError> {
         let current = self.version();
         if let Some(asked) = request.options.resource_version.filter(|asked| *asked > current) {
             return Err(ApiError::too_large_version(asked, current));
@@ -88,7 +88,7 @@ impl SimCluster {
 }
 
 /// Refuses a whole body of a custom kind that does not say what it is.
-fn check_named(kind: &Kind, body: &Value) -> Result<(), ApiError> {
+fn check_named(kind: &KindInfo, body: &Value) -> Result<(), ApiError> {
     let is_named = |field: &str| body[field].as_str().is_some_and(|text| !text.is_empty());
     for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
         if kind.custom && !is_named(field) {
@@ -103,7 +103,7 @@ fn check_named(kind: &Kind, body: &Value) -> Result<(), ApiError> {
 }
 
 /// Refuses a body that says it is something else than the path says.
-fn check_type(kind: &Kind, body: &Value, name: &str) -> Result<(), ApiError> {
+fn check_type(kind: &KindInfo, body: &Value, name: &str) -> Result<(), ApiError> {
     let text = |field: &str| body[field].as_str().filter(|text| !text.is_empty());
     if let Some(found) = text("apiVersion").filter(|found| !kind.has_api_version(found)) {
         return Err(ApiError::bad_request(format!(
@@ -120,7 +120,7 @@ fn check_type(kind: &Kind, body: &Value, name: &str) -> Result<(), ApiError> {
             kind.version, kind.kind
         )));
     }
-    let named = Kind { kind: found.into(), ..kind.clone() };
+    let named = KindInfo { kind: found.into(), ..kind.clone() };
     let cause = Cause::invalid("kind", &json!(found), &format!("must be {}", kind.kind));
     Err(ApiError::invalid(&named, name, vec![cause]))
 }

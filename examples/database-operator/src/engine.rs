@@ -53,7 +53,7 @@ impl Mind for Databases {
 }
 
 /// How a Database stands.
-enum Standing {
+enum DatabaseState {
     /// Its spec is not carried out until somebody changes it.
     Refused(Refusal),
     /// There are data and no credentials.
@@ -71,23 +71,23 @@ type Plan = (Spec, Decision<Value>);
 
 /// What is missing or differs, in the order in which it is written. Nothing is planned that the
 /// running database could suffer from.
-fn plan(family: &Family) -> Result<Plan, Standing> {
-    let spec = accept::spec(family).map_err(Standing::Refused)?;
+fn plan(family: &Family) -> Result<Plan, DatabaseState> {
+    let spec = accept::spec(family).map_err(DatabaseState::Refused)?;
     let is_there = |kind: &Kind| child(family, kind).is_some();
     if let Some((kind, why)) = family.unreadable.first_key_value() {
         let text = format!("{kind} cannot be read: {why}");
-        return Err(Standing::Waiting("Unreadable", "NoAnswer", text));
+        return Err(DatabaseState::Waiting("Unreadable", "NoAnswer", text));
     }
     for kind in [SECRET, SERVICE, STATEFUL_SET] {
         let found = child(family, &kind).filter(|found| !found.meta.owners.is_empty());
         if found.is_some_and(|found| !family.owns(found)) {
             let text = format!("{} belongs to somebody else", place(family, &kind));
-            return Err(Standing::Waiting("Occupied", "NotOurs", text));
+            return Err(DatabaseState::Waiting("Occupied", "NotOurs", text));
         }
     }
     // New credentials would not open the old data.
     if !is_there(&SECRET) && (is_there(&STATEFUL_SET) || is_there(&CLAIM)) {
-        return Err(Standing::CredentialsLost);
+        return Err(DatabaseState::CredentialsLost);
     }
     let mut plan = Decision::default();
     if !(is_there(&SECRET) && is_there(&SERVICE) && is_there(&STATEFUL_SET)) {
@@ -131,13 +131,13 @@ fn carry_out(family: &Family, (spec, plan): Plan, now: Timestamp) -> Decision<Va
     let Decision { mut changes, asks, .. } = plan;
     let is_pod = |change: &Change| change.target.kind == STATEFUL_SET;
     let (standing, wake_at) = match family.first_failure(&changes) {
-        None if changes.iter().any(is_pod) => (Standing::Changing(spec), None),
-        None => (Standing::Written(spec), None),
+        None if changes.iter().any(is_pod) => (DatabaseState::Changing(spec), None),
+        None => (DatabaseState::Written(spec), None),
         Some((at, failure)) => {
             let text = format!("{}: {}", changes[at].id.0, failure.message);
             let is_waiting = now < failure.retry_at;
             changes.truncate(if is_waiting { at } else { changes.len() });
-            let standing = Standing::Waiting("WriteFailed", "TriedAgain", text);
+            let standing = DatabaseState::Waiting("WriteFailed", "TriedAgain", text);
             (standing, is_waiting.then_some(failure.retry_at))
         }
     };
@@ -152,36 +152,36 @@ fn carry_out(family: &Family, (spec, plan): Plan, now: Timestamp) -> Decision<Va
 }
 
 /// The status, and a word about it where the phase is another one.
-fn report(family: &Family, standing: &Standing, now: Timestamp) -> Decision<Value> {
+fn report(family: &Family, standing: &DatabaseState, now: Timestamp) -> Decision<Value> {
     let status = status(family, standing, now);
     let last = status["conditions"].as_array().and_then(|list| list.last());
     let message = last.and_then(|last| last["message"].as_str()).unwrap_or_default().to_owned();
-    let is_trouble = !matches!(standing, Standing::Changing(_) | Standing::Written(_));
+    let is_trouble = !matches!(standing, DatabaseState::Changing(_) | DatabaseState::Written(_));
     let is_news = status["phase"] != family.head.status["phase"];
     let kind = if is_trouble { EventKind::Warning } else { EventKind::Normal };
     let phase = status["phase"].as_str().unwrap_or_default();
     let told = is_news.then(|| family.event(kind, phase, message.clone(), After::Status));
-    let passes = matches!(standing, Standing::Waiting(..));
+    let passes = matches!(standing, DatabaseState::Waiting(..));
     let why = Vec::from_iter(is_trouble.then(|| family.held(message, passes)));
     Decision { status: Some(status), events: Vec::from_iter(told), why, ..Decision::default() }
 }
 
 /// What the user is told: is the spec accepted, does the database serve, and what is in the way?
 /// The last condition is the one worth reading.
-fn status(family: &Family, standing: &Standing, now: Timestamp) -> Value {
+fn status(family: &Family, standing: &DatabaseState, now: Timestamp) -> Value {
     let (serving, text) = serving(family, standing);
     let ready = ("Ready", serving == "Ready", serving, text.to_owned());
     let accepted = ("Accepted", true, "Valid", "the spec is carried out".to_owned());
     let (phase, told) = match standing {
-        Standing::Changing(_) | Standing::Written(_) => (serving, vec![accepted, ready]),
-        Standing::Refused(Refusal { reason, message, .. }) => {
+        DatabaseState::Changing(_) | DatabaseState::Written(_) => (serving, vec![accepted, ready]),
+        DatabaseState::Refused(Refusal { reason, message, .. }) => {
             ("Refused", vec![ready, ("Accepted", false, *reason, message.clone())])
         }
-        Standing::CredentialsLost => {
+        DatabaseState::CredentialsLost => {
             let lost = ("CredentialsLost", true, "SecretMissing", how_to_restore(family));
             ("CredentialsLost", vec![accepted, ready, lost])
         }
-        Standing::Waiting(what, reason, text) => {
+        DatabaseState::Waiting(what, reason, text) => {
             ("Waiting", vec![accepted, ready, (*what, true, *reason, text.clone())])
         }
     };
@@ -193,15 +193,15 @@ fn status(family: &Family, standing: &Standing, now: Timestamp) -> Value {
 }
 
 /// What the StatefulSet says, in a word and a sentence.
-fn serving(family: &Family, standing: &Standing) -> (&'static str, &'static str) {
+fn serving(family: &Family, standing: &DatabaseState) -> (&'static str, &'static str) {
     let Some(set) = child(family, &STATEFUL_SET) else {
         return ("Starting", "there is no StatefulSet yet");
     };
     let count = |field: &str| set.status[field].as_u64().unwrap_or(0);
     let is_observed = set.status["observedGeneration"] == set.meta.generation;
-    let is_current = is_observed && !matches!(standing, Standing::Changing(_));
+    let is_current = is_observed && !matches!(standing, DatabaseState::Changing(_));
     let wanted = match standing {
-        Standing::Changing(spec) | Standing::Written(spec) => u64::from(spec.replicas),
+        DatabaseState::Changing(spec) | DatabaseState::Written(spec) => u64::from(spec.replicas),
         _ => set.spec["replicas"].as_u64().unwrap_or(0),
     };
     match (wanted, is_current) {

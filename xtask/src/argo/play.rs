@@ -29,7 +29,7 @@ const QUOTED_LINES: usize = 12;
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TestResult {
     Passed,
     Failed,
     /// The suite itself found something missing that it needs.
@@ -40,7 +40,7 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Played {
     pub case: Case,
-    pub verdict: Verdict,
+    pub verdict: TestResult,
     pub seconds: u64,
     /// What the test printed.
     output: String,
@@ -106,14 +106,14 @@ async fn play(
 }
 
 /// A test that nobody ran is no success.
-fn verdict(case: &Case, output: &str, ended_well: bool) -> Verdict {
+fn verdict(case: &Case, output: &str, ended_well: bool) -> TestResult {
     let result = |word: &str| output.contains(&format!("--- {word}: Test{case} ("));
     if ended_well && result("PASS") {
-        Verdict::Passed
+        TestResult::Passed
     } else if ended_well && output.contains("--- SKIP: ") {
-        Verdict::Skipped
+        TestResult::Skipped
     } else {
-        Verdict::Failed
+        TestResult::Failed
     }
 }
 
@@ -156,11 +156,11 @@ fn a_verdict_needs_the_word_of_the_test_itself() {
     let case = Case { suite: "ASuite".to_owned(), test: "TestX".to_owned() };
     let passed = "=== RUN\n    --- PASS: TestASuite/TestX (1.00s)\nPASS\n";
     let cases = [
-        ("it says so", passed, true, Verdict::Passed),
-        ("it says so, but the program fails", passed, false, Verdict::Failed),
-        ("no test was run", "testing: warning: no tests to run\nPASS\n", true, Verdict::Failed),
-        ("it was skipped", "--- SKIP: TestASuite (0.1s)\nPASS\n", true, Verdict::Skipped),
-        ("it failed", "--- FAIL: TestASuite/TestX (1.00s)\nFAIL\n", false, Verdict::Failed),
+        ("it says so", passed, true, TestResult::Passed),
+        ("it says so, but the program fails", passed, false, TestResult::Failed),
+        ("no test was run", "testing: warning: no tests to run\nPASS\n", true, TestResult::Failed),
+        ("it was skipped", "--- SKIP: TestASuite (0.1s)\nPASS\n", true, TestResult::Skipped),
+        ("it failed", "--- FAIL: TestASuite/TestX (1.00s)\nFAIL\n", false, TestResult::Failed),
     ];
     for (what, output, ended_well, expected) in cases {
         assert_eq!(verdict(&case, output, ended_well), expected, "{what}");

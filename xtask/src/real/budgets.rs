@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Failure,
-    stage::{Kept, Stage},
+    stage::{Stage, Supervised},
     summary::Summary,
 };
 
@@ -28,7 +28,7 @@ struct Over {
 
 /// All budgets at once: on top of each, one write for every second that was started. A try that was
 /// refused because somebody else had written meanwhile is no write; it is told.
-pub async fn are_kept(stage: &Stage, controller: &Kept) -> Summary {
+pub async fn are_kept(stage: &Stage, controller: &Supervised) -> Summary {
     // That nothing is written where nothing changes is counted apart, in a quiet cluster.
     let budgets: Vec<Budget> =
         budgets::all().into_iter().filter(|budget| budget.most > 0).collect();
@@ -41,7 +41,7 @@ pub async fn are_kept(stage: &Stage, controller: &Kept) -> Summary {
     summaries.into_iter().sum()
 }
 
-async fn is_kept(stage: &Stage, controller: &Kept, budget: &Budget) -> Result<(), Failure> {
+async fn is_kept(stage: &Stage, controller: &Supervised, budget: &Budget) -> Result<(), Failure> {
     let Counted { writes: found, overtaken, seconds } =
         RealScenario::of(budget.scenario()).count(stage, controller).await?;
     let most = budget.before() + budget.most + seconds;

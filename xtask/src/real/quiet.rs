@@ -8,7 +8,7 @@ use crate::{
     Failure,
     audit::{Audit, Request, tally},
     plane::User,
-    stage::{Part, Stage},
+    stage::{ControllerKind, Stage},
 };
 
 /// How long Events about the last writes may still come.
@@ -39,8 +39,8 @@ pub async fn a_settled_cluster_is_left_alone(stage: &Stage) -> Result<(), Failur
 /// A new controller finds everything done.
 pub async fn a_restart_writes_nothing(stage: &Stage) -> Result<(), Failure> {
     let audit = Audit::from_now(stage.plane.audit_log())?;
-    let _controller = stage.controller(Part::Rollouts).await?;
-    let _operator = stage.controller(Part::Databases).await?;
+    let _controller = stage.controller(ControllerKind::Rollouts).await?;
+    let _operator = stage.controller(ControllerKind::Databases).await?;
     tokio::time::sleep(LOOKS_AROUND).await;
     none(&audit, "no write after a restart", Request::is_write)
 }

@@ -26,7 +26,7 @@ use crate::{
     audit::{Audit, Request, tally},
     plane::User,
     proxy, repository,
-    stage::{Kept, Part, Stage},
+    stage::{ControllerKind, Stage, Supervised},
 };
 
 /// What has not happened by then does not happen. Generous: many scenarios share two processors.
@@ -78,14 +78,16 @@ pub struct Counted {
 /// One scenario, with its times divided for a cluster that lives in real time.
 pub struct RealScenario {
     scenario: Scenario,
-    part: Part,
+    part: ControllerKind,
 }
 
 /// Every scenario of the repository, the example's included.
 pub fn all() -> Result<Vec<RealScenario>, Failure> {
     let mut scenarios = Vec::new();
-    let folders =
-        [("scenarios", Part::Rollouts), ("examples/database-operator/scenarios", Part::Databases)];
+    let folders = [
+        ("scenarios", ControllerKind::Rollouts),
+        ("examples/database-operator/scenarios", ControllerKind::Databases),
+    ];
     for (folder, part) in folders {
         for scenario in gradus_lab::load_all(&repository().join(folder))? {
             scenarios.push(RealScenario { scenario: scenario.hastened(scenario.time_scale), part });
@@ -97,7 +99,7 @@ pub fn all() -> Result<Vec<RealScenario>, Failure> {
 impl RealScenario {
     /// A scenario about Rollouts that is in no file.
     pub fn of(scenario: Scenario) -> Self {
-        RealScenario { scenario, part: Part::Rollouts }
+        RealScenario { scenario, part: ControllerKind::Rollouts }
     }
 
     pub fn name(&self) -> &str {
@@ -114,7 +116,7 @@ impl RealScenario {
     }
 
     /// Whose scenario it is.
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> ControllerKind {
         self.part
     }
 
@@ -129,7 +131,7 @@ impl RealScenario {
     pub async fn play(
         &self,
         stage: &Stage,
-        controller: &Kept,
+        controller: &Supervised,
         namespace: &str,
         telling: Telling,
     ) -> Result<Value, Failure> {
@@ -144,7 +146,7 @@ impl RealScenario {
     async fn play_steps(
         &self,
         stage: &Stage,
-        controller: &Kept,
+        controller: &Supervised,
         namespace: &str,
         telling: Telling,
     ) -> Result<Sightings, Failure> {
@@ -186,7 +188,7 @@ impl RealScenario {
     }
 
     /// Plays it up to its last step and counts.
-    pub async fn count(&self, stage: &Stage, controller: &Kept) -> Result<Counted, Failure> {
+    pub async fn count(&self, stage: &Stage, controller: &Supervised) -> Result<Counted, Failure> {
         let namespace = self.namespace("");
         let audit = Audit::from_now(stage.plane.audit_log())?;
         let began = Instant::now();

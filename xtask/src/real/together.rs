@@ -7,7 +7,7 @@ use super::{
     scenario::{RealScenario, Telling},
 };
 use crate::{
-    stage::{Kept, Part, Stage},
+    stage::{ControllerKind, Stage, Supervised},
     summary::Summary,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 /// strike the others.
 pub async fn play(
     stage: &Stage,
-    controllers: &[(Part, Kept)],
+    controllers: &[(ControllerKind, Supervised)],
     scenarios: &[RealScenario],
 ) -> Summary {
     let undisturbed = scenarios.iter().filter(|scenario| scenario.faults().is_empty());

@@ -11,7 +11,7 @@ use gradus_engine::kinds;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Scope, Seen};
+use crate::cluster::{Cluster, Scope, WatchEvent};
 use crate::output::{self, Output};
 use crate::table::{Cell, align};
 
@@ -141,14 +141,14 @@ async fn watch(
         let mut rows = Vec::new();
         for event in chunk {
             match event {
-                Ok(Seen::Applied(object)) => {
+                Ok(WatchEvent::Applied(object)) => {
                     failures = 0;
                     let values = rows::values(&object);
                     if told.insert(rows::key(&object), values.clone()) != Some(values) {
                         rows.push(columns.row(&object, Timestamp::now()));
                     }
                 }
-                Ok(Seen::Deleted(_) | Seen::Synced(_)) => failures = 0,
+                Ok(WatchEvent::Deleted(_) | WatchEvent::Synced(_)) => failures = 0,
                 Err(refusal) if failures == MOST_FAILURES => return Err(refusal.into()),
                 Err(refusal) => {
                     failures += 1;

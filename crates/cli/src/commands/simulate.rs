@@ -14,7 +14,7 @@ use gradus_api::names::{self, annotation, label};
 use gradus_api::rollout::StepKind;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
-use gradus_lab::tryout::{Report, Tryout, Verdict};
+use gradus_lab::tryout::{Report, Tryout, UpdateResult};
 use serde_json::Value;
 
 use super::lint;
@@ -87,9 +87,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let survives = !arguments.faults || survives_faults(&tryout, &report)?;
     let code = match report.result {
         _ if !report.violations.is_empty() || !survives => 2,
-        Verdict::Promoted => 0,
-        Verdict::Aborted | Verdict::Degraded => 2,
-        Verdict::Waiting | Verdict::Stuck => 3,
+        UpdateResult::Promoted => 0,
+        UpdateResult::Aborted | UpdateResult::Degraded => 2,
+        UpdateResult::Waiting | UpdateResult::Stuck => 3,
     };
     Ok(ExitCode::from(code))
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::get::until;
-use crate::cluster::{Cluster, Refusal, Scope, Seen};
+use crate::cluster::{Cluster, Refusal, Scope, WatchEvent};
 use crate::near;
 use crate::output;
 use gradus_controller::stop::Stop;
@@ -44,14 +44,14 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     let Arguments { name, watch, .. } = arguments;
     if !watch {
         let standing = match cluster.get(&kinds::ROLLOUT, name).await {
-            Ok(rollout) => Standing::of(&rollout),
+            Ok(rollout) => StatusSummary::of(&rollout),
             Err(Refusal::NotFound(_)) => {
                 return Err(near::absent(cluster, &kinds::ROLLOUT, name).await);
             }
             Err(refusal) => return Err(refusal.into()),
         };
         let is_end = [phase::HEALTHY, phase::DEGRADED].contains(&standing.phase.as_str());
-        let Standing { phase, message, .. } = &standing;
+        let StatusSummary { phase, message, .. } = &standing;
         let text = if is_end { phase.clone() } else { format!("{phase} - {message}") };
         output::print(&format!("{text}\n"))?;
         return standing.verdict(arguments).unwrap_or(Ok(()));
@@ -79,15 +79,15 @@ pub fn end(timeout: &str) -> anyhow::Result<Option<Instant>> {
 pub async fn follow<T>(
     cluster: &Cluster,
     name: &str,
-    mut look: impl FnMut(&Standing, bool) -> Option<T>,
+    mut look: impl FnMut(&StatusSummary, bool) -> Option<T>,
 ) -> anyhow::Result<T> {
     let mut events = cluster.watch(&kinds::ROLLOUT, Scope::named(name));
     let mut last = None;
     loop {
         let event = events.next().await.context("the watch ended")?;
         match event {
-            Ok(Seen::Applied(rollout)) => {
-                let standing = Standing::of(&rollout);
+            Ok(WatchEvent::Applied(rollout)) => {
+                let standing = StatusSummary::of(&rollout);
                 let text = standing.text();
                 let is_new = last.as_ref() != Some(&text);
                 if let Some(verdict) = look(&standing, is_new) {
@@ -95,11 +95,11 @@ pub async fn follow<T>(
                 }
                 last = Some(text);
             }
-            Ok(Seen::Synced(names)) if names.is_empty() => {
+            Ok(WatchEvent::Synced(names)) if names.is_empty() => {
                 return Err(near::absent(cluster, &kinds::ROLLOUT, name).await);
             }
-            Ok(Seen::Deleted(_)) => bail!("{}", near::said(&kinds::ROLLOUT, name)),
-            Ok(Seen::Synced(_)) => {}
+            Ok(WatchEvent::Deleted(_)) => bail!("{}", near::said(&kinds::ROLLOUT, name)),
+            Ok(WatchEvent::Synced(_)) => {}
             Err(refusal) if last.is_none() => return Err(refusal.into()),
             Err(refusal) => output::warn(&format!("warning: {refusal}; trying again")),
         }
@@ -108,7 +108,7 @@ pub async fn follow<T>(
 
 /// How a rollout stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct StatusSummary {
     /// Its phase.
     pub phase: String,
     /// Why.
@@ -119,7 +119,7 @@ pub struct Standing {
     pub is_promoted: bool,
 }
 
-impl Standing {
+impl StatusSummary {
     fn of(rollout: &Value) -> Self {
         let spec = decode(&rollout["spec"]).0;
         let status: gradus_api::RolloutStatus = decode(&rollout["status"]).0;
@@ -127,7 +127,7 @@ impl Standing {
         let (phase, message) = view::phase(generation, &spec, &status);
         let observed: Option<i64> = status.observed_generation.parse().ok();
         let is_observed = observed.is_some_and(|observed| observed >= generation);
-        Standing {
+        StatusSummary {
             phase,
             message,
             is_aborted: status.abort,

@@ -7,7 +7,7 @@ use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Part, PatchKind};
+use crate::cluster::{Cluster, PatchKind, ResourcePart};
 use crate::near;
 use crate::output;
 
@@ -39,7 +39,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
             let failed = || format!("failed restoring revision {to_revision}");
             let (kind, target) = target(&rollout, name).with_context(failed)?;
             let patch = (PatchKind::Json, &patch);
-            cluster.patch(&kind, &target, Part::Main, patch).await.with_context(failed)?;
+            cluster.patch(&kind, &target, ResourcePart::Main, patch).await.with_context(failed)?;
             output::say(&format!("rollout '{name}' undo"))?;
         }
     }

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use gradus_api::names::phase;
 
 use super::get::until;
-use super::status::{Standing, end, follow};
+use super::status::{StatusSummary, end, follow};
 use crate::cluster::Cluster;
 use crate::output;
 
@@ -38,7 +38,7 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn holds(self, standing: &Standing) -> bool {
+    fn holds(self, standing: &StatusSummary) -> bool {
         match self {
             Wanted::Healthy => standing.phase == phase::HEALTHY,
             Wanted::Paused => standing.phase == phase::PAUSED,

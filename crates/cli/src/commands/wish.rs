@@ -6,7 +6,7 @@ use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 use gradus_engine::command::{Command, Patch, main_patch, patches, refusal};
 use gradus_engine::kinds;
 
-use crate::cluster::{Cluster, Part, PatchKind, Refusal};
+use crate::cluster::{Cluster, PatchKind, Refusal, ResourcePart};
 use crate::{near, output};
 
 /// Whom a wish is about.
@@ -57,16 +57,19 @@ async fn send(
 ) -> Result<(), Refusal> {
     for patch in patches(command, spec, status) {
         let (part, body) = match &patch {
-            Patch::Main(body) => (Part::Main, body),
-            Patch::Status(body) => (Part::Status, body),
+            Patch::Main(body) => (ResourcePart::Main, body),
+            Patch::Status(body) => (ResourcePart::Status, body),
         };
         let sent = cluster.patch(&kinds::ROLLOUT, name, part, (PatchKind::Merge, body)).await;
         match sent {
             // A CRD without the subresource: everything goes to the main resource at once.
-            Err(Refusal::NotFound(_)) if part == Part::Status => {
+            Err(Refusal::NotFound(_)) if part == ResourcePart::Status => {
                 let body = main_patch(command, spec, status);
                 let merge = (PatchKind::Merge, &body);
-                return cluster.patch(&kinds::ROLLOUT, name, Part::Main, merge).await.map(drop);
+                return cluster
+                    .patch(&kinds::ROLLOUT, name, ResourcePart::Main, merge)
+                    .await
+                    .map(drop);
             }
             sent => drop(sent?),
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gradus_simkube::ApiError;
-use gradus_simkube::service::Verdict;
+use gradus_simkube::service::HookAction;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, sample};
@@ -75,11 +75,11 @@ fn what_the_server_refuses_is_said_in_its_words() {
     cluster.server.set_hook(move |seen| {
         let is_create = seen.method == "POST" && seen.path.ends_with("/replicasets");
         if !is_create || !full.load(Ordering::Relaxed) {
-            return Verdict::Pass;
+            return HookAction::Pass;
         }
         counted.lock().unwrap().push(Instant::now());
         let message = "exceeded quota: none".into();
-        Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
+        HookAction::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
     });
     cluster.create(sample("rolling-update.yaml"));
     let (_controller, ..) = start(&cluster.kubeconfig, &[]);
@@ -149,10 +149,10 @@ fn a_token_that_expires_is_read_again() {
     cluster.server.set_hook(move |seen| {
         let good = if expired.load(Ordering::Relaxed) { "Bearer new" } else { "Bearer old" };
         if seen.authorization == good {
-            return Verdict::Pass;
+            return HookAction::Pass;
         }
         let message = "Unauthorized".into();
-        Verdict::Refuse(ApiError { code: 401, reason: "Unauthorized", message, details: None })
+        HookAction::Refuse(ApiError { code: 401, reason: "Unauthorized", message, details: None })
     });
     cluster.create(sample("rolling-update.yaml"));
     let (_controller, ..) = start(&cluster.kubeconfig, &[]);

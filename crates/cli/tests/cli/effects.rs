@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use gradus_simkube::ApiError;
-use gradus_simkube::service::Verdict;
+use gradus_simkube::service::HookAction;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, sample};
@@ -48,7 +48,7 @@ fn noting(name: &str) -> (Cluster, Plugin, Writes) {
             let body = String::from_utf8(seen.body.to_vec()).unwrap();
             noted.lock().unwrap().push(format!("{method} {body}"));
         }
-        Verdict::Pass
+        HookAction::Pass
     });
     let plugin = Plugin::install(name, &cluster.kubeconfig);
     (cluster, plugin, writes)
@@ -93,7 +93,7 @@ fn without_a_status_subresource_the_main_resource_is_written() {
     cluster.server.set_hook(move |seen| {
         if seen.path.ends_with("/status") {
             let message = "the server could not find the requested resource".into();
-            return Verdict::Refuse(ApiError {
+            return HookAction::Refuse(ApiError {
                 code: 404,
                 reason: "NotFound",
                 message,
@@ -103,7 +103,7 @@ fn without_a_status_subresource_the_main_resource_is_written() {
         if seen.method == "PATCH" {
             noted.lock().unwrap().push(String::from_utf8(seen.body.to_vec()).unwrap());
         }
-        Verdict::Pass
+        HookAction::Pass
     });
     cluster.store(&web("{}", r#"{"currentPodHash":"b","stableRS":"a","currentStepIndex":1}"#));
     let cases = [
@@ -183,11 +183,11 @@ fn an_image_is_tried_again_while_others_write_too() {
         cluster.server.set_hook(move |seen| {
             let mut left = counted.lock().unwrap();
             if seen.method != "PUT" || *left == 0 {
-                return Verdict::Pass;
+                return HookAction::Pass;
             }
             *left -= 1;
             let message = "the object has been modified".into();
-            Verdict::Refuse(ApiError { code: 409, reason: "Conflict", message, details: None })
+            HookAction::Refuse(ApiError { code: 409, reason: "Conflict", message, details: None })
         });
         let done = plugin.run("set image web *=nginx:1.30");
         assert_eq!(done.code, Some(code), "{conflicts} conflicts: {}", done.stderr);
@@ -273,7 +273,7 @@ fn an_undo_reaches_the_workload_that_a_rollout_refers_to() {
             if seen.method == "PATCH" {
                 *noted.lock().unwrap() = seen.path.to_owned();
             }
-            Verdict::Pass
+            HookAction::Pass
         });
         let done = plugin.run(&format!("undo {name} --to-revision 1"));
         match expected {

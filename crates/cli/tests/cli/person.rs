@@ -1,7 +1,7 @@
 //! A person at work: commands against a cluster with a controller, and what comes of them.
 
 use gradus_simkube::ApiError;
-use gradus_simkube::service::Verdict;
+use gradus_simkube::service::HookAction;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, sample};
@@ -236,10 +236,10 @@ fn a_live_rollout_is_explained() {
     }
     cluster.server.set_hook(|seen| {
         if !seen.path.contains("/replicasets") || seen.query.contains("watch") {
-            return Verdict::Pass;
+            return HookAction::Pass;
         }
         let message = "replicasets.apps is forbidden: User \"ann\" cannot list them".into();
-        Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
+        HookAction::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
     });
     let said = plugin.says("explain rollout checkout");
     assert!(said.contains("cannot be read: replicasets.apps is forbidden"), "{said}");
@@ -250,10 +250,10 @@ fn a_question_that_cannot_be_answered_is_told() {
     let (cluster, _controller, plugin) = at_work("unanswered");
     cluster.server.set_hook(|seen| {
         if !seen.path.contains("/pods") {
-            return Verdict::Pass;
+            return HookAction::Pass;
         }
         let message = "pods is forbidden: User \"ann\" cannot list resource \"pods\"".into();
-        Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
+        HookAction::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
     });
     plugin.says("restart checkout");
     let explained = plugin.run("explain rollout checkout");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_simkube::ApiError;
-use gradus_simkube::service::Verdict;
+use gradus_simkube::service::HookAction;
 
 use crate::cluster::{Cluster, sample};
 use crate::outputs::VERSION;
@@ -176,14 +176,14 @@ fn a_missing_permission_is_told_with_verb_and_resource() {
         let resource = if seen.path.contains("/pods") { "pods" } else { "rollouts" };
         let is_refused = resource == "pods" || seen.method != "GET";
         if !is_refused {
-            return Verdict::Pass;
+            return HookAction::Pass;
         }
         let verb = if resource == "pods" { "list" } else { "patch" };
         let message = format!(
             "{resource} is forbidden: User \"ann\" cannot {verb} resource \"{resource}\" in API \
              group \"\" in the namespace \"default\""
         );
-        Verdict::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
+        HookAction::Refuse(ApiError { code: 403, reason: "Forbidden", message, details: None })
     });
     let missing = plugin.run("terminate analysisrun nobody");
     assert!(!missing.stderr.contains("CRD"), "{}", missing.stderr);

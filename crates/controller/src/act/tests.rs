@@ -27,7 +27,7 @@ const WRITTEN: u64 = 42;
 
 impl Cluster for Server<'_> {
     async fn write(&self, write: Write) -> Result<Written, WriteError> {
-        let name = if write.part == Part::Status { "status" } else { &write.target.name };
+        let name = if write.part == ResourcePart::Status { "status" } else { &write.target.name };
         let is_refused = self.refuses.split(' ').any(|refused| refused == name);
         let mark = if is_refused { "!" } else { "" };
         self.seen.borrow_mut().push(format!("{name}{mark}"));

@@ -156,7 +156,7 @@ fn the_wait_the_server_asks_for_is_kept() {
 
 #[test]
 fn a_flood_costs_repeated_events_first() {
-    let mut outbox = Outbox { limits: Limits { object: 3, all: 4 }, ..Outbox::default() };
+    let mut outbox = Outbox { limits: OutboxLimits { object: 3, all: 4 }, ..Outbox::default() };
     let given_up: Vec<_> = ["new", "same", "same", "newer", "newest"]
         .map(|message| outbox.push(outgoing("web", message, 0)))
         .into();
@@ -169,7 +169,7 @@ fn a_flood_costs_repeated_events_first() {
 
 #[test]
 fn an_object_whose_events_were_given_up_leaves_nothing() {
-    let mut outbox = Outbox { limits: Limits { object: 3, all: 1 }, ..Outbox::default() };
+    let mut outbox = Outbox { limits: OutboxLimits { object: 3, all: 1 }, ..Outbox::default() };
     outbox.push(outgoing("web", "1", 0));
     assert_eq!(outbox.push(outgoing("api", "1", 0)), 1);
     assert_eq!(drain(&mut outbox, at(0)).len(), 1);
@@ -248,7 +248,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn under_pressure_every_event_is_posted_or_given_up_once(steps in vec(step(), 0..120)) {
-        let mut outbox = Outbox { limits: Limits { object: 2, all: 4 }, ..Outbox::default() };
+        let mut outbox = Outbox { limits: OutboxLimits { object: 2, all: 4 }, ..Outbox::default() };
         let (mut pushed, mut given_up, mut posted) = (0, 0, 0);
         let mut flying: Vec<Posting> = Vec::new();
         let mut now = at(0);

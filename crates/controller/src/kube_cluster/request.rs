@@ -5,7 +5,7 @@ use http::{Method, Request, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Listing, Part, PostedEvent, Write};
+use crate::cluster::{Listing, PostedEvent, ResourcePart, Write};
 use crate::watched::Reporter;
 
 const EVENT: Kind = Kind::new("", "v1", "Event", "events");
@@ -22,8 +22,8 @@ pub(super) fn write(write: &Write, manager: &str) -> (&'static str, Request<Vec<
         }
         Op::Merge(patch) => {
             let part = match write.part {
-                Part::Main => "",
-                Part::Status => "/status",
+                ResourcePart::Main => "",
+                ResourcePart::Status => "/status",
             };
             let path = format!("{}{part}?fieldManager={manager}", item(&write.target));
             ("Patch", build(Method::PATCH, &path, MERGE_PATCH, &guarded(patch, &write.expect)))

@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{KubeCluster, answer};
-use crate::cluster::{Cluster, Lane, Listing, Part, PostedEvent, Write, WriteError};
+use crate::cluster::{Cluster, Lane, Listing, PostedEvent, ResourcePart, Write, WriteError};
 use crate::telemetry::Metrics;
 
 const ROLLOUT: Kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
@@ -24,14 +24,14 @@ fn target(kind: Kind) -> ObjectRef {
 
 /// A request as a server would see it.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
+struct SentRequest {
     line: String,
     content_type: String,
     body: Value,
 }
 
 /// A cluster that gives the answers one after the other and keeps the requests.
-fn scripted(answers: Vec<(u16, Value)>) -> (KubeCluster, Arc<Mutex<Vec<Asked>>>) {
+fn scripted(answers: Vec<(u16, Value)>) -> (KubeCluster, Arc<Mutex<Vec<SentRequest>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let answers = Arc::new(Mutex::new(answers.into_iter()));
     let seen = Arc::clone(&asked);
@@ -41,7 +41,7 @@ fn scripted(answers: Vec<(u16, Value)>) -> (KubeCluster, Arc<Mutex<Vec<Asked>>>)
             let (head, body) = request.into_parts();
             let body = body.collect_bytes().await.unwrap();
             let content_type = head.headers.get("content-type").cloned();
-            seen.lock().unwrap().push(Asked {
+            seen.lock().unwrap().push(SentRequest {
                 line: format!("{} {}", head.method, head.uri),
                 content_type: content_type.map_or(String::new(), |v| v.to_str().unwrap().into()),
                 body: serde_json::from_slice(&body).unwrap_or_default(),
@@ -59,7 +59,7 @@ fn object(version: &str) -> Value {
     json!({ "metadata": { "namespace": "shop", "name": "web", "resourceVersion": version } })
 }
 
-async fn one(write: Write) -> Asked {
+async fn one(write: Write) -> SentRequest {
     let (cluster, asked) = scripted(vec![(200, object("43"))]);
     cluster.write(write).await.unwrap();
     asked.lock().unwrap().remove(0)
@@ -70,7 +70,7 @@ async fn a_create_names_its_object() {
     let body = Arc::new(json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "x": 1 } }));
     let asked = one(Write {
         target: target(REPLICA_SET),
-        part: Part::Main,
+        part: ResourcePart::Main,
         op: Op::Create(body),
         expect: Expect::Nothing,
         lane: Lane::Ordinary,
@@ -88,15 +88,20 @@ async fn a_create_names_its_object() {
 async fn a_patch_carries_what_must_still_be_so() {
     let patch = Arc::new(json!({ "status": { "phase": null } }));
     let cases = [
-        ("a version", Part::Status, Expect::Version(42), json!({ "resourceVersion": "42" })),
-        ("a uid", Part::Main, Expect::Uid(Uid::parse(UID)), json!({ "uid": UID })),
-        ("nothing", Part::Main, Expect::Nothing, Value::Null),
+        (
+            "a version",
+            ResourcePart::Status,
+            Expect::Version(42),
+            json!({ "resourceVersion": "42" }),
+        ),
+        ("a uid", ResourcePart::Main, Expect::Uid(Uid::parse(UID)), json!({ "uid": UID })),
+        ("nothing", ResourcePart::Main, Expect::Nothing, Value::Null),
     ];
     for (what, part, expect, metadata) in cases {
         let (target, op) = (target(ROLLOUT), Op::Merge(patch.clone()));
         let write = Write { target, part, op, expect, lane: Lane::Ordinary };
         let asked = one(write).await;
-        let part = if part == Part::Status { "/status" } else { "" };
+        let part = if part == ResourcePart::Status { "/status" } else { "" };
         let path = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web";
         assert_eq!(asked.line, format!("PATCH {path}{part}?fieldManager=gradus"), "{what}");
         assert_eq!(asked.content_type, "application/merge-patch+json", "{what}");
@@ -108,8 +113,13 @@ async fn a_patch_carries_what_must_still_be_so() {
 #[tokio::test]
 async fn the_answer_to_a_write_tells_version_and_status() {
     let (op, expect) = (Op::Merge(Arc::new(json!({}))), Expect::Version(7));
-    let write =
-        Write { target: target(ROLLOUT), part: Part::Status, op, expect, lane: Lane::Ordinary };
+    let write = Write {
+        target: target(ROLLOUT),
+        part: ResourcePart::Status,
+        op,
+        expect,
+        lane: Lane::Ordinary,
+    };
     let stored =
         json!({ "metadata": { "resourceVersion": "8" }, "status": { "phase": "Healthy" } });
     let (cluster, _) = scripted(vec![(200, stored)]);
@@ -121,7 +131,7 @@ async fn the_answer_to_a_write_tells_version_and_status() {
 async fn a_delete_is_of_one_uid_and_in_the_background() {
     let write = Write {
         target: target(REPLICA_SET),
-        part: Part::Main,
+        part: ResourcePart::Main,
         op: Op::Delete,
         expect: Expect::Uid(Uid::parse(UID)),
         lane: Lane::Ordinary,
@@ -138,7 +148,7 @@ async fn a_delete_is_of_one_uid_and_in_the_background() {
 #[tokio::test]
 async fn an_eviction_is_of_one_uid_and_a_budget_that_refuses_it_is_told() {
     let pod = Kind::new("", "v1", "Pod", "pods");
-    let (part, op, expect) = (Part::Main, Op::Evict, Expect::Uid(Uid::parse(UID)));
+    let (part, op, expect) = (ResourcePart::Main, Op::Evict, Expect::Uid(Uid::parse(UID)));
     let write = Write { target: target(pod), part, op, expect, lane: Lane::Ordinary };
     let refusal = json!({ "kind": "Status", "reason": "TooManyRequests", "message": "budget" });
     let (cluster, asked) =

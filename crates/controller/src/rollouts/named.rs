@@ -18,13 +18,13 @@ pub(super) struct Named {
     by_rollout: BTreeMap<Key, Vec<ObjectRef>>,
     /// Of each named object of a demanded kind: the object, `None` where it is known not to be
     /// there, no entry while nobody knows.
-    kept: BTreeMap<ObjectRef, Option<Kept>>,
+    kept: BTreeMap<ObjectRef, Option<StoredObject>>,
     /// How many objects of each demanded kind are named.
     demanded: BTreeMap<Kind, usize>,
     synced: BTreeSet<Kind>,
 }
 
-struct Kept {
+struct StoredObject {
     version: u64,
     object: Arc<Value>,
 }
@@ -105,7 +105,8 @@ impl Named {
     pub fn keep(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
         let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
         if self.by_object.contains_key(&object) {
-            let kept = Kept { version: frame.meta.version, object: Arc::new(frame.object()) };
+            let kept =
+                StoredObject { version: frame.meta.version, object: Arc::new(frame.object()) };
             self.kept.insert(object.clone(), Some(kept));
         }
         self.users(&object)

@@ -8,7 +8,7 @@ use super::Invariant;
 use super::pods::{Pods, size_after};
 use crate::decision::{Change, Op};
 use crate::rollout::scale::pods_for;
-use crate::traffic::{self, Backends, RouteView, Router, Seen, Sides};
+use crate::traffic::{self, Backends, RouteView, Router, RoutingObjects, Sides};
 use crate::world::World;
 
 /// The routing objects as the changes so far leave them.
@@ -16,7 +16,7 @@ pub(super) struct Traffic<'w> {
     world: &'w World,
     strategy: &'w CanaryStrategy,
     routers: Vec<Box<dyn Router + 'w>>,
-    seen: Seen,
+    seen: RoutingObjects,
 }
 
 impl<'w> Traffic<'w> {
@@ -52,7 +52,7 @@ impl<'w> Traffic<'w> {
     }
 
     /// The routing objects as a change of one of them leaves them.
-    fn patched(&self, change: &Change) -> Option<Seen> {
+    fn patched(&self, change: &Change) -> Option<RoutingObjects> {
         let is_ours = self.routers.iter().any(|router| router.reads().contains(&change.target));
         let mut seen = self.seen.clone();
         match &change.op {
@@ -72,7 +72,7 @@ impl<'w> Traffic<'w> {
         self.carried_in(&self.seen)
     }
 
-    fn carried_in(&self, seen: &Seen) -> Vec<i32> {
+    fn carried_in(&self, seen: &RoutingObjects) -> Vec<i32> {
         let sides = self.sides();
         self.routers.iter().map(|router| router.carried(&sides, seen)).collect()
     }

@@ -15,7 +15,7 @@ use super::replica_sets::Roles;
 use super::restart;
 use super::rollback::{self, Rollback};
 use super::runs::{self, Switch};
-use super::status::{self, Pauses, Verdict};
+use super::status::{self, Pauses, UpdateState};
 use crate::decision::{After, EventKind};
 use crate::world::ReplicaSetView;
 
@@ -60,7 +60,7 @@ fn is_changed(draft: &Draft<'_>, roles: Roles) -> bool {
 }
 
 fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    let verdict = Verdict {
+    let verdict = UpdateState {
         index: None,
         pauses: Pauses::Clear,
         is_aborted: false,
@@ -347,7 +347,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
     if let Some(why) = promotion(&draft, roles, is_aborted) {
         return promote(draft, roles, why);
     }
-    let verdict = Verdict {
+    let verdict = UpdateState {
         index: None,
         pauses: if is_fast { Pauses::Clear } else { pauses },
         is_aborted,
@@ -403,7 +403,7 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, why: &str) -> Draft<'w> {
         draft = draft.event(EventKind::Normal, reason::ROLLOUT_COMPLETED, text, After::Status);
         draft.memo.fast_track = None;
     }
-    let verdict = Verdict {
+    let verdict = UpdateState {
         index: None,
         pauses: Pauses::Clear,
         is_aborted: false,

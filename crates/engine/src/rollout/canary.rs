@@ -16,7 +16,7 @@ use super::replica_sets::Roles;
 use super::restart;
 use super::rollback::{self, Rollback};
 use super::scale::{self, Side};
-use super::status::{self, Pauses, Verdict};
+use super::status::{self, Pauses, UpdateState};
 use super::{experiments, history, routed, runs, step, weights};
 use crate::decision::{After, EventKind};
 
@@ -96,7 +96,7 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         }
     };
     draft = plugin::forget(draft);
-    let verdict = Verdict {
+    let verdict = UpdateState {
         index,
         pauses: Pauses::Clear,
         is_aborted: false,
@@ -380,7 +380,7 @@ fn conclude<'w>(draft: Draft<'w>, roles: Roles, pauses: Pauses) -> Draft<'w> {
 }
 
 /// Everything as before, but for what an abort or a full promotion takes back.
-fn kept(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> Verdict {
+fn kept(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> UpdateState {
     let status = &draft.status;
     let is_fast = is_fast(draft, roles);
     let abort_because = draft.found.abort_because.clone();
@@ -391,7 +391,7 @@ fn kept(draft: &Draft<'_>, roles: Roles, pauses: Pauses) -> Verdict {
         (_, true) => count,
         _ => status.current_step_index.unwrap_or(0),
     };
-    Verdict {
+    UpdateState {
         index: (count > 0).then_some(index),
         pauses: if is_fast { Pauses::Clear } else { pauses },
         is_aborted,
@@ -421,7 +421,7 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) ->
             *side = if side == value::PING { value::PONG } else { value::PING }.to_owned();
         }
     }
-    let verdict = Verdict {
+    let verdict = UpdateState {
         index,
         pauses: Pauses::Clear,
         is_aborted: false,
@@ -432,7 +432,7 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) ->
     status::persist(draft, roles, verdict)
 }
 
-fn complete_step<'w>(draft: Draft<'w>, roles: Roles, kept: Verdict) -> Draft<'w> {
+fn complete_step<'w>(draft: Draft<'w>, roles: Roles, kept: UpdateState) -> Draft<'w> {
     let Some((index, step)) = draft.current_step() else {
         return status::persist(draft, roles, kept);
     };
@@ -442,5 +442,5 @@ fn complete_step<'w>(draft: Draft<'w>, roles: Roles, kept: Verdict) -> Draft<'w>
     let mut draft = draft;
     draft.found.step = None; // Its verdict is in the index now.
     let pauses = Pauses::Remove(pause::CANARY_PAUSE_STEP);
-    status::persist(draft, roles, Verdict { index: Some(next), pauses, ..kept })
+    status::persist(draft, roles, UpdateState { index: Some(next), pauses, ..kept })
 }

@@ -15,7 +15,7 @@ use super::Memo;
 use super::runs::Findings;
 use crate::ask::Ask;
 use crate::decision::{After, Change, ChangeId, Event, EventKind, ObjectRef, Op};
-use crate::traffic::{self, Seen};
+use crate::traffic::{self, RoutingObjects};
 use crate::world::{Known, ReplicaSetView, RolloutView, RunView, ServiceView, World};
 
 /// The scratch copy as it goes from hand to hand, some forty times in a pass: by its address.
@@ -41,7 +41,7 @@ pub(super) struct Scratch<'w> {
     /// What this pass has found out about both; every pass begins with nothing.
     pub found: Box<Findings>,
     /// The routing objects as the planned changes leave them.
-    pub routes: Seen,
+    pub routes: RoutingObjects,
     /// The generation as the planned changes leave it.
     pub generation: i64,
     /// The revision annotation as the planned changes leave it.

@@ -75,7 +75,7 @@ fn attempt(status: &RolloutStatus) -> u64 {
 
 /// How the rollout stands, as far as the Progressing condition is concerned.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct ProgressInput {
     pub is_healthy: bool,
     pub is_paused: bool,
     pub turned_unhealthy: bool,
@@ -86,7 +86,7 @@ pub(super) fn set_progressing<'w>(
     draft: Draft<'w>,
     roles: Roles,
     next: &mut RolloutStatus,
-    standing: Standing,
+    standing: ProgressInput,
 ) -> Draft<'w> {
     let mut draft = draft;
     let now_at = Peak::of(next);

@@ -29,7 +29,9 @@ pub(super) fn apply(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     }
     let sets = with_pods(&draft);
     let draft = want_pods(draft, roles, &sets);
-    let Some(standing) = Standing::of(&draft, roles, &sets, restart_at) else { return draft };
+    let Some(standing) = RestartProgress::of(&draft, roles, &sets, restart_at) else {
+        return draft;
+    };
     let mut draft = draft;
     if standing.older.is_empty() {
         Arc::make_mut(&mut draft.status).restarted_at = Some(restart_at);
@@ -70,7 +72,7 @@ pub(super) fn explain(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
         return vec![why(Guard::Restart { older: None }, rollout, waits)];
     }
     let sets = with_pods(draft);
-    let Some(standing) = Standing::of(draft, roles, &sets, restart_at) else {
+    let Some(standing) = RestartProgress::of(draft, roles, &sets, restart_at) else {
         return sets.iter().take(1).map(|at| pods::unknown(draft, roles, *at)).collect();
     };
     if let Some((pod, failure)) = standing.refused(draft) {
@@ -110,14 +112,14 @@ fn expiry(listed: &Listed) -> Timestamp {
 }
 
 /// How far a restart has come.
-struct Standing {
+struct RestartProgress {
     /// Pods from before the restart, by name.
     older: Vec<PodView>,
     /// How many of them may be missing beyond those that are.
     may_go: usize,
 }
 
-impl Standing {
+impl RestartProgress {
     /// `None` while the pods of a ReplicaSet are not known.
     fn of(draft: &Draft<'_>, roles: Roles, sets: &[usize], restart_at: Time) -> Option<Self> {
         let mut older = Vec::new();
@@ -140,7 +142,7 @@ impl Standing {
         older.sort_by(|one, other| one.name.cmp(&other.name));
         let all: i32 = draft.sets.iter().map(|set| set.size).sum();
         let floor = draft.replicas().max(all) - max_unavailable(draft).max(1);
-        Some(Standing { older, may_go: usize::try_from(available - floor).unwrap_or(0) })
+        Some(RestartProgress { older, may_go: usize::try_from(available - floor).unwrap_or(0) })
     }
 
     /// The eviction that was refused last and must wait. A budget speaks for all its pods: until

@@ -152,7 +152,7 @@ pub fn next(goal: &Goal, new: Option<Side>, stable: Option<Side>, others: i32) -
         return sizes;
     }
     let surplus = total - min_available;
-    let limits = Limits { max_total, min_available };
+    let limits = SizeLimits { max_total, min_available };
     if !increasing {
         if new_side.size > target.new {
             sizes.new = target.new.max(new_side.size - surplus);
@@ -177,12 +177,12 @@ fn counted(side: Side, ignore_availability: bool) -> i32 {
     if side.size < side.available || ignore_availability { side.size } else { side.available }
 }
 
-struct Limits {
+struct SizeLimits {
     max_total: i32,
     min_available: i32,
 }
 
-impl Limits {
+impl SizeLimits {
     /// Cuts the planned sizes of (drained, other), each with its available pods, to the limits.
     fn adjust(&self, drained: (i32, i32), other: (i32, i32)) -> (i32, i32) {
         let (mut drained_size, drained_available) = drained;

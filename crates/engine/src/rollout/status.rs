@@ -29,7 +29,7 @@ const METADATA_PENDING: &str = "pods are still getting their labels and annotati
 
 /// What a pass decided about the update itself.
 #[derive(Clone, Debug)]
-pub(super) struct Verdict {
+pub(super) struct UpdateState {
     /// The step to be at.
     pub index: Option<i32>,
     /// What happens to the pauses.
@@ -58,7 +58,7 @@ pub(super) enum Pauses {
 }
 
 /// The status of a full pass.
-pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: Verdict) -> Draft<'w> {
+pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: UpdateState) -> Draft<'w> {
     let mut next = counted(&draft, roles);
     next.current_step_index = verdict.index;
     next.stable_rs = verdict.stable;
@@ -234,7 +234,7 @@ fn finish<'w>(
         draft = set_aborted(draft, roles, &mut next, abort_because);
     }
     draft = set_completed(draft, roles, &mut next);
-    let standing = progress::Standing { is_healthy, is_paused, turned_unhealthy };
+    let standing = progress::ProgressInput { is_healthy, is_paused, turned_unhealthy };
     draft = progress::set_progressing(draft, roles, &mut next, standing);
     set_available(&draft, &mut next);
     set_replica_failure(&draft, roles, &mut next);

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 
 use super::digest::Sink;
 use super::image::is_latest;
-use super::order::{Compared, FIELDS_LIMIT, Field, Kind, Struct, When};
+use super::order::{Compared, FIELDS_LIMIT, Field, FieldType, Struct, When};
 use super::quantity::{self, Quantity};
 
 /// Whose bytes are wanted.
@@ -27,7 +27,12 @@ pub(super) enum Dialect {
 }
 
 /// Writes a value of the given kind; `None` and `null` are its zero value.
-pub(super) fn write<S: Sink>(sink: &mut S, dialect: Dialect, kind: &Kind, value: Option<&Value>) {
+pub(super) fn write<S: Sink>(
+    sink: &mut S,
+    dialect: Dialect,
+    kind: &FieldType,
+    value: Option<&Value>,
+) {
     Writer { sink, dialect }.value(kind, value.filter(|value| !value.is_null()));
 }
 
@@ -42,7 +47,7 @@ pub(super) fn write_pairs<S: Sink>(
         Some(Value::Object(map)) => {
             for (key, value) in map.iter().filter(|(key, _)| is_users(key)) {
                 writer.text(key);
-                writer.value(&Kind::Text, Some(value).filter(|value| !value.is_null()));
+                writer.value(&FieldType::Text, Some(value).filter(|value| !value.is_null()));
             }
         }
         Some(other) => writer.json(other),
@@ -64,9 +69,9 @@ pub(super) fn is_zero(value: &Value) -> bool {
 }
 
 /// Is this how Go reads what is not there? Its time of zero has a text, too.
-fn is_absent(kind: &Kind, value: &Value) -> bool {
+fn is_absent(kind: &FieldType, value: &Value) -> bool {
     const NO_TIME: &str = "0001-01-01T00:00:00Z";
-    value.is_null() || (matches!(kind, Kind::Time) && value == NO_TIME)
+    value.is_null() || (matches!(kind, FieldType::Time) && value == NO_TIME)
 }
 
 struct Writer<'a, S: Sink> {
@@ -77,29 +82,29 @@ struct Writer<'a, S: Sink> {
 impl<S: Sink> Writer<'_, S> {
     /// A value of another type than its kind is written as it is: no API server accepts it, so
     /// there is no right answer, and it must not look like something else.
-    fn value(&mut self, kind: &Kind, value: Option<&Value>) {
+    fn value(&mut self, kind: &FieldType, value: Option<&Value>) {
         match (kind, value) {
-            (Kind::Text, None) => self.text(""),
-            (Kind::Text, Some(Value::String(text))) => self.text(text),
-            (Kind::Time, Some(value)) => match Time::from_json(value) {
+            (FieldType::Text, None) => self.text(""),
+            (FieldType::Text, Some(Value::String(text))) => self.text(text),
+            (FieldType::Time, Some(value)) => match Time::from_json(value) {
                 Some(time) => self.text(&time.to_string()),
                 None => self.json(value),
             },
-            (Kind::Number | Kind::IntOrText, None) => self.sink.put(b"0"),
-            (Kind::Flag, None) => self.sink.put(b"false"),
-            (Kind::Json | Kind::List(_) | Kind::Map(_) | Kind::Time, None) => {
+            (FieldType::Number | FieldType::IntOrText, None) => self.sink.put(b"0"),
+            (FieldType::Flag, None) => self.sink.put(b"false"),
+            (FieldType::Json | FieldType::List(_) | FieldType::Map(_) | FieldType::Time, None) => {
                 self.sink.put(b"null")
             }
-            (Kind::Quantity, _) => self.quantity(value, Rounding::Exact),
-            (Kind::List(item), Some(Value::Array(items))) => self.list(item, items),
-            (Kind::Map(item), Some(Value::Object(map))) => self.map(item, map),
-            (Kind::Struct(kind), None) => self.object(kind, &Map::new()),
-            (Kind::Struct(kind), Some(Value::Object(map))) => self.object(kind, map),
+            (FieldType::Quantity, _) => self.quantity(value, Rounding::Exact),
+            (FieldType::List(item), Some(Value::Array(items))) => self.list(item, items),
+            (FieldType::Map(item), Some(Value::Object(map))) => self.map(item, map),
+            (FieldType::Struct(kind), None) => self.object(kind, &Map::new()),
+            (FieldType::Struct(kind), Some(Value::Object(map))) => self.object(kind, map),
             (_, Some(value)) => self.json(value),
         }
     }
 
-    fn list(&mut self, item: &Kind, items: &[Value]) {
+    fn list(&mut self, item: &FieldType, items: &[Value]) {
         if items.is_empty() && self.dialect == Dialect::Comparison {
             return self.sink.put(b"null");
         }
@@ -112,7 +117,7 @@ impl<S: Sink> Writer<'_, S> {
     }
 
     /// Maps of quantities are resource lists.
-    fn map(&mut self, item: &Kind, map: &Map<String, Value>) {
+    fn map(&mut self, item: &FieldType, map: &Map<String, Value>) {
         self.sink.put(b"{");
         for (index, (key, value)) in map.iter().enumerate() {
             self.separate(index == 0);
@@ -120,7 +125,7 @@ impl<S: Sink> Writer<'_, S> {
             self.sink.put(b":");
             let value = Some(value).filter(|value| !value.is_null());
             match item {
-                Kind::Quantity => self.quantity(value, Rounding::UpToMilli),
+                FieldType::Quantity => self.quantity(value, Rounding::UpToMilli),
                 _ => self.value(item, value),
             }
         }
@@ -391,7 +396,7 @@ mod tests {
     use super::super::order::ObjectMeta;
     use super::*;
 
-    fn encoded(kind: &Kind, value: &Value) -> String {
+    fn encoded(kind: &FieldType, value: &Value) -> String {
         let mut bytes = Vec::new();
         write(&mut bytes, Dialect::Current, kind, Some(value));
         String::from_utf8(bytes).unwrap()
@@ -409,7 +414,11 @@ mod tests {
             ("their neighbours", "\u{2027}\u{202a}", "\u{2027}\u{202a}"),
         ];
         for (what, text, expected) in cases {
-            assert_eq!(encoded(&Kind::Text, &json!(text)), format!("\"{expected}\""), "{what}");
+            assert_eq!(
+                encoded(&FieldType::Text, &json!(text)),
+                format!("\"{expected}\""),
+                "{what}"
+            );
         }
     }
 
@@ -427,7 +436,7 @@ mod tests {
             ("long", serde_json::from_str("123456789.12345679").unwrap(), "123456789.12345679"),
         ];
         for (what, number, expected) in cases {
-            assert_eq!(encoded(&Kind::Json, &number), expected, "{what}");
+            assert_eq!(encoded(&FieldType::Json, &number), expected, "{what}");
         }
     }
 
@@ -440,7 +449,11 @@ mod tests {
             ("no time", "yesterday", "yesterday"),
         ];
         for (what, text, expected) in cases {
-            assert_eq!(encoded(&Kind::Time, &json!(text)), format!("\"{expected}\""), "{what}");
+            assert_eq!(
+                encoded(&FieldType::Time, &json!(text)),
+                format!("\"{expected}\""),
+                "{what}"
+            );
         }
     }
 
@@ -449,13 +462,13 @@ mod tests {
         let meta =
             json!({"creationTimestamp": "0001-01-01T00:00:00Z", "name": "0001-01-01T00:00:00Z"});
         let expected = r#"{"name":"0001-01-01T00:00:00Z"}"#;
-        assert_eq!(encoded(&Kind::Struct(ObjectMeta), &meta), expected);
+        assert_eq!(encoded(&FieldType::Struct(ObjectMeta), &meta), expected);
     }
 
     #[test]
     fn free_json_keeps_its_zeros_and_sorts_its_keys() {
         let value = json!({"b": [null, {}, false], "a": {"z": 0, "<": ""}});
         let expected = r#"{"a":{"\u003c":"","z":0},"b":[null,{},false]}"#;
-        assert_eq!(encoded(&Kind::Json, &value), expected);
+        assert_eq!(encoded(&FieldType::Json, &value), expected);
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::digest::Wide;
 use super::encode::{Dialect, is_zero, write, write_pairs};
-use super::order::{Affinity, Kind, PodSpec, TemplateMeta};
+use super::order::{Affinity, FieldType, PodSpec, TemplateMeta};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -33,7 +33,7 @@ pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) 
     let recorded = recorded.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let mut digest = Wide::default();
     let metadata = template.get("metadata");
-    write(&mut digest, Dialect::Comparison, &Kind::Struct(TemplateMeta), metadata);
+    write(&mut digest, Dialect::Comparison, &FieldType::Struct(TemplateMeta), metadata);
     for kind in ["labels", "annotations"] {
         let ours = recorded.as_ref().and_then(|recorded| recorded.get(kind)?.as_object());
         let is_users = |key: &str| {
@@ -43,9 +43,9 @@ pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) 
         write_pairs(&mut digest, metadata.and_then(|metadata| metadata.get(kind)), is_users);
     }
     let spec = template.get("spec");
-    write(&mut digest, Dialect::Comparison, &Kind::Struct(PodSpec), spec);
+    write(&mut digest, Dialect::Comparison, &FieldType::Struct(PodSpec), spec);
     let affinity = spec.and_then(|spec| spec.get("affinity")).and_then(|all| users(all, side));
-    write(&mut digest, Dialect::Comparison, &Kind::Struct(Affinity), affinity.as_ref());
+    write(&mut digest, Dialect::Comparison, &FieldType::Struct(Affinity), affinity.as_ref());
     digest.finish()
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Field {
     /// What stands before its value: a comma, the key and a colon.
     pub(super) opening: &'static str,
     pub(super) when: When,
-    pub(super) kind: Kind,
+    pub(super) kind: FieldType,
     pub(super) compared: Compared,
 }
 
@@ -75,7 +75,7 @@ pub(super) enum When {
 }
 
 /// What a field holds.
-pub(super) enum Kind {
+pub(super) enum FieldType {
     Text,
     Number,
     Flag,
@@ -85,8 +85,8 @@ pub(super) enum Kind {
     Time,
     /// Any JSON, written as it is.
     Json,
-    List(&'static Kind),
-    Map(&'static Kind),
+    List(&'static FieldType),
+    Map(&'static FieldType),
     Struct(&'static Struct),
 }
 
@@ -153,34 +153,34 @@ macro_rules! when {
 
 macro_rules! kind {
     (text) => {
-        Kind::Text
+        FieldType::Text
     };
     (int) => {
-        Kind::Number
+        FieldType::Number
     };
     (flag) => {
-        Kind::Flag
+        FieldType::Flag
     };
     (int_or_text) => {
-        Kind::IntOrText
+        FieldType::IntOrText
     };
     (quantity) => {
-        Kind::Quantity
+        FieldType::Quantity
     };
     (time) => {
-        Kind::Time
+        FieldType::Time
     };
     (json) => {
-        Kind::Json
+        FieldType::Json
     };
     ([$item:tt]) => {
-        Kind::List(&kind!($item))
+        FieldType::List(&kind!($item))
     };
     ({$item:tt}) => {
-        Kind::Map(&kind!($item))
+        FieldType::Map(&kind!($item))
     };
     ($name:ident) => {
-        Kind::Struct($name)
+        FieldType::Struct($name)
     };
 }
 

@@ -7,7 +7,7 @@ use super::*;
 /// What Go would write.
 fn encoded(template: &Value, dialect: Dialect) -> String {
     let mut bytes = Vec::new();
-    write(&mut bytes, dialect, &Kind::Struct(order::PodTemplateSpec), Some(template));
+    write(&mut bytes, dialect, &FieldType::Struct(order::PodTemplateSpec), Some(template));
     String::from_utf8(bytes).unwrap()
 }
 
@@ -174,7 +174,7 @@ fn other_steps_were_always_written_as_they_are_today() {
         let unchanged = |fields: &'static [order::Field]| {
             let fields = fields.iter().filter(|field| !CHANGED_STEPS.contains(&field.key));
             fields.map(|field| match field.kind {
-                Kind::Struct(kind) => (field.key, Some(kind.fields.len())),
+                FieldType::Struct(kind) => (field.key, Some(kind.fields.len())),
                 _ => (field.key, None),
             })
         };
@@ -203,7 +203,7 @@ fn every_kind_of_step_is_encoded_in_order() {
         "setWeight": 0
     });
     let mut bytes = Vec::new();
-    write(&mut bytes, Dialect::Current, &Kind::Struct(order::CanaryStep), Some(&steps));
+    write(&mut bytes, Dialect::Current, &FieldType::Struct(order::CanaryStep), Some(&steps));
     let expected = concat!(
         r#"{"setWeight":0,"experiment":{"templates":[{"name":"a","specRef":"canary","#,
         r#""metadata":{},"service":{}}],"duration":"1h","analysisRunMetadata":{}},"#,

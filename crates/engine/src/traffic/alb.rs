@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, leads_to, paths, reference, rules};
-use super::{Backends, Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, Seen, Sides};
+use super::{
+    Backends, Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, RoutingObjects, Sides,
+};
 use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
 use crate::world::RolloutView;
@@ -73,15 +75,15 @@ impl Router for Alb<'_> {
         self.named().misconfigured()
     }
 
-    fn missing(&self, seen: &Seen) -> Option<String> {
+    fn missing(&self, seen: &RoutingObjects) -> Option<String> {
         self.named().missing(self.rollout, seen)
     }
 
-    fn unfit(&self, seen: &Seen) -> Option<String> {
+    fn unfit(&self, seen: &RoutingObjects) -> Option<String> {
         self.named().unfit(self.rollout, self.action_service(), seen)
     }
 
-    fn carried(&self, sides: &Sides<'_>, seen: &Seen) -> i32 {
+    fn carried(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> i32 {
         let key = self.key("actions", self.action_service());
         let canary = backends(sides).canary;
         let weights = self.named().names().into_iter().filter_map(|name| {
@@ -106,7 +108,7 @@ impl Router for Alb<'_> {
         })
     }
 
-    fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError> {
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteError> {
         self.named().plan(|name| self.plan_one(name, goal, seen))
     }
 }
@@ -142,7 +144,7 @@ impl Alb<'_> {
         &self,
         name: &str,
         goal: &Goal<'_>,
-        seen: &Seen,
+        seen: &RoutingObjects,
     ) -> Result<Option<RouteWrite>, RouteError> {
         let target = reference(self.rollout, name);
         let known = seen

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{RouteError, RouteWrite, Seen};
+use super::{RouteError, RouteWrite, RoutingObjects};
 use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::world::RolloutView;
@@ -53,14 +53,19 @@ impl<'a> Named<'a> {
     }
 
     /// The first that is not there, as a field error.
-    pub fn missing(&self, rollout: &RolloutView, seen: &Seen) -> Option<String> {
+    pub fn missing(&self, rollout: &RolloutView, seen: &RoutingObjects) -> Option<String> {
         let mut names = self.names().into_iter();
         let name = names.find(|name| !seen.contains_key(&reference(rollout, name)))?;
         Some(self.invalid(name, format_args!("ingress.networking.k8s.io {name:?} not found")))
     }
 
     /// The first that does not lead to the Service, as a field error.
-    pub fn unfit(&self, rollout: &RolloutView, service: &str, seen: &Seen) -> Option<String> {
+    pub fn unfit(
+        &self,
+        rollout: &RolloutView,
+        service: &str,
+        seen: &RoutingObjects,
+    ) -> Option<String> {
         let leads_astray = |name: &&str| {
             let found = seen.get(&reference(rollout, name));
             found.is_some_and(|found| !leads_to(found.spec(), service))

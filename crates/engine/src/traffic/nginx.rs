@@ -9,7 +9,7 @@ use gradus_api::traffic::NginxRouting;
 use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, paths, reference, rules};
-use super::{Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, Seen, Sides};
+use super::{Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, RoutingObjects, Sides};
 use crate::decision::ObjectRef;
 use crate::frame::TextMap;
 use crate::world::RolloutView;
@@ -40,16 +40,16 @@ impl Router for Nginx<'_> {
         self.named().misconfigured()
     }
 
-    fn missing(&self, seen: &Seen) -> Option<String> {
+    fn missing(&self, seen: &RoutingObjects) -> Option<String> {
         self.looked_up()?.missing(self.rollout, seen)
     }
 
-    fn unfit(&self, seen: &Seen) -> Option<String> {
+    fn unfit(&self, seen: &RoutingObjects) -> Option<String> {
         let strategy = self.rollout.spec.fields.strategy.canary.as_ref()?;
         self.looked_up()?.unfit(self.rollout, &strategy.stable_service, seen)
     }
 
-    fn carried(&self, _sides: &Sides<'_>, seen: &Seen) -> i32 {
+    fn carried(&self, _sides: &Sides<'_>, seen: &RoutingObjects) -> i32 {
         let weights = self.named().names().into_iter().filter_map(|name| {
             let canary = seen.get(&self.canary_of(name))?;
             let is_on = canary.annotation(&self.key("canary")) == Some("true");
@@ -58,7 +58,7 @@ impl Router for Nginx<'_> {
         weights.max().unwrap_or(0)
     }
 
-    fn plan(&self, goal: &Goal<'_>, seen: &Seen) -> Result<Vec<RouteWrite>, RouteError> {
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteError> {
         self.named().plan(|name| self.plan_one(name, goal, seen))
     }
 }
@@ -101,7 +101,7 @@ impl Nginx<'_> {
         &self,
         name: &str,
         goal: &Goal<'_>,
-        seen: &Seen,
+        seen: &RoutingObjects,
     ) -> Result<Option<RouteWrite>, RouteError> {
         let stable = seen
             .get(&reference(self.rollout, name))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Backends, Goal, RouteView, Seen, Sides};
+use super::{Backends, Goal, RouteView, RoutingObjects, Sides};
 use crate::decision::ObjectRef;
 use crate::frame::Frame;
 use crate::kinds;
@@ -40,7 +40,7 @@ pub(super) fn goal(weight: i32) -> Goal<'static> {
 }
 
 /// These Ingresses are there.
-pub(super) fn seen(objects: &[Value]) -> Seen {
+pub(super) fn seen(objects: &[Value]) -> RoutingObjects {
     let entry = |object: &Value| {
         let name = object["metadata"]["name"].as_str().unwrap();
         let reference = ObjectRef::new(kinds::INGRESS, &"shop".into(), &name.into());

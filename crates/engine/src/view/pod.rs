@@ -21,7 +21,7 @@ pub(super) fn node(pod: &Object<'_>) -> Node {
     }
 }
 
-struct Seen {
+struct ContainerSummary {
     reason: Option<String>,
     ready: usize,
     restarts: i64,
@@ -37,7 +37,7 @@ fn status(pod: &Object<'_>, reason: Option<String>) -> String {
     reason.unwrap_or_else(|| general.to_owned())
 }
 
-fn look(pod: &Object<'_>) -> Seen {
+fn look(pod: &Object<'_>) -> ContainerSummary {
     let status = pod.part("status");
     let list = |field: &str| status[field].as_array().cloned().unwrap_or_default();
     let specs = pod.part("spec")["initContainers"].as_array().cloned().unwrap_or_default();
@@ -48,7 +48,7 @@ fn look(pod: &Object<'_>) -> Seen {
             .iter()
             .any(|spec| spec["name"] == container["name"] && spec["restartPolicy"] == "Always");
         if let Some(reason) = initialising(container, is_sidecar, index, specs.len()) {
-            return Seen { reason: Some(reason), ready: 0, restarts };
+            return ContainerSummary { reason: Some(reason), ready: 0, restarts };
         }
     }
     let containers = list("containerStatuses");
@@ -60,7 +60,7 @@ fn look(pod: &Object<'_>) -> Seen {
         reason = Some("Running".to_owned());
     }
     let restarts = containers.iter().filter_map(|c| c["restartCount"].as_i64()).sum();
-    Seen { reason, ready, restarts }
+    ContainerSummary { reason, ready, restarts }
 }
 
 /// Why an init container still holds the others up.

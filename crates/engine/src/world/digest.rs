@@ -109,13 +109,13 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-    struct Kept(#[serde(with = "hexadecimal")] u128);
+    struct Stored(#[serde(with = "hexadecimal")] u128);
 
     #[test]
     fn a_digest_survives_json() {
         for digest in [0, 7, u128::MAX] {
-            let json = serde_json::to_value(Kept(digest)).unwrap();
-            assert_eq!(serde_json::from_value::<Kept>(json).unwrap(), Kept(digest));
+            let json = serde_json::to_value(Stored(digest)).unwrap();
+            assert_eq!(serde_json::from_value::<Stored>(json).unwrap(), Stored(digest));
         }
     }
 

@@ -98,7 +98,7 @@ impl ReplicaSetView {
     pub fn read(frame: &Frame, earlier: Option<Earlier<'_>>) -> Self {
         let meta = &frame.meta;
         let (notes, own) = Notes::read(meta);
-        let spec = Asked::read(frame);
+        let spec = SpecFields::read(frame);
         let status = Counted::read(&frame.status);
         let same = earlier.filter(|earlier| earlier.has_template_of(meta, &notes));
         let same = same.map(|earlier| earlier.view);
@@ -297,16 +297,16 @@ impl<'f> Notes<'f> {
 }
 
 /// What its spec says.
-struct Asked<'f> {
+struct SpecFields<'f> {
     replicas: Option<i32>,
     min_ready_seconds: i32,
     template: &'f Value,
 }
 
-impl<'f> Asked<'f> {
+impl<'f> SpecFields<'f> {
     fn read(frame: &'f Frame) -> Self {
         let template = frame.template.as_deref().unwrap_or(&Value::Null);
-        let mut asked = Asked { replicas: None, min_ready_seconds: 0, template };
+        let mut asked = SpecFields { replicas: None, min_ready_seconds: 0, template };
         for (field, value) in frame.spec.as_object().into_iter().flatten() {
             match field.as_str() {
                 "replicas" => asked.replicas = count(value),

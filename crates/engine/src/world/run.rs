@@ -39,12 +39,12 @@ pub struct RunView {
     /// What it tries, as a digest: equal for equal specs. See [`RunView::intent`].
     pub intent: u64,
     /// The sets of pods of an Experiment that have a Service.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ExperimentPods>,
 }
 
 /// A set of pods of an Experiment that traffic can be sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct ExperimentPods {
     /// Name of the Experiment's template.
     pub template: Arc<str>,
     /// Its Service.
@@ -155,11 +155,11 @@ impl RunView {
 }
 
 /// Sets of pods with a Service, from the status of an Experiment.
-fn parts(status: &Value) -> Vec<Part> {
+fn parts(status: &Value) -> Vec<ExperimentPods> {
     let statuses = status["templateStatuses"].as_array().into_iter().flatten();
     let part = |found: &Value| {
         let text = |field: &str| found[field].as_str().filter(|text| !text.is_empty());
-        Some(Part {
+        Some(ExperimentPods {
             template: text("name")?.into(),
             service: text("serviceName")?.into(),
             hash: text("podTemplateHash").unwrap_or_default().into(),

@@ -3,7 +3,7 @@
 
 use gradus_api::names;
 use gradus_lab::faults::Faults;
-use gradus_lab::tryout::{Tryout, Verdict};
+use gradus_lab::tryout::{Tryout, UpdateResult};
 use serde_json::{Value, json};
 
 /// Two hours in five steps.
@@ -25,7 +25,7 @@ fn milliseconds(tryout: &Tryout) -> f64 {
     #[expect(clippy::disallowed_types, reason = "this measures real time")]
     let begin = std::time::Instant::now();
     let report = tryout.run(&Faults::default()).expect("the manifests are accepted");
-    assert_eq!(report.result, Verdict::Promoted, "{}", report.message);
+    assert_eq!(report.result, UpdateResult::Promoted, "{}", report.message);
     begin.elapsed().as_secs_f64() * 1000.0
 }
 

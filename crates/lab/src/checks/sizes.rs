@@ -16,9 +16,9 @@ use super::traffic::Traffic;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sizes {
     sets: BTreeMap<Arc<str>, Set>,
-    limits: Option<Limits>,
-    shown_limits: Option<Limits>,
-    decided_limits: Option<Limits>,
+    limits: Option<ResizeLimits>,
+    shown_limits: Option<ResizeLimits>,
+    decided_limits: Option<ResizeLimits>,
     /// Revisions of a blue-green rollout that are wanted beside the newest: stable, and active.
     wanted: [String; 2],
     /// The active Service of a blue-green rollout.
@@ -55,7 +55,7 @@ impl Set {
 
 /// Within which limits a rollout's ReplicaSets may be resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limits {
+pub(super) enum ResizeLimits {
     /// A canary without traffic routing: fewest available pods, and most pods, of all together.
     Canary {
         /// replicas − maxUnavailable.
@@ -71,13 +71,13 @@ pub(super) enum Limits {
     },
 }
 
-impl Limits {
+impl ResizeLimits {
     /// The limits of a Rollout's spec; `None` where other invariants rule.
     pub(super) fn of(spec: &Value) -> Option<Self> {
         let replicas = spec["replicas"].as_i64().unwrap_or(1);
         let strategy = &spec["strategy"];
         if strategy["blueGreen"].is_object() {
-            return Some(Limits::BlueGreen { each: replicas });
+            return Some(ResizeLimits::BlueGreen { each: replicas });
         }
         let canary = strategy.get("canary")?;
         if canary.get("trafficRouting").is_some_and(|routing| !routing.is_null()) {
@@ -87,17 +87,18 @@ impl Limits {
         let unavailable = resolve(canary.get("maxUnavailable"), replicas, 0);
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
         let floor = replicas - unavailable.min(replicas);
-        Some(Limits::Canary { floor, ceiling: replicas + surge })
+        Some(ResizeLimits::Canary { floor, ceiling: replicas + surge })
     }
 
     /// The wider of both: a user may change the spec between decision and write.
-    fn or(self, other: Limits) -> Limits {
+    fn or(self, other: ResizeLimits) -> ResizeLimits {
         match (self, other) {
-            (Limits::Canary { floor, ceiling }, Limits::Canary { floor: low, ceiling: high }) => {
-                Limits::Canary { floor: floor.min(low), ceiling: ceiling.max(high) }
-            }
-            (Limits::BlueGreen { each }, Limits::BlueGreen { each: high }) => {
-                Limits::BlueGreen { each: each.max(high) }
+            (
+                ResizeLimits::Canary { floor, ceiling },
+                ResizeLimits::Canary { floor: low, ceiling: high },
+            ) => ResizeLimits::Canary { floor: floor.min(low), ceiling: ceiling.max(high) },
+            (ResizeLimits::BlueGreen { each }, ResizeLimits::BlueGreen { each: high }) => {
+                ResizeLimits::BlueGreen { each: each.max(high) }
             }
             _ => other,
         }
@@ -167,14 +168,14 @@ impl Sizes {
 
     /// Takes in the spec of the Rollout.
     pub(super) fn rollout(&mut self, spec: &Value) {
-        self.limits = Limits::of(spec);
+        self.limits = ResizeLimits::of(spec);
         let active = &spec["strategy"]["blueGreen"]["activeService"];
         self.active = active.as_str().unwrap_or_default().to_owned();
     }
 
     /// Takes in the status of the Rollout.
     pub(super) fn rollout_status(&mut self, status: &Value) {
-        if matches!(self.limits, Some(Limits::BlueGreen { .. })) {
+        if matches!(self.limits, Some(ResizeLimits::BlueGreen { .. })) {
             let hashes = [&status["stableRS"], &status["blueGreen"]["activeSelector"]];
             self.wanted = hashes.map(|hash| hash.as_str().unwrap_or_default().to_owned());
         }
@@ -189,7 +190,7 @@ impl Sizes {
 
     /// The watch has shown this spec of the Rollout to the controller.
     pub(super) fn shown_rollout(&mut self, spec: &Value) {
-        self.shown_limits = Limits::of(spec);
+        self.shown_limits = ResizeLimits::of(spec);
     }
 
     pub(super) fn decided(&mut self) {
@@ -207,7 +208,7 @@ impl Sizes {
         let Some(limits) = self.limits else { return Vec::new() };
         let uid = &set.meta.uid;
         match limits.or(self.decided_limits.unwrap_or(limits)) {
-            Limits::BlueGreen { each } => {
+            ResizeLimits::BlueGreen { each } => {
                 let text = if size.max(each) < next {
                     format!("{size} → {next}, each at most {each}")
                 } else if size < next && self.is_passed_over(set) {
@@ -217,7 +218,7 @@ impl Sizes {
                 };
                 vec![("I-2", text)]
             }
-            Limits::Canary { floor, ceiling } => {
+            ResizeLimits::Canary { floor, ceiling } => {
                 let below = self.below(floor, uid, size, next);
                 below.into_iter().chain(self.above(ceiling, uid, size, next)).collect()
             }
@@ -232,8 +233,8 @@ impl Sizes {
         size: i64,
         next: i64,
     ) -> Option<(&'static str, String)> {
-        let Some(Limits::BlueGreen { each }) = self.limits else { return None };
-        let Limits::BlueGreen { each: told } = self.decided_limits? else { return None };
+        let Some(ResizeLimits::BlueGreen { each }) = self.limits else { return None };
+        let ResizeLimits::BlueGreen { each: told } = self.decided_limits? else { return None };
         let is_short = next < size && next < each.min(told);
         let text = || format!("{size} → {next} while the active Service sends it all traffic");
         (is_short && traffic.selects(&self.active, hash)).then(|| ("I-6", text()))
@@ -247,8 +248,8 @@ impl Sizes {
         from: &str,
         to: &str,
     ) -> Option<(&'static str, String)> {
-        let Some(Limits::BlueGreen { each }) = self.limits else { return None };
-        let Limits::BlueGreen { each: told } = self.decided_limits? else { return None };
+        let Some(ResizeLimits::BlueGreen { each }) = self.limits else { return None };
+        let ResizeLimits::BlueGreen { each: told } = self.decided_limits? else { return None };
         let (available, needed) = (self.available(to).0, each.min(told));
         let is_switch = name == self.active && from != to && !to.is_empty();
         let is_short = available < needed && self.known(from) > 0 && *to != self.wanted[0];

@@ -13,7 +13,7 @@ use crate::sight;
 
 /// What a status write is judged by, beside what it says.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'c> {
+pub(super) struct StepContext<'c> {
     pub runs: &'c Runs,
     pub sizes: &'c Sizes,
     pub resumed: Resumed,
@@ -24,7 +24,7 @@ pub(super) struct Seen<'c> {
 pub(super) fn judge(
     spec: &Value,
     (old, new): (&Told<'_>, &Told<'_>),
-    seen: Seen<'_>,
+    seen: StepContext<'_>,
 ) -> Option<String> {
     let is_same_update = old.is_same_update(new, spec);
     let steps = sight::steps(spec);
@@ -67,7 +67,7 @@ pub(super) fn judge(
 fn cut_short(
     steps: &[Value],
     (old, new): (&Told<'_>, &Told<'_>),
-    seen: Seen<'_>,
+    seen: StepContext<'_>,
 ) -> Option<String> {
     let at = old.index;
     let is_wanted = new.is_aborted || old.promotes_fully || new.is_promoted();
@@ -83,7 +83,7 @@ fn cut_short(
 fn is_open(
     (at, step): (usize, &Value),
     (told, new): (&Told<'_>, &Told<'_>),
-    Seen { runs, resumed, now, .. }: Seen<'_>,
+    StepContext { runs, resumed, now, .. }: StepContext<'_>,
 ) -> bool {
     if step.get("analysis").is_some() {
         return runs.has_succeeded(&told.canary["currentStepAnalysisRunStatus"]["name"]);

@@ -11,7 +11,7 @@ use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::sizes::Limits;
+use super::sizes::ResizeLimits;
 use super::{CONTROLLER, Checker};
 
 /// Any kind that is not a ReplicaSet stands for the Rollout here.
@@ -114,8 +114,8 @@ fn a_pod_that_fails_after_the_decision_is_not_our_fault() {
 fn limits_are_numbers_or_percentages() {
     let of = |surge: Value, unavailable: Value| {
         let canary = json!({"maxSurge": surge, "maxUnavailable": unavailable});
-        match Limits::of(&json!({"replicas": 10, "strategy": {"canary": canary}})) {
-            Some(Limits::Canary { floor, ceiling }) => (floor, ceiling),
+        match ResizeLimits::of(&json!({"replicas": 10, "strategy": {"canary": canary}})) {
+            Some(ResizeLimits::Canary { floor, ceiling }) => (floor, ceiling),
             other => panic!("{other:?}"),
         }
     };
@@ -123,10 +123,10 @@ fn limits_are_numbers_or_percentages() {
     assert_eq!(of(json!("25%"), json!("25%")), (8, 13), "surge rounds up, unavailable down");
     assert_eq!(of(Value::Null, Value::Null), (8, 13), "25 % is the default");
     assert_eq!(of(json!(0), json!(0)), (9, 10), "one of them must be possible");
-    let blue_green = Limits::of(&json!({"replicas": 10, "strategy": {"blueGreen": {}}}));
-    assert_eq!(blue_green, Some(Limits::BlueGreen { each: 10 }));
+    let blue_green = ResizeLimits::of(&json!({"replicas": 10, "strategy": {"blueGreen": {}}}));
+    assert_eq!(blue_green, Some(ResizeLimits::BlueGreen { each: 10 }));
     let routed = json!({"strategy": {"canary": {"trafficRouting": {}}}});
-    assert_eq!(Limits::of(&routed), None, "other invariants rule there");
+    assert_eq!(ResizeLimits::of(&routed), None, "other invariants rule there");
 }
 
 /// A ReplicaSet with a revision number, a label for its hash, and perhaps a deadline.

@@ -31,7 +31,7 @@ pub struct Run<'r> {
 
 /// How an analysis ends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct RunEnd {
     /// When.
     pub at: Timestamp,
     /// Successful, Failed, Error or Inconclusive.
@@ -43,7 +43,7 @@ pub struct Verdict {
 }
 
 /// How a run ends; nothing if it goes on until somebody ends it.
-pub fn verdict(run: &Run<'_>, outlook: &Outlook) -> Option<Verdict> {
+pub fn verdict(run: &Run<'_>, outlook: &Outlook) -> Option<RunEnd> {
     if let Some(given) = outlook.given_end(&run.images, run.began) {
         return Some(given);
     }
@@ -68,7 +68,7 @@ pub fn verdict(run: &Run<'_>, outlook: &Outlook) -> Option<Verdict> {
         }
     };
     let ended = courses.into_iter().filter(|course| course.ends.is_some_and(|ends| ends <= at));
-    Some(Verdict { at, phase, message, results: ended.map(|course| course.result).collect() })
+    Some(RunEnd { at, phase, message, results: ended.map(|course| course.result).collect() })
 }
 
 /// Can a share of errors be read as the value of this metric?
@@ -92,7 +92,7 @@ struct Course {
 
 impl Course {
     fn of(metric: &Metric, run: &Run<'_>, outlook: &Outlook) -> Self {
-        let limits = Limits::of(metric);
+        let limits = MetricLimits::of(metric);
         let is_dry = run.spec.dry_run.iter().any(|rule| {
             Regex::new(&rule.metric_name).is_ok_and(|rule| rule.is_match(&metric.name))
         });
@@ -158,7 +158,7 @@ fn count(result: &mut MetricResult, meaning: Meaning) {
 }
 
 /// What a metric allows.
-struct Limits {
+struct MetricLimits {
     /// 0 where it has no end.
     count: i32,
     failed: i32,
@@ -168,11 +168,11 @@ struct Limits {
     interval: SignedDuration,
 }
 
-impl Limits {
+impl MetricLimits {
     fn of(metric: &Metric) -> Self {
         let number = |limit: &Option<IntOrString>| limit.as_ref().map_or(0, IntOrString::int_value);
         let is_once = metric.interval.is_empty();
-        Limits {
+        MetricLimits {
             count: match number(&metric.count) {
                 0 if is_once => 1,
                 count => count,
@@ -266,7 +266,7 @@ beyond a simulation         | {"successCondition":"result.ok"} | 50 | 0 Successf
         metric
     }
 
-    fn told(verdict: Option<Verdict>) -> String {
+    fn told(verdict: Option<RunEnd>) -> String {
         let Some(verdict) = verdict else { return "-".to_owned() };
         let why = verdict.message.split(" due to ").nth(1).unwrap_or_default();
         format!("{} {} {why}", verdict.at.as_second(), verdict.phase).trim_end().to_owned()

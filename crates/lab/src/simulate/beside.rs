@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::checks::Violation;
 use crate::deeds::NAMESPACE;
 use crate::door::Bench;
-use crate::outlook::{Outlook, Run, Verdict, verdict};
+use crate::outlook::{Outlook, Run, RunEnd, verdict};
 use crate::person::Action;
 use crate::scenario::Scenario;
 
@@ -129,7 +129,7 @@ impl RunKind {
     }
 
     /// It runs until its verdict; where that is due at once, it does not say so before.
-    fn next(self, object: &Object, verdict: Option<Verdict>, now: Timestamp) -> Option<Due> {
+    fn next(self, object: &Object, verdict: Option<RunEnd>, now: Timestamp) -> Option<Due> {
         let verdict = match (self.began(object), verdict) {
             (Some(_), verdict) => verdict?,
             (None, Some(verdict)) if verdict.at <= now => verdict,
@@ -188,13 +188,13 @@ fn of_experiment(object: &Object, outlook: &Outlook, now: Timestamp) -> Option<D
     EXPERIMENT.next(object, verdict, now)
 }
 
-fn terminated(now: Timestamp) -> Verdict {
-    Verdict { message: "Run Terminated".to_owned(), ..successful(now) }
+fn terminated(now: Timestamp) -> RunEnd {
+    RunEnd { message: "Run Terminated".to_owned(), ..successful(now) }
 }
 
-fn successful(at: Timestamp) -> Verdict {
+fn successful(at: Timestamp) -> RunEnd {
     let phase = phase::SUCCESSFUL.to_owned();
-    Verdict { at, phase, message: String::new(), results: Vec::new() }
+    RunEnd { at, phase, message: String::new(), results: Vec::new() }
 }
 
 /// The spec with the values of its arguments in place.

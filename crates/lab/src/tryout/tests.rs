@@ -38,11 +38,11 @@ fn an_update_ends_as_its_steps_its_people_and_its_pods_will_it() {
     let promote = || vec![deed(5, Action::Promote)];
     let abort = || vec![deed(5, Action::Abort)];
     let table = [
-        ("a timed pause ends by itself", &timed, vec![], good(), Verdict::Promoted, 180, 5),
-        ("an open pause waits", &open, vec![], good(), Verdict::Waiting, 0, 4),
-        ("until somebody promotes", &open, promote(), good(), Verdict::Promoted, 5, 5),
-        ("or aborts", &open, abort(), good(), Verdict::Aborted, 5, 5),
-        ("pods that never come up are told", &open, vec![], bad(), Verdict::Degraded, 1, 4),
+        ("a timed pause ends by itself", &timed, vec![], good(), UpdateResult::Promoted, 180, 5),
+        ("an open pause waits", &open, vec![], good(), UpdateResult::Waiting, 0, 4),
+        ("until somebody promotes", &open, promote(), good(), UpdateResult::Promoted, 5, 5),
+        ("or aborts", &open, abort(), good(), UpdateResult::Aborted, 5, 5),
+        ("pods that never come up are told", &open, vec![], bad(), UpdateResult::Degraded, 1, 4),
     ];
     for (what, steps, deeds, new, expected, minutes, peak) in table {
         let report = tryout(steps.clone(), deeds, new);
@@ -86,11 +86,16 @@ fn an_analysis_comes_to_what_the_versions_do() {
     let given = Given { result: "Inconclusive".to_owned(), ..Given::default() };
     let undecided = Outlook { given: vec![given], ..Outlook::default() };
     let table = [
-        ("nobody says anything: it succeeds", Outlook::default(), Verdict::Promoted, "Successful"),
-        ("few errors", failing(4.0, 0), Verdict::Promoted, "Successful"),
-        ("many errors", failing(8.0, 0), Verdict::Aborted, "Failed"),
-        ("many errors, but after it", failing(8.0, 30), Verdict::Promoted, "Successful"),
-        ("an open result", undecided, Verdict::Waiting, "Inconclusive"),
+        (
+            "nobody says anything: it succeeds",
+            Outlook::default(),
+            UpdateResult::Promoted,
+            "Successful",
+        ),
+        ("few errors", failing(4.0, 0), UpdateResult::Promoted, "Successful"),
+        ("many errors", failing(8.0, 0), UpdateResult::Aborted, "Failed"),
+        ("many errors, but after it", failing(8.0, 30), UpdateResult::Promoted, "Successful"),
+        ("an open result", undecided, UpdateResult::Waiting, "Inconclusive"),
     ];
     for (what, outlook, expected, phase) in table {
         let report = judged(metric(), outlook);
@@ -116,7 +121,7 @@ fn deeds_come_at_their_time_whatever_waits_for_a_sight() {
         deed(5, Action::Scale(8)),
     ];
     let report = tryout(open, deeds, Behaviour::default());
-    assert_eq!((report.result, report.duration.as_mins()), (Verdict::Promoted, 60));
+    assert_eq!((report.result, report.duration.as_mins()), (UpdateResult::Promoted, 60));
     let scaled = report.timeline.iter().find(|sample| sample.wanted() >= 8).unwrap();
     assert_eq!(scaled.at.as_mins(), 5, "an autoscaler waits for nobody");
 }
@@ -144,6 +149,6 @@ fn a_template_is_changed_where_it_is() {
         };
         assert_eq!(tryout.first_image(), Some("web:1"), "{kind}");
         let report = tryout.run(&Faults::default()).unwrap();
-        assert_eq!(report.result, Verdict::Promoted, "{kind}: {report:#?}");
+        assert_eq!(report.result, UpdateResult::Promoted, "{kind}: {report:#?}");
     }
 }

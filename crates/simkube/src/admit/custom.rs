@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::error::Cause;
-use crate::kinds::{Kind, ScalePaths};
+use crate::kinds::{KindInfo, ScalePaths};
 use crate::object::Object;
 use crate::schema::Schema;
 
@@ -45,7 +45,7 @@ pub(super) fn check(
     object: &Object,
     before: Option<&Object>,
     schema: &Schema,
-    kind: &Kind,
+    kind: &KindInfo,
     sound: Sound,
 ) -> Vec<Cause> {
     let is_new =

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::SimCluster;
 use crate::error::ApiError;
-use crate::kinds::{Kind, KindId, Kinds, established, installed, stored_versions};
+use crate::kinds::{KindId, KindInfo, Kinds, established, installed, stored_versions};
 use crate::object::{Key, Meta, Object, whole_seconds};
 use crate::request::{Options, Verb};
 
@@ -22,7 +22,7 @@ impl SimCluster {
         &mut self,
         object: &mut Object,
         before: Option<&Object>,
-        kind: &Kind,
+        kind: &KindInfo,
         options: &Options,
         now: Timestamp,
     ) -> Result<(), ApiError> {
@@ -75,7 +75,7 @@ impl SimCluster {
     }
 
     /// The definition of a custom kind.
-    pub(crate) fn definition_of(&self, kind: &Kind) -> Option<&Arc<Object>> {
+    pub(crate) fn definition_of(&self, kind: &KindInfo) -> Option<&Arc<Object>> {
         let name = format!("{}.{}", kind.plural, kind.group);
         let key = Key { namespace: Arc::default(), name: name.into() };
         self.store.get(KindId::CUSTOM_RESOURCE_DEFINITION, &key)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::error::Cause;
-use crate::kinds::{Kind, KindId};
+use crate::kinds::{KindId, KindInfo};
 use crate::object::{Object, OwnerReference, Texts};
 
 const LONGEST_SUBDOMAIN: usize = 253;
@@ -34,7 +34,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 
 /// What is wrong with the metadata of an object. What it shares with one that was found right
 /// is not asked again.
-pub(super) fn check(object: &Object, right: Option<&Object>, kind: &Kind) -> Vec<Cause> {
+pub(super) fn check(object: &Object, right: Option<&Object>, kind: &KindInfo) -> Vec<Cause> {
     let meta = &object.meta;
     let mut causes = Vec::new();
     if right.is_none_or(|right| !Arc::ptr_eq(&right.meta.name, &meta.name)) {
@@ -80,7 +80,7 @@ fn check_finalizers(finalizers: &[String], causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_name(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
+fn check_name(object: &Object, kind: &KindInfo, causes: &mut Vec<Cause>) {
     let name = &object.meta.name;
     for why in problems_of(name, object.kind, kind) {
         causes.push(Cause::invalid("metadata.name", &json!(name), &why));
@@ -88,7 +88,7 @@ fn check_name(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
 }
 
 /// What names are generated from may end in a dash; the names themselves will not.
-fn check_base(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
+fn check_base(object: &Object, kind: &KindInfo, causes: &mut Vec<Cause>) {
     let base = &object.meta.generate_name;
     let mut name = base.to_string();
     if let Some(rest) = base.strip_suffix('-').filter(|rest| !rest.is_empty()) {
@@ -101,7 +101,7 @@ fn check_base(object: &Object, kind: &Kind, causes: &mut Vec<Cause>) {
     }
 }
 
-fn problems_of(name: &str, id: KindId, kind: &Kind) -> Vec<String> {
+fn problems_of(name: &str, id: KindId, kind: &KindInfo) -> Vec<String> {
     match id {
         KindId::NAMESPACE => dns_label(name),
         KindId::SERVICE => dns_1035(name),

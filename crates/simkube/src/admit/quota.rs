@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::SimCluster;
 use crate::error::ApiError;
-use crate::kinds::{Kind, KindId};
+use crate::kinds::{KindId, KindInfo};
 use crate::object::Object;
 
 impl SimCluster {
     /// Counts objects only (`pods`, `count/replicasets.apps`), not what they ask for.
-    pub(crate) fn check_quota(&self, object: &Object, kind: &Kind) -> Result<(), ApiError> {
+    pub(crate) fn check_quota(&self, object: &Object, kind: &KindInfo) -> Result<(), ApiError> {
         if !kind.namespaced || !self.store.has_any(KindId::RESOURCE_QUOTA, &object.meta.namespace) {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Generation, Kind, KindId, ScalePaths};
+use super::{Generation, KindId, KindInfo, ScalePaths};
 
 impl KindId {
     /// core/v1 Namespace.
@@ -122,13 +122,13 @@ const ROWS: [Row; 24] = [
     ("", "v1", "PodTemplate", "podtemplates", "", COUNTS | RETURNS),
 ];
 
-pub(super) fn kinds() -> Vec<Arc<Kind>> {
+pub(super) fn kinds() -> Vec<Arc<KindInfo>> {
     (0..).zip(ROWS).map(|(index, row)| Arc::new(kind(KindId(index), row))).collect()
 }
 
-fn kind(id: KindId, (group, version, kind, plural, short, flags): Row) -> Kind {
+fn kind(id: KindId, (group, version, kind, plural, short, flags): Row) -> KindInfo {
     let has = |flag: u16| flags & flag != 0;
-    Kind {
+    KindInfo {
         group: group.into(),
         version: version.into(),
         kind: kind.into(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Column, Generation, Kind, KindId, ScalePaths};
+use super::{Column, Generation, KindId, KindInfo, ScalePaths};
 use crate::error::Cause;
 use crate::schema::Schema;
 
 /// The kinds a definition installs, the stored version first.
-pub(crate) fn installed(spec: &Value) -> Result<Vec<Kind>, Vec<Cause>> {
+pub(crate) fn installed(spec: &Value) -> Result<Vec<KindInfo>, Vec<Cause>> {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_common = versions.windows(2).all(|two| two[0]["schema"] == two[1]["schema"]);
     let mut kinds = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) fn terminating(status: &Value, now: Timestamp) -> Value {
     status
 }
 
-fn kind(spec: &Value, version: &Value, path: &str) -> Result<Kind, Cause> {
+fn kind(spec: &Value, version: &Value, path: &str) -> Result<KindInfo, Cause> {
     let names = &spec["names"];
     let subresources = &version["subresources"];
     let written = &version["schema"]["openAPIV3Schema"];
@@ -79,7 +79,7 @@ fn kind(spec: &Value, version: &Value, path: &str) -> Result<Kind, Cause> {
         let field = format!("{path}.{}", error.path);
         Cause::new("FieldValueInvalid", field, format!("Invalid value: {}", error.problem))
     })?;
-    Ok(Kind {
+    Ok(KindInfo {
         group: text(spec, "group").into(),
         version: text(version, "name").into(),
         kind: text(names, "kind").into(),

@@ -6,20 +6,20 @@ use serde_json::{Map, Value};
 
 use super::{BUILT_IN, definition, reference};
 use crate::error::ApiError;
-use crate::kinds::Kind;
+use crate::kinds::KindInfo;
 use crate::patch::go_kind;
 use crate::request::{FieldValidation, Options};
 
 /// Reads an object of a built-in kind, or a patch of one. Unknown fields are warned about, or
 /// refused if the writer is strict. A patch keeps its nulls and its `$` directives.
 pub fn check(
-    kind: &Kind,
+    kind: &KindInfo,
     value: &mut Value,
     is_patch: bool,
     options: &Options,
 ) -> Result<Vec<String>, ApiError> {
     let refuse = |problem: &str| {
-        let Kind { kind, version, .. } = kind;
+        let KindInfo { kind, version, .. } = kind;
         ApiError::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: {problem}"
         ))
@@ -36,7 +36,7 @@ pub fn check(
 }
 
 /// Drops unknown fields and nulls, and names the unknown ones. The error is the decoder's message.
-fn typed(kind: &Kind, value: &mut Value, is_patch: bool) -> Result<Vec<String>, String> {
+fn typed(kind: &KindInfo, value: &mut Value, is_patch: bool) -> Result<Vec<String>, String> {
     let Some(name) = definition(kind) else {
         return Ok(Vec::new());
     };

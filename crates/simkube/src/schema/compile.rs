@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::rule::Rule;
-use super::{Additional, Checks, Demand, Holds, Kind, ListKind, Node, SchemaError, format};
+use super::{Additional, Checks, Demand, Holds, JsonType, ListKind, Node, SchemaError, format};
 
 /// What a schema can demand of a value besides its type and its format.
 const DEMANDS: [&str; 17] = [
@@ -30,7 +30,7 @@ const DEMANDS: [&str; 17] = [
 pub fn compile(schema: &Value) -> Result<(Node, bool), SchemaError> {
     let mut compiler = Compiler { has_rules: false };
     let mut root = compiler.node(schema, "openAPIV3Schema", true)?;
-    if root.kind != Some(Kind::Object) {
+    if root.kind != Some(JsonType::Object) {
         return Err(problem("openAPIV3Schema.type", "must be object at the root"));
     }
     root.is_resource = true;
@@ -103,7 +103,7 @@ impl Compiler {
         node.requires_unnamed = node.required.iter().any(|name| node.property(name).is_none());
         if let Some(schema) = fields.get("items") {
             node.items = Some(Box::new(self.node(schema, &format!("{path}.items"), structural)?));
-        } else if structural && node.kind == Some(Kind::Array) {
+        } else if structural && node.kind == Some(JsonType::Array) {
             return Err(problem(&format!("{path}.items"), "Required value: must be specified"));
         }
         node.additional = match fields.get("additionalProperties") {
@@ -209,18 +209,18 @@ fn demands_more(fields: &Map<String, Value>) -> bool {
     DEMANDS.iter().any(|name| fields.contains_key(*name))
 }
 
-fn kind(fields: &Map<String, Value>, path: &str) -> Result<Option<Kind>, SchemaError> {
+fn kind(fields: &Map<String, Value>, path: &str) -> Result<Option<JsonType>, SchemaError> {
     if flag(fields, "x-kubernetes-int-or-string") {
-        return Ok(Some(Kind::IntegerOrString));
+        return Ok(Some(JsonType::IntegerOrString));
     }
     Ok(Some(match fields.get("type").and_then(Value::as_str) {
         None | Some("") => return Ok(None),
-        Some("object") => Kind::Object,
-        Some("array") => Kind::Array,
-        Some("string") => Kind::String,
-        Some("integer") => Kind::Integer,
-        Some("number") => Kind::Number,
-        Some("boolean") => Kind::Boolean,
+        Some("object") => JsonType::Object,
+        Some("array") => JsonType::Array,
+        Some("string") => JsonType::String,
+        Some("integer") => JsonType::Integer,
+        Some("number") => JsonType::Number,
+        Some("boolean") => JsonType::Boolean,
         Some(other) => {
             return Err(problem(
                 &format!("{path}.type"),

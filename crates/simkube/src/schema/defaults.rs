@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::structural::Path;
-use super::{Cause, Part, compile, validate};
+use super::{Cause, FieldSchema, compile, validate};
 
 /// The defaults that the schema itself would refuse or prune.
 pub fn problems(schema: &Value, path: &Path) -> Vec<Cause> {
@@ -13,7 +13,7 @@ pub fn problems(schema: &Value, path: &Path) -> Vec<Cause> {
         causes.extend(check(schema, default, &format!("{path}.default")));
     }
     if let Some(items) = fields.get("items") {
-        causes.extend(problems(items, &Path::Part(path, "items")));
+        causes.extend(problems(items, &Path::FieldSchema(path, "items")));
     }
     for (name, property) in
         fields.get("properties").and_then(Value::as_object).into_iter().flatten()
@@ -26,7 +26,8 @@ pub fn problems(schema: &Value, path: &Path) -> Vec<Cause> {
 fn check(schema: &Value, default: &Value, path: &str) -> Vec<Cause> {
     // What cannot be compiled is told elsewhere.
     let Ok(node) = compile::part(schema) else { return Vec::new() };
-    let part = Part { node: &node, path, has_rules: false, by_itself: true, known_sound: false };
+    let part =
+        FieldSchema { node: &node, path, has_rules: false, by_itself: true, known_sound: false };
     let mut pruned = default.clone();
     part.prune(&mut pruned);
     let mut causes = Vec::new();

@@ -21,7 +21,7 @@ enum Level {
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Root(&'a str),
-    Part(&'a Path<'a>, &'a str),
+    FieldSchema(&'a Path<'a>, &'a str),
     Property(&'a Path<'a>, &'a str),
     Index(&'a Path<'a>, &'a str, usize),
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root(path) => f.write_str(path),
-            Self::Part(parent, name) => write!(f, "{parent}.{name}"),
+            Self::FieldSchema(parent, name) => write!(f, "{parent}.{name}"),
             Self::Property(parent, name) => write!(f, "{parent}.properties[{name}]"),
             Self::Index(parent, name, at) => write!(f, "{parent}.{name}[{at}]"),
         }
@@ -80,7 +80,7 @@ fn check(fields: &Fields, level: Level, path: &Path, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(at("items"), "must be specified"));
     }
     if let Some(Value::Object(items)) = fields.get("items") {
-        check(items, Level::Item, &Path::Part(path, "items"), causes);
+        check(items, Level::Item, &Path::FieldSchema(path, "items"), causes);
     }
     for (name, property) in properties(fields) {
         check(property, Level::Field, &Path::Property(path, name), causes);
@@ -91,7 +91,7 @@ fn check(fields: &Fields, level: Level, path: &Path, causes: &mut Vec<Cause>) {
             causes.push(Cause::forbidden(at(part), "must not be used at the root"));
         }
         if let Value::Object(additional) = additional {
-            check(additional, Level::Field, &Path::Part(path, part), causes);
+            check(additional, Level::Field, &Path::FieldSchema(path, part), causes);
         }
     }
     check_extensions(fields, path, causes);
@@ -205,7 +205,7 @@ fn check_inner(fields: &Fields, path: &Path, skips_any: bool, causes: &mut Vec<C
         }
     }
     if let Some(Value::Object(items)) = fields.get("items") {
-        check_inner(items, &Path::Part(path, "items"), false, causes);
+        check_inner(items, &Path::FieldSchema(path, "items"), false, causes);
     }
     for (name, property) in properties(fields) {
         let at = Path::Property(path, name);
@@ -250,7 +250,7 @@ fn complete(inner: &Fields, outer: &Value, path: &Path, at: &Path, causes: &mut 
         }
     };
     if let Some(Value::Object(items)) = inner.get("items") {
-        let [path, at] = [path, at].map(|path| Path::Part(path, "items"));
+        let [path, at] = [path, at].map(|path| Path::FieldSchema(path, "items"));
         compare(items, outer.get("items"), path, at);
     }
     for (name, field) in properties(inner) {
@@ -269,7 +269,7 @@ fn alternatives<'a>(fields: &'a Fields, path: &'a Path<'a>) -> Vec<(&'a Fields, 
         }
     }
     let not = fields.get("not").and_then(Value::as_object);
-    found.extend(not.map(|not| (not, Path::Part(path, "not"))));
+    found.extend(not.map(|not| (not, Path::FieldSchema(path, "not"))));
     found
 }
 

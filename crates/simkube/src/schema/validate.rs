@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Additional, Cause, Checks, Demand, Kind, ListKind, Node, Part};
+use super::{Additional, Cause, Checks, Demand, FieldSchema, JsonType, ListKind, Node};
 
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
                        correct the existing errors to complete validation";
 
 /// A part of an object with its new and its old value.
-type Changed<'a> = (Part<'a>, &'a Value, Option<&'a Value>);
+type Changed<'a> = (FieldSchema<'a>, &'a Value, Option<&'a Value>);
 
 /// Validates parts of one object. With an old value, errors in unchanged places are forgiven.
 pub fn parts(parts: &[Changed<'_>], more: Vec<Cause>, has_rules: bool) -> Vec<Cause> {
@@ -38,7 +38,7 @@ pub fn parts(parts: &[Changed<'_>], more: Vec<Cause>, has_rules: bool) -> Vec<Ca
     causes
 }
 
-fn shape_and_lists(part: &Part, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn shape_and_lists(part: &FieldSchema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut found = Found::new(part);
     found.shape(part.node, &root(part), value, None);
     if !found.causes.is_empty() && old.is_some() {
@@ -50,7 +50,7 @@ fn shape_and_lists(part: &Part, value: &Value, old: Option<&Value>) -> Vec<Cause
     found.causes
 }
 
-fn root<'a>(part: &Part<'a>) -> Path<'a> {
+fn root<'a>(part: &FieldSchema<'a>) -> Path<'a> {
     if part.path.is_empty() { Path::Root } else { Path::Field(&Path::Root, part.path) }
 }
 
@@ -95,7 +95,7 @@ struct Found {
 }
 
 impl Found {
-    fn new(part: &Part) -> Self {
+    fn new(part: &FieldSchema) -> Self {
         let shown_from = if part.by_itself { part.path.len() + 1 } else { 0 };
         Self { causes: Vec::new(), forgiving: false, shown_from }
     }
@@ -388,8 +388,10 @@ impl Node {
     #[inline]
     pub fn is_fine(&self, value: &Value) -> bool {
         let is_of_kind = match value {
-            Value::String(_) => matches!(self.kind, Some(Kind::String | Kind::IntegerOrString)),
-            Value::Bool(_) => self.kind == Some(Kind::Boolean),
+            Value::String(_) => {
+                matches!(self.kind, Some(JsonType::String | JsonType::IntegerOrString))
+            }
+            Value::Bool(_) => self.kind == Some(JsonType::Boolean),
             Value::Number(_) => self.kind.is_some_and(|kind| kind.accepts(value)),
             _ => false,
         };
@@ -402,7 +404,7 @@ impl Node {
     }
 }
 
-impl Kind {
+impl JsonType {
     pub fn accepts(self, value: &Value) -> bool {
         match self {
             Self::Object => value.is_object(),

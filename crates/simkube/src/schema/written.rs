@@ -62,7 +62,7 @@ fn check(fields: &Fields, path: &Path, is_root: bool, no_default: &str, causes: 
     }
     for name in ["not", "items", "additionalProperties"] {
         if let Some(Value::Object(inner)) = fields.get(name) {
-            below(inner, Path::Part(path, name), no_default);
+            below(inner, Path::FieldSchema(path, name), no_default);
         }
     }
     for name in ["allOf", "oneOf", "anyOf"] {

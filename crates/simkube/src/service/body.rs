@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::twice::duplicates;
 use super::{header_text, options, protobuf};
 use crate::error::ApiError;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{KindInfo, Kinds};
 use crate::openapi;
 use crate::patch::go_kind;
 use crate::request::{FieldValidation, PatchKind, Request, Subresource, Verb};
@@ -61,7 +61,7 @@ pub fn read(
 }
 
 /// Which patch language the content type names, if the kind speaks it.
-pub fn patch_kind(parts: &Parts, kind: &Kind) -> Result<PatchKind, ApiError> {
+pub fn patch_kind(parts: &Parts, kind: &KindInfo) -> Result<PatchKind, ApiError> {
     match media_type(parts) {
         "application/merge-patch+json" => Ok(PatchKind::Merge),
         "application/json-patch+json" => Ok(PatchKind::Json),
@@ -85,7 +85,7 @@ pub fn patch_kind(parts: &Parts, kind: &Kind) -> Result<PatchKind, ApiError> {
 }
 
 /// Decodes an object; `kind` is what the path says it is.
-pub fn object(parts: &Parts, body: &[u8], kind: Option<&Kind>) -> Result<Value, ApiError> {
+pub fn object(parts: &Parts, body: &[u8], kind: Option<&KindInfo>) -> Result<Value, ApiError> {
     let mut document = match media_type(parts) {
         "" | JSON => serde_json::from_slice(body).map_err(|error| unrecognized(kind, &error)),
         YAML | "application/x-yaml" | "text/yaml" => {
@@ -155,7 +155,7 @@ fn drop_nulls(value: &mut Value) {
 
 /// Built-in kinds are decoded into types by a real server: what the types do not have is dropped,
 /// and warned about or refused. Custom kinds have schemas for that.
-fn check_fields(call: &mut Request, kind: &Kind) -> Result<Vec<String>, ApiError> {
+fn check_fields(call: &mut Request, kind: &KindInfo) -> Result<Vec<String>, ApiError> {
     let is_whole = matches!(call.subresource, Subresource::None | Subresource::Status);
     if kind.custom || !is_whole {
         return Ok(Vec::new());
@@ -181,7 +181,7 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-fn unrecognized(kind: Option<&Kind>, error: &dyn std::fmt::Display) -> ApiError {
+fn unrecognized(kind: Option<&KindInfo>, error: &dyn std::fmt::Display) -> ApiError {
     let name = kind.map_or("DeleteOptions", |kind| &*kind.kind);
     ApiError::bad_request(format!(
         "the object provided is unrecognized (must be of type {name}): couldn't get version/kind; \

@@ -30,7 +30,7 @@ pub enum ProtobufError {
     Truncated,
     /// It is of a kind that is not known here.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
-    Kind {
+    KindInfo {
         /// The `apiVersion` it names.
         api_version: String,
         /// The `kind` it names.
@@ -58,7 +58,7 @@ pub fn read(body: &[u8]) -> Result<Value, ProtobufError> {
         }
     }
     let Some(message) = message_of(&api_version, &kind) else {
-        return Err(ProtobufError::Kind { api_version, kind });
+        return Err(ProtobufError::KindInfo { api_version, kind });
     };
     let mut object = message_fields(message, raw, 0)?;
     object.insert("apiVersion".into(), json!(api_version));
@@ -364,7 +364,7 @@ mod tests {
     fn what_is_no_such_body_is_refused() {
         assert_eq!(read(b"{}"), Err(ProtobufError::Prefix));
         assert_eq!(read(b"k8s\0\x0a\xff"), Err(ProtobufError::Truncated));
-        assert!(matches!(read(&body("v1", "Frob", b"")), Err(ProtobufError::Kind { .. })));
+        assert!(matches!(read(&body("v1", "Frob", b"")), Err(ProtobufError::KindInfo { .. })));
     }
 
     #[test]

@@ -112,7 +112,8 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
     {
         return Route::Review(review);
     }
-    let is_served = |kind: &crate::kinds::Kind| *kind.group == *group && *kind.version == *version;
+    let is_served =
+        |kind: &crate::kinds::KindInfo| *kind.group == *group && *kind.version == *version;
     if is_foreign(kinds, group, version) {
         return Route::NoResource;
     }
@@ -162,7 +163,7 @@ fn is_foreign(kinds: &Kinds, group: &str, version: &str) -> bool {
         && !versions.any(|kind| *kind.version == *version)
 }
 
-fn has(kind: &crate::kinds::Kind, id: KindId, subresource: Subresource) -> bool {
+fn has(kind: &crate::kinds::KindInfo, id: KindId, subresource: Subresource) -> bool {
     match subresource {
         Subresource::None => true,
         Subresource::Status => kind.has_status,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tower::Service as _;
 
-use super::{NoAnswer, Verdict};
+use super::{HookAction, NoAnswer};
 use crate::SimCluster;
 use crate::behave::Behaviours;
 use crate::error::ApiError;
@@ -158,16 +158,16 @@ async fn what_only_a_container_could_answer_is_refused_clearly() {
 async fn a_hook_can_refuse_lose_and_delay() {
     let server = server();
     let verdicts = [
-        Verdict::Refuse(ApiError::too_many_requests("slow down")),
-        Verdict::LoseAnswer,
-        Verdict::Drop,
-        Verdict::Delay(Duration::from_secs(5)),
+        HookAction::Refuse(ApiError::too_many_requests("slow down")),
+        HookAction::LoseAnswer,
+        HookAction::Drop,
+        HookAction::Delay(Duration::from_secs(5)),
     ];
     for (at, verdict) in verdicts.into_iter().enumerate() {
         let chosen = verdict.clone();
         server.set_hook(move |seen| {
             assert_eq!(seen.authorization, "Bearer tester");
-            if seen.method == Method::POST { chosen.clone() } else { Verdict::Pass }
+            if seen.method == Method::POST { chosen.clone() } else { HookAction::Pass }
         });
         let name = format!("m{at}");
         let before = tokio::time::Instant::now();
@@ -175,23 +175,23 @@ async fn a_hook_can_refuse_lose_and_delay() {
         let (found, _) =
             send(&server, Method::GET, &format!("{MAPS}/{name}"), Value::Null).await.unwrap();
         match verdict {
-            Verdict::Refuse(_) => {
+            HookAction::Refuse(_) => {
                 assert_eq!(answer.unwrap().0, StatusCode::TOO_MANY_REQUESTS);
                 assert_eq!(found, StatusCode::NOT_FOUND);
             }
-            Verdict::LoseAnswer => {
+            HookAction::LoseAnswer => {
                 assert_eq!(answer, Err(NoAnswer));
                 assert_eq!(found, StatusCode::OK, "it was done all the same");
             }
-            Verdict::Drop => {
+            HookAction::Drop => {
                 assert_eq!(answer, Err(NoAnswer));
                 assert_eq!(found, StatusCode::NOT_FOUND);
             }
-            Verdict::Delay(wait) => {
+            HookAction::Delay(wait) => {
                 assert_eq!(answer.unwrap().0, StatusCode::CREATED);
                 assert_eq!(before.elapsed(), wait);
             }
-            Verdict::Pass => {}
+            HookAction::Pass => {}
         }
     }
 }

@@ -11,17 +11,17 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 pub fn duplicates(document: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(document);
-    let read = Part { path: String::new(), found: &mut found }.deserialize(&mut reader);
+    let read = Visited { path: String::new(), found: &mut found }.deserialize(&mut reader);
     if read.is_ok() { found } else { Vec::new() }
 }
 
 /// One value of the document.
-struct Part<'a> {
+struct Visited<'a> {
     path: String,
     found: &'a mut Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for Visited<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -29,7 +29,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+impl<'de> Visitor<'de> for Visited<'_> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +44,7 @@ impl<'de> Visitor<'de> for Part<'_> {
             if !names.insert(name) {
                 self.found.push(path.clone());
             }
-            fields.next_value_seed(Part { path, found: &mut *self.found })?;
+            fields.next_value_seed(Visited { path, found: &mut *self.found })?;
         }
         Ok(())
     }
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<(), S::Error> {
         for at in 0.. {
             let path = format!("{}[{at}]", self.path);
-            let item = Part { path, found: &mut *self.found };
+            let item = Visited { path, found: &mut *self.found };
             if items.next_element_seed(item)?.is_none() {
                 break;
             }

@@ -10,7 +10,7 @@ use super::{check_named, check_path, check_type, undeterminable};
 use crate::SimCluster;
 use crate::admit;
 use crate::error::{ApiError, Cause};
-use crate::kinds::{Generation, Kind, KindId};
+use crate::kinds::{Generation, KindId, KindInfo};
 use crate::object::Object;
 use crate::pod_status::PodStatus;
 use crate::request::{Content, Reply, Request, Subresource, Verb};
@@ -19,7 +19,7 @@ impl SimCluster {
     pub(super) fn update(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         check_named(kind, &request.body)?;
@@ -51,7 +51,7 @@ impl SimCluster {
     fn create_by_update(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         wanted: &Object,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
@@ -70,7 +70,7 @@ impl SimCluster {
     pub(super) fn change(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         before: Arc<Object>,
         mut wanted: Object,
         now: Timestamp,
@@ -107,7 +107,7 @@ impl SimCluster {
     fn settle_change(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         before: Arc<Object>,
         mut wanted: Object,
         now: Timestamp,
@@ -140,16 +140,16 @@ impl SimCluster {
 }
 
 /// What the server says to a change of an object without the version it was made from.
-pub(super) fn no_version(kind: &Kind, name: &str) -> ApiError {
+pub(super) fn no_version(kind: &KindInfo, name: &str) -> ApiError {
     let field = "metadata.resourceVersion";
     let cause = Cause::invalid(field, &json!(0), "must be specified for an update");
     // Found where things are stored, which knows the resource and not the kind.
-    let stored = Kind { kind: kind.plural.clone(), ..kind.clone() };
+    let stored = KindInfo { kind: kind.plural.clone(), ..kind.clone() };
     ApiError::invalid(&stored, name, vec![cause])
 }
 
 /// What the server says to who means another object than the one that is there.
-fn other_uid(kind: &Kind, namespace: &str, name: &str, meant: &str, found: &str) -> ApiError {
+fn other_uid(kind: &KindInfo, namespace: &str, name: &str, meant: &str, found: &str) -> ApiError {
     let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{namespace}/{name}, \
@@ -168,7 +168,7 @@ fn has_finalizers(spec: &Value) -> bool {
 fn keep_what_the_server_owns(
     before: &Object,
     wanted: &mut Object,
-    kind: &Kind,
+    kind: &KindInfo,
     causes: &mut Vec<Cause>,
 ) {
     if Arc::ptr_eq(&before.meta, &wanted.meta) {
@@ -222,7 +222,7 @@ fn keep_what_the_server_owns(
 fn keep_the_other_side(
     before: &Object,
     wanted: &mut Object,
-    kind: &Kind,
+    kind: &KindInfo,
     subresource: Subresource,
 ) {
     wanted.pod = before.pod.clone();
@@ -288,7 +288,7 @@ fn is_same_status(old: &Value, new: &Value) -> bool {
     }
 }
 
-fn has_new_content(before: &Object, wanted: &Object, kind: &Kind) -> bool {
+fn has_new_content(before: &Object, wanted: &Object, kind: &KindInfo) -> bool {
     !Arc::ptr_eq(&before.spec, &wanted.spec)
         || !before.shares_template(wanted)
         || !Arc::ptr_eq(&before.rest, &wanted.rest)

@@ -8,7 +8,7 @@ use super::{check_named, check_type};
 use crate::SimCluster;
 use crate::admit;
 use crate::error::{ApiError, Cause};
-use crate::kinds::{Generation, Kind, KindId};
+use crate::kinds::{Generation, KindId, KindInfo};
 use crate::object::{Key, Object, whole_seconds};
 use crate::request::{Content, Options, Reply, Request, Verb};
 
@@ -23,7 +23,7 @@ impl SimCluster {
     pub(super) fn create(
         &mut self,
         mut request: Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         check_named(kind, &request.body)?;
@@ -65,7 +65,7 @@ impl SimCluster {
         &mut self,
         mut object: Object,
         like: Option<&Object>,
-        kind: &Kind,
+        kind: &KindInfo,
         options: &Options,
         now: Timestamp,
     ) -> Result<Arc<Object>, ApiError> {
@@ -95,7 +95,7 @@ impl SimCluster {
         Ok(self.put(object, Verb::Create, options.writer()))
     }
 
-    fn name(&mut self, object: &mut Object, kind: &Kind) -> Result<(), ApiError> {
+    fn name(&mut self, object: &mut Object, kind: &KindInfo) -> Result<(), ApiError> {
         if !object.meta.name.is_empty() {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl SimCluster {
     }
 
     /// What only the server decides about a new object.
-    fn begin(&mut self, object: &mut Object, kind: &Kind, now: Timestamp) {
+    fn begin(&mut self, object: &mut Object, kind: &KindInfo, now: Timestamp) {
         let uid = uid(self.count());
         let meta = Arc::make_mut(&mut object.meta);
         meta.uid = uid;
@@ -124,7 +124,7 @@ impl SimCluster {
     }
 
     /// The name of the namespace an object goes to, which all objects in it share.
-    fn namespace_for(&self, object: &Object, kind: &Kind) -> Result<Arc<str>, ApiError> {
+    fn namespace_for(&self, object: &Object, kind: &KindInfo) -> Result<Arc<str>, ApiError> {
         let namespace = &object.meta.namespace;
         let key = Key { namespace: Arc::default(), name: namespace.clone() };
         let Some(found) = self.store.get(KindId::NAMESPACE, &key) else {
@@ -146,7 +146,7 @@ impl SimCluster {
     }
 }
 
-fn already_exists(there: &Object, kind: &Kind) -> ApiError {
+fn already_exists(there: &Object, kind: &KindInfo) -> ApiError {
     let mut refusal = ApiError::already_exists(kind, &there.meta.name);
     if there.meta.deleting.is_some() {
         refusal.message.insert_str(0, "object is being deleted: ");

@@ -9,7 +9,7 @@ use super::list::Filter;
 use crate::SimCluster;
 use crate::admit::CLEAN_UP;
 use crate::error::{ApiError, Details};
-use crate::kinds::{Generation, Kind, KindId, terminating};
+use crate::kinds::{Generation, KindId, KindInfo, terminating};
 use crate::object::{Meta, Object, whole_seconds};
 use crate::request::{Content, List, Options, Propagation, Reply, Request, Verb};
 
@@ -26,7 +26,7 @@ impl SimCluster {
     pub(super) fn delete(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let object = self.find(request, kind)?;
@@ -51,7 +51,7 @@ impl SimCluster {
     pub(super) fn delete_collection(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let filter = Filter::of(&request.options, kind)?;
@@ -77,7 +77,7 @@ impl SimCluster {
     pub(crate) fn delete_object(
         &mut self,
         object: &Arc<Object>,
-        kind: &Kind,
+        kind: &KindInfo,
         options: &Options,
         now: Timestamp,
     ) -> Result<Deleted, ApiError> {
@@ -142,13 +142,17 @@ pub(crate) enum Deleted {
     Later(Arc<Object>),
 }
 
-fn check_preconditions(object: &Object, kind: &Kind, options: &Options) -> Result<(), ApiError> {
+fn check_preconditions(
+    object: &Object,
+    kind: &KindInfo,
+    options: &Options,
+) -> Result<(), ApiError> {
     if options.expect_uid.is_none() && options.expect_version.is_none() {
         return Ok(());
     }
     let name = &object.meta.name;
     // The server names the kind here, not the resource.
-    let kind = &Kind { plural: kind.kind.clone(), ..kind.clone() };
+    let kind = &KindInfo { plural: kind.kind.clone(), ..kind.clone() };
     if let Some(uid) = options.expect_uid.as_ref().filter(|uid| **uid != object.meta.uid) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The \

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::SimCluster;
 use crate::error::ApiError;
-use crate::kinds::{Kind, KindId};
+use crate::kinds::{KindId, KindInfo};
 use crate::object::{Key, Object};
 use crate::request::{Content, List, Options, Reply, Request};
 use crate::selector::{FieldSelector, LabelSelector};
 
 impl SimCluster {
-    pub(super) fn list_verb(&self, request: &Request, kind: &Kind) -> Result<Reply, ApiError> {
+    pub(super) fn list_verb(&self, request: &Request, kind: &KindInfo) -> Result<Reply, ApiError> {
         let options = &request.options;
         let filter = Filter::of(options, kind)?;
         let after = options.continue_token.as_deref().map(page).transpose()?;
@@ -61,7 +61,7 @@ impl SimCluster {
     /// The objects of a kind as they were at a version, as long as that is remembered.
     fn listed_at(
         &self,
-        kind: &Kind,
+        kind: &KindInfo,
         namespace: &str,
         version: u64,
     ) -> Result<Vec<Arc<Object>>, ApiError> {
@@ -83,7 +83,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn of(options: &Options, kind: &Kind) -> Result<Self, ApiError> {
+    pub(crate) fn of(options: &Options, kind: &KindInfo) -> Result<Self, ApiError> {
         let labels = options.label_selector.as_deref().map(LabelSelector::parse).transpose();
         let labels = labels.map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = options.field_selector.as_deref().map(FieldSelector::parse).transpose();
@@ -110,13 +110,13 @@ impl Filter {
 }
 
 /// Which fields a kind can be selected by.
-fn is_selectable(kind: &Kind, field: &str) -> bool {
+fn is_selectable(kind: &KindInfo, field: &str) -> bool {
     field == "metadata.name"
         || (field == "metadata.namespace" && kind.namespaced)
         || own_fields(kind).contains(&field)
 }
 
-fn not_selectable(kind: &Kind, field: &str) -> String {
+fn not_selectable(kind: &KindInfo, field: &str) -> String {
     match kind.stored_as {
         KindId::JOB => format!("field label {field:?} not supported for Job"),
         _ if kind.custom || !own_fields(kind).is_empty() => {
@@ -130,7 +130,7 @@ fn not_selectable(kind: &Kind, field: &str) -> String {
 }
 
 /// The fields beyond name and namespace that a built-in kind can be selected by.
-fn own_fields(kind: &Kind) -> &'static [&'static str] {
+fn own_fields(kind: &KindInfo) -> &'static [&'static str] {
     match kind.stored_as {
         KindId::POD => &[
             "spec.nodeName",

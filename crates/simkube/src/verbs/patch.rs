@@ -9,7 +9,7 @@ use super::change::no_version;
 use super::{check_named, check_path, check_type, undeterminable};
 use crate::SimCluster;
 use crate::error::{ApiError, Cause, Details};
-use crate::kinds::Kind;
+use crate::kinds::KindInfo;
 use crate::object::Object;
 use crate::openapi;
 use crate::patch::{self, Keys, PatchError, go_kind};
@@ -19,7 +19,7 @@ impl SimCluster {
     pub(super) fn patch(
         &mut self,
         mut request: Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let before = self.find(&request, kind)?;
@@ -110,7 +110,7 @@ fn is_in_parts(before: &Object, patch: &Map<String, Value>) -> bool {
 }
 
 /// A patch makes no other version of an object.
-fn check_version(kind: &Kind, value: &Value, name: &str) -> Result<(), ApiError> {
+fn check_version(kind: &KindInfo, value: &Value, name: &str) -> Result<(), ApiError> {
     let found = value["apiVersion"].as_str().filter(|text| !text.is_empty());
     let Some(found) = found.filter(|text| !kind.has_api_version(text)) else { return Ok(()) };
     let why = format!("must be {}", kind.api_version());
@@ -126,7 +126,7 @@ pub(super) fn apply(
     value: &mut Value,
     body: &Value,
     language: PatchKind,
-    kind: &Kind,
+    kind: &KindInfo,
 ) -> Result<(), ApiError> {
     let result = match language {
         PatchKind::Merge if body.is_object() => {

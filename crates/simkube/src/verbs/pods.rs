@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::SimCluster;
 use crate::error::{ApiError, Cause, Details};
-use crate::kinds::{Kind, KindId};
+use crate::kinds::{KindId, KindInfo};
 use crate::object::Object;
 use crate::request::{Options, Reply, Request};
 use crate::selector::LabelSelector;
@@ -17,7 +17,7 @@ impl SimCluster {
     pub(super) fn evict(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let pod = self.find(request, kind)?;
@@ -43,7 +43,7 @@ impl SimCluster {
     pub(super) fn bind(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let pod = self.find(request, kind)?;

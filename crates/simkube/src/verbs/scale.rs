@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{SimCluster, patch};
 use crate::error::{ApiError, Cause, Details};
-use crate::kinds::{Kind, ScalePaths};
+use crate::kinds::{KindInfo, ScalePaths};
 use crate::object::Object;
 use crate::request::{Reply, Request, Subresource, Verb};
 use crate::selector::LabelSelector;
@@ -16,7 +16,7 @@ impl SimCluster {
     pub(super) fn scale(
         &mut self,
         request: &Request,
-        kind: &Kind,
+        kind: &KindInfo,
         now: Timestamp,
     ) -> Result<Reply, ApiError> {
         let Some(paths) = &kind.scale else { return Err(super::no_such_resource()) };
@@ -65,7 +65,7 @@ fn wanted(
     before: &Object,
     paths: &ScalePaths,
     scale: &Value,
-    kind: &Kind,
+    kind: &KindInfo,
 ) -> Result<Object, ApiError> {
     let replicas = match &scale["spec"]["replicas"] {
         Value::Null => 0,
@@ -79,7 +79,7 @@ fn wanted(
     if replicas < 0 && !kind.custom {
         let why = "must be greater than or equal to 0";
         let cause = Cause::invalid("spec.replicas", &json!(replicas), why);
-        let scale = Kind { group: "autoscaling".into(), kind: "Scale".into(), ..kind.clone() };
+        let scale = KindInfo { group: "autoscaling".into(), kind: "Scale".into(), ..kind.clone() };
         return Err(ApiError::invalid(&scale, &before.meta.name, vec![cause]));
     }
     let version = scale["metadata"]["resourceVersion"].as_str().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! How does a scene look in a terminal? Text lines of a given width, coloured or not.
 
-use super::scene::{PodLook, Role, Scene, SetScene, Standing};
+use super::scene::{PodLook, Role, RolloutState, Scene, SetScene};
 
 /// How to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ fn title(scene: &Scene, style: Style) -> String {
 }
 
 /// What the rollout is doing, in a few words.
-pub fn step_text(standing: &Standing) -> String {
-    let Standing { step, steps, doing, image, .. } = standing;
+pub fn step_text(standing: &RolloutState) -> String {
+    let RolloutState { step, steps, doing, image, .. } = standing;
     let share = match standing.traffic {
         Some(traffic) => format!("traffic {traffic} %"),
         None => format!("weight {} %", standing.weight),
@@ -100,10 +100,10 @@ pub fn step_text(standing: &Standing) -> String {
     }
 }
 
-fn progress(standing: &Standing, style: Style) -> String {
+fn progress(standing: &RolloutState, style: Style) -> String {
     let mut line = Line::new(style);
     bar(&mut line, standing, BAR);
-    let Standing { updated, available, desired, .. } = standing;
+    let RolloutState { updated, available, desired, .. } = standing;
     line.say(&format!(" {updated}/{desired} updated, {available} available"), "");
     line.finish()
 }
@@ -124,7 +124,7 @@ fn brief(scene: &Scene, style: Style) -> String {
     line.finish()
 }
 
-fn bar(line: &mut Line, standing: &Standing, cells: usize) {
+fn bar(line: &mut Line, standing: &RolloutState, cells: usize) {
     let full = (done(standing) * cells as f64).round() as usize;
     line.say("  ", "");
     line.say(&"█".repeat(full), phase_colour(&standing.phase));
@@ -132,12 +132,12 @@ fn bar(line: &mut Line, standing: &Standing, cells: usize) {
 }
 
 /// How much of the way lies behind, from 0 to 1: full only when the update is promoted.
-fn done(standing: &Standing) -> f64 {
+fn done(standing: &RolloutState) -> f64 {
     let (passed, whole) = match standing {
-        Standing { is_promoted: true, .. } => return 1.0,
-        Standing { phase, .. } if phase == "Degraded" => return 0.0,
-        Standing { steps: 0, updated, desired, .. } => (*updated as f64, *desired as f64 + 1.0),
-        Standing { step, steps, .. } => (*step as f64 - 1.0, *steps as f64 + 1.0),
+        RolloutState { is_promoted: true, .. } => return 1.0,
+        RolloutState { phase, .. } if phase == "Degraded" => return 0.0,
+        RolloutState { steps: 0, updated, desired, .. } => (*updated as f64, *desired as f64 + 1.0),
+        RolloutState { step, steps, .. } => (*step as f64 - 1.0, *steps as f64 + 1.0),
     };
     (passed / whole).clamp(0.0, 1.0)
 }
@@ -230,7 +230,7 @@ mod tests {
         };
         Scene {
             name: "checkout".to_owned(),
-            standing: Standing {
+            standing: RolloutState {
                 phase: "Paused".to_owned(),
                 revision: 2,
                 image: "nginx:1.28".to_owned(),
@@ -241,7 +241,7 @@ mod tests {
                 updated: 1,
                 available: 5,
                 desired: 5,
-                ..Standing::default()
+                ..RolloutState::default()
             },
             sets: vec![
                 set("checkout-6d5", 2, Role::Canary, vec![pod("x1", PodLook::Starting)]),
@@ -325,8 +325,14 @@ mod tests {
     #[test]
     fn the_bar_is_full_only_when_the_update_is() {
         let with = |step, steps, updated, is_promoted| {
-            let standing =
-                Standing { step, steps, updated, is_promoted, desired: 4, ..Standing::default() };
+            let standing = RolloutState {
+                step,
+                steps,
+                updated,
+                is_promoted,
+                desired: 4,
+                ..RolloutState::default()
+            };
             done(&standing)
         };
         let cases = [
@@ -334,7 +340,7 @@ mod tests {
             ("all steps done, not yet promoted", with(5, 4, 4, false), 0.8),
             ("promoted", with(5, 4, 4, true), 1.0),
             ("without steps: by pods", with(1, 0, 2, false), 0.4),
-            ("scaled to nothing", done(&Standing::default()), 0.0),
+            ("scaled to nothing", done(&RolloutState::default()), 0.0),
         ];
         for (what, found, expected) in cases {
             assert_eq!(found, expected, "{what}");

@@ -16,14 +16,14 @@ pub struct Scene {
     /// Its name.
     pub name: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: RolloutState,
     /// Its ReplicaSets that have pods or should have, the newest first.
     pub sets: Vec<SetScene>,
 }
 
 /// How a rollout stands, in the words of its status.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct RolloutState {
     /// `status.phase`, empty before the first.
     pub phase: String,
     /// `status.message`.
@@ -123,7 +123,7 @@ pub fn look(cluster: &SimCluster) -> Vec<Scene> {
 }
 
 /// How a stored Rollout stands.
-pub fn standing(rollout: &Object) -> Standing {
+pub fn standing(rollout: &Object) -> RolloutState {
     let document = document(rollout);
     let sight = Sight::of(&document);
     let (spec, status) = (sight.spec, sight.status);
@@ -131,7 +131,7 @@ pub fn standing(rollout: &Object) -> Standing {
     let number = |value: &Value| value.as_i64().unwrap_or(0);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let index = usize::try_from(number(&status["currentStepIndex"])).unwrap_or(0);
-    Standing {
+    RolloutState {
         phase: text(&status["phase"]),
         message: text(&status["message"]),
         revision: sight.revision.unwrap_or(0),

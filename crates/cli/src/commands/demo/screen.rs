@@ -7,7 +7,7 @@ use gradus_simkube::SimCluster;
 use jiff::Timestamp;
 
 use super::picture::{Style, draw, step_text};
-use super::scene::{Scene, Standing, look, rollouts, standing};
+use super::scene::{RolloutState, Scene, look, rollouts, standing};
 
 /// Width and height where a terminal does not say.
 const USUAL_SIZE: (usize, usize) = (80, 24);
@@ -136,7 +136,7 @@ impl Lines {
     }
 
     /// The states that rollouts were in since the last time.
-    fn states(&self, cluster: &SimCluster) -> Vec<(String, Standing)> {
+    fn states(&self, cluster: &SimCluster) -> Vec<(String, RolloutState)> {
         let Some(kind) = rollouts(cluster) else { return Vec::new() };
         match cluster.events_after(kind, self.version) {
             Ok(events) => events
@@ -154,8 +154,8 @@ impl Lines {
     }
 }
 
-fn transition(standing: &Standing) -> String {
-    let Standing { phase, revision, updated, available, desired, .. } = standing;
+fn transition(standing: &RolloutState) -> String {
+    let RolloutState { phase, revision, updated, available, desired, .. } = standing;
     let counts = format!("{updated}/{desired} updated, {available} available");
     format!("{phase:<12} revision {revision}, {}, {counts}", step_text(standing))
 }
@@ -177,7 +177,7 @@ mod tests {
     fn a_picture_is_drawn_over_the_one_before_and_fits_the_terminal() {
         let scene = |name: &str| Scene {
             name: name.to_owned(),
-            standing: Standing::default(),
+            standing: RolloutState::default(),
             sets: Vec::new(),
         };
         let start = Timestamp::UNIX_EPOCH;

@@ -6,7 +6,7 @@ use gradus_api::names::{self, kind};
 use gradus_engine::decision::Kind;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::traffic::{RouteView, Seen};
+use gradus_engine::traffic::{RouteView, RoutingObjects};
 use gradus_engine::world::{Known, TemplateView, Templates};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl<'d> Beside<'d> {
     }
 
     /// The Ingresses that a router can lead through.
-    pub fn routes(self, namespace: &Arc<str>) -> Seen {
+    pub fn routes(self, namespace: &Arc<str>) -> RoutingObjects {
         let reference = |object: Value| {
             let name: Arc<str> = object["metadata"]["name"].as_str()?.into();
             let target = gradus_engine::decision::ObjectRef::new(kinds::INGRESS, namespace, &name);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use gradus_api::rollout::{CanaryStep, RolloutSpec};
-use gradus_lab::tryout::{Report, RunSample, Sample, Verdict};
+use gradus_lab::tryout::{Report, RunSample, Sample, UpdateResult};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -99,14 +99,14 @@ fn conclusion(report: &Report) -> String {
     let why =
         if report.message.is_empty() { String::new() } else { format!(": {}", report.message) };
     match report.result {
-        Verdict::Promoted => format!("promoted after {time}"),
-        Verdict::Aborted => format!("aborted and back on stable after {time}{why}"),
-        Verdict::Degraded => format!("degraded after {time}{why}"),
-        Verdict::Waiting => format!("waits for a person since {time}{why}"),
-        Verdict::Stuck if report.timeline.is_empty() => {
+        UpdateResult::Promoted => format!("promoted after {time}"),
+        UpdateResult::Aborted => format!("aborted and back on stable after {time}{why}"),
+        UpdateResult::Degraded => format!("degraded after {time}{why}"),
+        UpdateResult::Waiting => format!("waits for a person since {time}{why}"),
+        UpdateResult::Stuck if report.timeline.is_empty() => {
             format!("stuck: the first revision never gets healthy{why}")
         }
-        Verdict::Stuck => format!("stuck since {time}{why}"),
+        UpdateResult::Stuck => format!("stuck since {time}{why}"),
     }
 }
 
@@ -155,13 +155,13 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
     })
 }
 
-fn result(result: Verdict) -> &'static str {
+fn result(result: UpdateResult) -> &'static str {
     match result {
-        Verdict::Promoted => "promoted",
-        Verdict::Aborted => "aborted",
-        Verdict::Degraded => "degraded",
-        Verdict::Waiting => "waiting",
-        Verdict::Stuck => "stuck",
+        UpdateResult::Promoted => "promoted",
+        UpdateResult::Aborted => "aborted",
+        UpdateResult::Degraded => "degraded",
+        UpdateResult::Waiting => "waiting",
+        UpdateResult::Stuck => "stuck",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Gates that a person, a plugin or a way back opens: who passes a closed one is named, and so is who
 //! closes one again.
 
-use gradus_controller::cluster::{Lane, Part, Write as Sent};
+use gradus_controller::cluster::{Lane, ResourcePart, Write as Sent};
 use gradus_engine::decision::{Expect, ObjectRef, Op};
 use gradus_engine::kinds;
 use gradus_engine::uid::Uid;
@@ -246,7 +246,7 @@ fn a_write_that_does_not_say_on_what_it_rests_is_named() {
     ];
     for (what, op, expect, count) in cases {
         let target = ObjectRef::new(kinds::ROLLOUT, &"default".into(), &"web".into());
-        let (part, lane) = (Part::Main, Lane::default());
+        let (part, lane) = (ResourcePart::Main, Lane::default());
         let mut checker = Checker::new(ROLLOUT);
         checker.sent(&Sent { target, part, op, expect, lane });
         assert_eq!(checker.violations().len(), count, "{what}");
