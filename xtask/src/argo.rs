@@ -25,6 +25,7 @@ use crate::{
 use catalogue::Case;
 use play::{Played, TestResult};
 use suite::Suite;
+pub use suite::controller_program;
 
 /// Every object of the suite carries this id, and its controller looks after no others.
 const INSTANCE: &str = "argo-rollouts-e2e";

@@ -7,6 +7,7 @@ mod build;
 mod conformance;
 mod controller;
 mod crds;
+mod differential;
 mod folder;
 mod interrupt;
 mod kubelet;
@@ -69,6 +70,12 @@ const TASKS: &[Task] = &[
         arguments: "[NAME…]",
         help: "run Argo Rollouts' own end-to-end suite against our controller",
         run: argo::run,
+    },
+    Task {
+        name: "differential",
+        arguments: "[--cases N] [--seed S] [--play FILE] [--program FILE]",
+        help: "compare Argo Rollouts and Gradus side by side",
+        run: differential::run,
     },
     Task {
         name: "sim",

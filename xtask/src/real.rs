@@ -27,7 +27,7 @@ use crate::{
     stage::{ControllerKind, Stage},
     summary::Summary,
 };
-pub use deeds::{create_namespace, remove_namespace};
+pub use deeds::{apply, create_namespace, perform, remove_namespace, resource};
 use scenario::RealScenario;
 
 /// The controller dies at a write.

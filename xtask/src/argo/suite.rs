@@ -20,6 +20,9 @@ const VERSION: &str = "v1.10.1";
 const PACKAGE: &str = "./test/e2e";
 const PLUGIN: &str = "./test/cmd/step-plugin-e2e";
 
+/// Argo Rollouts itself.
+const CONTROLLER: &str = "./cmd/rollouts-controller";
+
 /// Why there is no suite.
 #[derive(Debug, Error)]
 pub enum SuiteError {
@@ -41,12 +44,17 @@ pub struct Suite {
 impl Suite {
     /// Fetches and builds what is missing.
     pub fn ready() -> Result<Self, SuiteError> {
-        let built = servers::cache()?.join(format!("argo-rollouts-{VERSION}"));
-        fs::create_dir_all(built.join("plugin-bin")).map_err(|source| file(&built, source))?;
-        let suite = Self { sources: fetched(&built)?, built };
+        let suite = Self::fetched()?;
         suite.build(&suite.program(), &["test", "-c", "-tags", "e2e"], PACKAGE)?;
         suite.build(&suite.built.join("plugin-bin/e2e-step-plugin"), &["build"], PLUGIN)?;
         Ok(suite)
+    }
+
+    /// The sources alone.
+    fn fetched() -> Result<Self, SuiteError> {
+        let built = servers::cache()?.join(format!("argo-rollouts-{VERSION}"));
+        fs::create_dir_all(built.join("plugin-bin")).map_err(|source| file(&built, source))?;
+        Ok(Self { sources: fetched(&built)?, built })
     }
 
     /// The compiled tests.
@@ -89,6 +97,14 @@ impl Suite {
         eprintln!("building {package}: {} s", began.elapsed().as_secs());
         Ok(())
     }
+}
+
+/// Argo's own controller, built if it is not there.
+pub fn controller_program() -> Result<PathBuf, SuiteError> {
+    let suite = Suite::fetched()?;
+    let program = suite.built.join("rollouts-controller");
+    suite.build(&program, &["build"], CONTROLLER)?;
+    Ok(program)
 }
 
 /// The module's folder in Go's cache, downloaded if it is not there.

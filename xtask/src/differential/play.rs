@@ -1,0 +1,173 @@
+//! How a case is played on both sides, and what is seen at its checkpoints.
+
+use std::time::{Duration, Instant};
+
+use gradus_lab::{person::Action, sight::Sight};
+use jiff::Timestamp;
+use kube::{Api, api::DynamicObject};
+use serde_json::{Value, json};
+
+use super::{
+    case::Case,
+    compare::{Checkpoint, Compared, Difference},
+    observe::observe,
+    stage::{Side, Stage},
+};
+use crate::{
+    Failure,
+    real::{apply, perform, resource},
+};
+
+/// Longer than any pause and delay of a case that is meant to end: after so long without a change,
+/// equal sides are settled.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// How long sides that differ have nothing more to do before that counts: a busy machine is slow.
+const QUIET_THOUGH_UNEQUAL: Duration = Duration::from_secs(9);
+
+/// Who goes on writing for so long does not settle.
+const SETTLES_WITHIN: Duration = Duration::from_secs(75);
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How a case went.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Up to the first that has a mismatch.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Rows of the differences that rules explained.
+    pub rows: Vec<&'static str>,
+    /// What nothing explains, at the last checkpoint.
+    pub mismatch: Vec<Difference>,
+    pub seconds: u64,
+}
+
+impl Played {
+    /// Is this the mismatch of another play: does it differ where that one differs first? Events
+    /// follow from what is done, so they count where nothing else differs.
+    pub fn shows(&self, other: &Self) -> bool {
+        let is_event = |difference: &&Difference| difference.path.starts_with("events.");
+        let first = other.mismatch.iter().find(|one| !is_event(one)).or(other.mismatch.first());
+        first.is_some_and(|first| self.mismatch.iter().any(|one| one.path == first.path))
+    }
+}
+
+/// Plays a case to its end or to its first mismatch, and removes what it made.
+pub async fn play(stage: &Stage, case: &Case) -> Result<Played, Failure> {
+    let began = Instant::now();
+    let result = steps(stage, case).await;
+    remove(stage, case).await?;
+    let mut played = result?;
+    played.seconds = began.elapsed().as_secs();
+    Ok(played)
+}
+
+async fn steps(stage: &Stage, case: &Case) -> Result<Played, Failure> {
+    for object in &case.objects {
+        for side in [&stage.argo, &stage.ours] {
+            apply(&stage.client, side.namespace, object).await?;
+        }
+    }
+    let mut played =
+        Played { checkpoints: Vec::new(), rows: Vec::new(), mismatch: Vec::new(), seconds: 0 };
+    for (at, step) in case.steps.iter().enumerate() {
+        match step.delay() {
+            Some(delay) => tokio::time::sleep(delay).await,
+            None if !played.goes_on(stage, case, at).await => return Ok(played),
+            None => {}
+        }
+        let action = step.action()?;
+        futures::future::try_join(
+            act(stage, &stage.argo, case, &action),
+            act(stage, &stage.ours, case, &action),
+        )
+        .await?;
+    }
+    played.goes_on(stage, case, case.steps.len()).await;
+    Ok(played)
+}
+
+impl Played {
+    /// Waits for both sides, compares them and notes what came of it. False after a mismatch.
+    async fn goes_on(&mut self, stage: &Stage, case: &Case, actions: usize) -> bool {
+        let (checkpoint, compared) = settled(stage, case, actions).await;
+        self.checkpoints.push(checkpoint);
+        self.rows.extend(compared.known.iter().map(|(_, rule)| rule.row));
+        self.mismatch = compared.unknown;
+        self.mismatch.is_empty()
+    }
+}
+
+/// What a person does to one side, as that side stands.
+async fn act(stage: &Stage, side: &Side, case: &Case, action: &Action) -> Result<(), Failure> {
+    let rollout = case.rollout();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let resource = resource(&text(&rollout["apiVersion"]), &text(&rollout["kind"]));
+    let rollouts: Api<DynamicObject> =
+        Api::namespaced_with(stage.client.clone(), side.namespace, &resource);
+    let seen = serde_json::to_value(rollouts.get(case.name()).await?)?;
+    for write in action.writes(case.name(), &Sight::of(&seen), Timestamp::now()) {
+        perform(&stage.client, side.namespace, &write).await?;
+    }
+    Ok(())
+}
+
+/// Waits until both sides are settled and equal, or will not become so.
+async fn settled(stage: &Stage, case: &Case, actions: usize) -> (Checkpoint, Compared) {
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let is_late = began.elapsed() > SETTLES_WITHIN;
+        let sides = [&stage.argo, &stage.ours];
+        let quiet = sides.map(|side| side.mirror.quiet_for(case.name())).into_iter().min();
+        let quiet = quiet.unwrap_or_default().min(began.elapsed());
+        let is_observed = sides.iter().all(|side| is_observed(&side.mirror.rollout(case.name())));
+        if !is_late && (quiet < QUIET || !is_observed && quiet < QUIET_THOUGH_UNEQUAL) {
+            continue;
+        }
+        let seen =
+            sides.map(|side| observe(&side.mirror.case(case.name()), case.name(), side.namespace));
+        let [argo, ours] = seen;
+        let checkpoint = Checkpoint { actions, argo, ours };
+        let mut compared = checkpoint.compare(case);
+        if is_late {
+            compared.unknown.push(restless(&sides, case));
+        }
+        if is_late || compared.unknown.is_empty() || quiet >= QUIET_THOUGH_UNEQUAL {
+            return (checkpoint, compared);
+        }
+    }
+}
+
+fn is_observed(rollout: &Value) -> bool {
+    !rollout.is_null() && Sight::of(rollout).is_observed()
+}
+
+/// Says which side went on writing.
+fn restless(sides: &[&Side; 2], case: &Case) -> Difference {
+    let word = |side: &Side| match side.mirror.quiet_for(case.name()) < QUIET {
+        true => json!("still changes"),
+        false => json!("settled"),
+    };
+    Difference { path: "settled".to_owned(), argo: word(sides[0]), ours: word(sides[1]) }
+}
+
+/// Deletes the objects of a case on both sides; what they own goes with them.
+async fn remove(stage: &Stage, case: &Case) -> Result<(), Failure> {
+    for side in [&stage.argo, &stage.ours] {
+        for object in case.objects.iter().rev() {
+            for write in
+                Action::Delete(object.clone()).writes(case.name(), &nobody(), Timestamp::now())
+            {
+                perform(&stage.client, side.namespace, &write).await?;
+            }
+        }
+        side.mirror.forget(case.name());
+    }
+    Ok(())
+}
+
+/// A deletion needs no sight of the Rollout.
+fn nobody() -> Sight<'static> {
+    Sight { generation: 0, revision: None, spec: &Value::Null, status: &Value::Null }
+}
