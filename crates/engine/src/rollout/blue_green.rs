@@ -73,26 +73,18 @@ fn reset<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     draft
 }
 
-/// A way back to a ReplicaSet that still waits for its end skips pause and analysis, to the end of
-/// the attempt: the deadline that shows it is gone with the first pass.
+/// The fast track of a way back is kept for the attempt, which an abort ends.
 fn recall_fast_track<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     let set = Arc::clone(&draft.sets[roles.new]);
-    let is_waiting = delay::moment(set.deadline).is_some_and(|end| draft.now < end);
-    let is_back = rollback::is_rollback(&draft, roles);
     let mut draft = draft;
-    if is_waiting && is_back && !draft.status.abort {
+    if rollback::awaits_end(&draft, roles) && rollback::is_rollback(&draft, roles) {
         draft.memo.fast_track = Some(set.hash.to_string());
-    } else if draft.memo.fast_track.as_deref().is_some_and(|hash| *hash != *set.hash) {
+    } else if draft.status.abort
+        || draft.memo.fast_track.as_deref().is_some_and(|hash| *hash != *set.hash)
+    {
         draft.memo.fast_track = None;
     }
     draft
-}
-
-/// May this update skip pause and analysis?
-fn is_fast_rollback(draft: &Draft<'_>, roles: Roles) -> bool {
-    let hash = &*draft.sets[roles.new].hash;
-    rollback::classify(draft, roles) != Rollback::None
-        || draft.memo.fast_track.as_deref() == Some(hash)
 }
 
 /// Stable has all replicas, new its target, old ones stay for their delay.
@@ -110,7 +102,11 @@ fn resize<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
             delay::after_abort(draft, roles.new, stable, abort_delay)
         }
         None => {
-            let draft = delay::without_deadline(draft, roles.new);
+            // Before the update begins, the deadline shows that it is a way back.
+            let draft = match draft.has_begun(roles.new) {
+                true => delay::without_deadline(draft, roles.new),
+                false => draft,
+            };
             let target = new_target(&draft, roles);
             sized(draft.resize(roles.new, target))
         }
@@ -136,15 +132,11 @@ fn is_aborted(draft: &Draft<'_>) -> bool {
 pub(super) fn new_target(draft: &Draft<'_>, roles: Roles) -> i32 {
     let (status, replicas) = (&draft.status, draft.replicas());
     let Some(preview) = preview_size(draft) else { return replicas };
-    let new = &*draft.sets[roles.new].hash;
-    let active = active_hash(draft);
     let is_paused = draft.spec().paused || !status.pause_conditions.is_empty();
     let checkpoint = status.blue_green.scale_up_preview_check_point;
-    let is_whole = active.is_empty()
-        || active == new
-        || status.stable_rs == *new // Also where the active Service has yet to follow.
-        || draft.promotes_fully()
-        || new == status.current_pod_hash && !is_paused && checkpoint;
+    // Who waits for nobody needs no preview: the switch wants all pods.
+    let is_whole =
+        is_fast_tracked(draft, roles) || draft.has_begun(roles.new) && !is_paused && checkpoint;
     if is_whole { replicas } else { preview }
 }
 
@@ -213,7 +205,7 @@ pub(super) fn is_saturated(draft: &Draft<'_>, set: &ReplicaSetView) -> bool {
 /// Is there no reason to wait for a person or a time?
 fn is_fast_tracked(draft: &Draft<'_>, roles: Roles) -> bool {
     let active = active_hash(draft);
-    is_fast_rollback(draft, roles)
+    rollback::is_fast(draft, roles)
         || draft.promotes_fully()
         || active.is_empty()
         || *active == *draft.sets[roles.new].hash
@@ -319,7 +311,7 @@ fn run_analyses<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         Some(preview) => new.size == preview && new.available() == preview,
         None => is_complete,
     };
-    let is_fast_rollback = is_fast_rollback(&draft, roles);
+    let is_fast_rollback = rollback::is_fast(&draft, roles);
     let switch = Switch { active: &active, is_fast_rollback, is_ready, is_complete };
     runs::of_blue_green(draft, roles, switch)
 }
@@ -387,7 +379,7 @@ fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Option<&'stat
     match rollback::classify(draft, roles) {
         Rollback::WithinWindow => return Some("Rollback within window"),
         Rollback::ToStable => return Some("Fast rollback"),
-        Rollback::None if is_fast_rollback(draft, roles) => return Some("Fast rollback"),
+        Rollback::None if rollback::is_fast(draft, roles) => return Some("Fast rollback"),
         Rollback::None => {}
     }
     let is_done = !is_aborted && runs::is_post_promotion_done(draft);

@@ -5,10 +5,9 @@ use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::DurationStatus;
 use gradus_api::values::Time;
 
-use super::delay;
 use super::draft::Draft;
 use super::replica_sets::Roles;
-use super::rollback::{self, Rollback};
+use super::rollback;
 
 /// The duration as the next status has it. An attempt begins with a new template, other steps or a
 /// retry, and ends when the new revision is promoted and complete, or given up.
@@ -82,10 +81,7 @@ fn way_back(draft: &Draft<'_>, roles: Roles) -> Option<&'static str> {
     if !rollback::is_rollback(draft, roles) {
         return None;
     }
-    let deadline = delay::moment(draft.sets[roles.new].deadline);
-    let still_waits = deadline.is_some_and(|end| draft.now < end);
-    let is_fast =
-        rollback::classify(draft, roles) != Rollback::None || draft.is_blue_green() && still_waits;
+    let is_fast = rollback::is_fast(draft, roles);
     Some(if is_fast { completion::FAST_ROLLED_BACK } else { completion::ROLLED_BACK })
 }
 

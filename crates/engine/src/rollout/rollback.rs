@@ -1,5 +1,8 @@
 //! Is this update a way back, and does it skip the steps?
 
+use gradus_api::names::completion;
+
+use super::delay;
 use super::draft::Draft;
 use super::replica_sets::Roles;
 
@@ -35,4 +38,29 @@ pub(super) fn is_rollback(draft: &Draft<'_>, roles: Roles) -> bool {
     roles.stable.is_some_and(|stable| {
         stable == roles.new || draft.sets[roles.new].created < draft.sets[stable].created
     })
+}
+
+/// Does this update skip pause and analysis? Back to stable, within the window, or, for a blue-green
+/// rollout, to a ReplicaSet that waits for its end. The first pass of the update takes that deadline
+/// away, so the fast track is recalled to the end of the attempt: in memory, and after a restart from
+/// the duration in the status.
+pub(super) fn is_fast(draft: &Draft<'_>, roles: Roles) -> bool {
+    classify(draft, roles) != Rollback::None
+        || draft.is_blue_green()
+            && is_rollback(draft, roles)
+            && (awaits_end(draft, roles) || is_recalled(draft, roles))
+}
+
+/// Does the new ReplicaSet still wait for the end of its delay?
+pub(super) fn awaits_end(draft: &Draft<'_>, roles: Roles) -> bool {
+    let deadline = delay::moment(draft.sets[roles.new].deadline);
+    !draft.status.abort && deadline.is_some_and(|end| draft.now < end)
+}
+
+fn is_recalled(draft: &Draft<'_>, roles: Roles) -> bool {
+    let hash = &*draft.sets[roles.new].hash;
+    let open = draft.status.duration.as_ref().filter(|known| known.finished_at.is_none());
+    let is_noted = open
+        .is_some_and(|it| it.completion_status.as_deref() == Some(completion::FAST_ROLLED_BACK));
+    draft.memo.fast_track.as_deref() == Some(hash) || is_noted && draft.has_begun(roles.new)
 }

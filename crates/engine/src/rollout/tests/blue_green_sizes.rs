@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::at;
 use super::fixture::Fixture;
 use super::rows::tell;
+use crate::rollout::Memo;
 
 /// As `tell` reads them; a person promotes.
 const PAUSED: &str = r"
@@ -164,6 +165,63 @@ fn a_way_back_within_the_delay_is_one_more_revision_without_a_pause() {
     let hash = fixture.hash(0);
     let last = format!("Rollout completed update to revision 3 ({hash}): Fast rollback");
     assert_eq!(fixture.take_messages().last(), Some(&last), "88");
+}
+
+/// What the strategy says besides a preview of one pod | of the spec | what happens on the way back
+/// | what ends the wait.
+const WAYS_BACK: &str = r#"
+by hand                        | {"autoPromotionEnabled":false,"scaleDownDelaySeconds":60} | {} | |
+by time                        | {"autoPromotionSeconds":1,"scaleDownDelaySeconds":60}     | {} | |
+at once                        | {"scaleDownDelaySeconds":60}                              | {} | |
+a pod is lost meanwhile        | {"autoPromotionEnabled":false,"scaleDownDelaySeconds":60} | {} | lost pod | pods
+and the controller starts anew | {"autoPromotionEnabled":false,"scaleDownDelaySeconds":60} | {} | lost pod, restart | pods
+scaled meanwhile               | {"autoPromotionEnabled":false,"scaleDownDelaySeconds":60} | {} | scale | pods
+within the window, by hand     | {"autoPromotionEnabled":false,"scaleDownDelaySeconds":5} | {"rollbackWindow":{"revisions":3}} | late | pods
+within the window, by time     | {"autoPromotionSeconds":1,"scaleDownDelaySeconds":5}     | {"rollbackWindow":{"revisions":3}} | late | pods"#;
+
+#[test]
+fn a_way_back_needs_no_preview_and_no_person() {
+    for row in WAYS_BACK.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, strategy, spec, meanwhile, waits] = cells[..] else {
+            panic!("five cells: {row}");
+        };
+        let mut fixture = Fixture::blue_green(2, serde_json::from_str(strategy).unwrap());
+        fixture.patch_spec(json!({ "strategy": { "blueGreen": { "previewReplicaCount": 1 } } }));
+        fixture.patch_spec(serde_json::from_str(spec).unwrap());
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        fixture.promote();
+        fixture.settle(at(20));
+        assert_eq!(fixture.selects("active"), 2, "{what}: promoted");
+        let second = if meanwhile == "late" { 100 } else { 30 };
+        fixture.settle(at(second));
+        fixture.set_image("v1");
+        if meanwhile.starts_with("lost pod") {
+            fixture.lose_pod(0);
+        }
+        if meanwhile == "scale" {
+            fixture.patch_spec(json!({ "replicas": 3 }));
+        }
+        fixture.reconcile(at(second));
+        fixture.reconcile(at(second + 1));
+        if waits == "pods" {
+            assert_eq!(fixture.selects("active"), 2, "{what}: not before its pods are there");
+        }
+        if meanwhile.ends_with("restart") {
+            fixture.recall().memo = Memo::default();
+        }
+        fixture.settle(at(second + 2));
+        let replicas = fixture.rollout()["spec"]["replicas"].as_i64().unwrap();
+        assert_eq!((fixture.selects("active"), fixture.sizes()[0]), (1, replicas), "{what}");
+        let status = fixture.status();
+        assert_eq!(status["phase"], "Healthy", "{what}: {status}");
+        assert_eq!(status["duration"]["completionStatus"], "FastRolledBack", "{what}");
+        let told = fixture.take_events();
+        let pauses = told.iter().filter(|reason| *reason == "RolloutPaused").count();
+        assert!(pauses <= 1, "{what}: only the first update pauses");
+    }
 }
 
 /// As `tell` reads them; a deadline of one minute.
