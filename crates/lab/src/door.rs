@@ -218,13 +218,15 @@ impl Bench {
         }
     }
 
-    fn read(&mut self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
+    /// Reads one object. The checker goes by what the engine that it judges has read, not by what
+    /// another engine of the same controller has.
+    fn read(&mut self, target: &ObjectRef, is_judged: bool) -> Result<Option<Frame>, WriteError> {
         self.interrupt();
         self.trace.note(self.now, Record::Read(Arc::clone(&target.name)));
         self.lets_read(&target.name)?;
         let kind = self.kind(&target.kind);
         let found = self.cluster.get(kind, &target.namespace, &target.name).cloned();
-        if let Some(found) = &found {
+        if let Some(found) = found.as_ref().filter(|_| is_judged) {
             self.checker.shown(found);
         }
         Ok(found.map(|found| frame(&found)))
@@ -321,6 +323,8 @@ pub(crate) struct SimDoor {
     pub(crate) bench: Rc<RefCell<Bench>>,
     /// Nothing comes through before this moment.
     pub(crate) opens: Rc<Cell<Timestamp>>,
+    /// Do the checks go by what comes through it?
+    pub(crate) is_judged: bool,
 }
 
 impl SimDoor {
@@ -343,7 +347,7 @@ impl Cluster for SimDoor {
 
     async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
         self.pass().await;
-        let found = self.bench.borrow_mut().read(target);
+        let found = self.bench.borrow_mut().read(target, self.is_judged);
         self.pass().await;
         found
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_lab::enumerate;
+use gradus_lab::enumerate::{self, Judge};
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Ground, Prepared, narrate};
 
@@ -47,6 +47,23 @@ fn faults_of_all_kinds_do_not_change_the_end() {
 #[test]
 fn faults_of_odd_seeds_do_not_change_the_end() {
     assert_all_good(|scenario| seeds(scenario) / 2, |seed| Faults::mixed(2 * seed + 1));
+}
+
+/// Scenario and seed of failures that were fixed.
+const ONCE_FAILED: [(&str, u64); 2] =
+    [("strategy_switch", 7_043_549), ("blue_green_manual", 7_131_824)];
+
+#[test]
+fn seeds_that_once_failed_do_not_fail_again() {
+    let all = scenarios();
+    for (name, seed) in ONCE_FAILED {
+        let prepared = all.iter().find(|one| one.scenario().name == name).unwrap();
+        let judge = Judge::new(prepared.clone());
+        let faults = judge.faults_of(seed);
+        for judged in judge.judge([faults].into_iter()) {
+            assert!(judged.violations.is_empty(), "{name}, seed {seed}: {judged}");
+        }
+    }
 }
 
 #[test]

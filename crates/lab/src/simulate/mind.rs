@@ -196,7 +196,8 @@ impl<W: Watched> Mind for Thinking<W> {
         }
         self.tell(now);
         let (arrives, told) = (Rc::new(Cell::new(now)), Rc::<RefCell<Vec<Event>>>::default());
-        let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives) };
+        let is_judged = watches::is_judged::<W>();
+        let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives), is_judged };
         let work = match work {
             None => {
                 self.is_stirred = false;
@@ -204,7 +205,7 @@ impl<W: Watched> Mind for Thinking<W> {
             }
             Some(Work::Act(job)) => {
                 let mut bench = self.bench.borrow_mut();
-                if watches::is_judged::<W>() {
+                if is_judged {
                     bench.checker.decided();
                 }
                 let record = Record::Decided(job.changes.len(), job.status.is_some());
