@@ -98,6 +98,13 @@ pub(super) fn missing_counts(draft: &Draft<'_>, roles: Roles) -> Option<Missing>
     (available > 0 && !is_routed).then_some(Missing::Others { available })
 }
 
+/// Has the new ReplicaSet at least the available pods that the current step wants of it? Pods beyond
+/// them, and a resize that is not observed, do not matter here.
+pub(super) fn has_new_pods(draft: &Draft<'_>, roles: Roles) -> bool {
+    let wanted = next_sizes(draft, roles).new;
+    draft.sets[roles.new].available() >= wanted || is_by_threshold(draft, roles.new, wanted)
+}
+
 /// Why the new revision may become the stable one now, in the words of the Event; `None` if not.
 pub(super) fn promotion(draft: &Draft<'_>, roles: Roles, is_aborted: bool) -> Option<String> {
     let status = &draft.status;

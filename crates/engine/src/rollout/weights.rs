@@ -89,10 +89,14 @@ fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
     let is_there =
         draft.service(backends(draft).canary).is_some_and(|it| it.hash_text() == &*new.hash);
     if draft.promotes_fully() {
-        let wanted = if draft.canary().dynamic_stable_scale {
-            carried_by(draft, roles.new)
-        } else {
-            carried
+        // It follows the pods, but what they were enough for by a threshold stays.
+        let follows = draft.canary().dynamic_stable_scale;
+        let wanted = match carried_by(draft, roles.new) {
+            by_pods if follows && is_enough_for(draft, roles, roles.new, carried) => {
+                by_pods.max(carried)
+            }
+            by_pods if follows => by_pods,
+            _ => carried,
         };
         return plain(if is_there { wanted } else { wanted.min(carried) });
     }
@@ -120,7 +124,11 @@ fn by_steps(draft: &Draft<'_>, roles: Roles, carried: i32) -> i32 {
     }
     let index = draft.current_step().map_or(draft.steps().len(), |(index, _)| index);
     let before = draft.steps()[..index].iter().rev().find_map(|step| step.set_weight).unwrap_or(0);
-    let wanted = before.min(current).max(kept_for(draft, roles, current).min(carried));
+    // What the new revision has the pods for stays with it: a resize that nobody has observed yet, or
+    // a stable pod that is missing, is no reason to take it back.
+    let kept =
+        if step::has_new_pods(draft, roles) { current } else { kept_for(draft, roles, current) };
+    let wanted = before.min(current).max(kept.min(carried));
     let may_rise = !is_inconclusive(draft) && is_enough_for(draft, roles, roles.new, wanted);
     if may_rise { wanted } else { wanted.min(carried) }
 }

@@ -175,6 +175,39 @@ fn a_service_moves_only_onto_enough_pods() {
     }
 }
 
+/// Of four replicas with a threshold of 25 % | the weights that are written, in order.
+const THRESHOLDS: &str = r#"
+two weights, then a pause  | [{"setWeight":20},{"setWeight":60},{"pause":{}}]  | 0 20 60
+up to everything           | [{"setWeight":20},{"setWeight":100},{"pause":{}}] | 0 20 100
+down by a step             | [{"setWeight":60},{"setWeight":20},{"pause":{}}]  | 0 60 20"#;
+
+#[test]
+fn a_weight_that_a_threshold_allowed_stays_while_the_pods_follow() {
+    for row in THRESHOLDS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [what, steps, expected] = cells[..] else { panic!("three cells: {row}") };
+        let steps: Value = serde_json::from_str(steps).unwrap();
+        let threshold = json!({ "type": "Percent", "value": 25 });
+        let strategy = json!({ "replicaProgressThreshold": threshold, "steps": steps });
+        let mut fixture = Fixture::nginx(4, strategy);
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        let mut weights = vec![fixture.weight().to_owned()];
+        for second in 1..40 {
+            // Most of the time the ReplicaSet controller has yet to see the last resize.
+            if second % 3 == 0 {
+                fixture.pods_follow();
+            }
+            fixture.reconcile(at(second));
+            if weights.last().map(String::as_str) != Some(fixture.weight()) {
+                weights.push(fixture.weight().to_owned());
+            }
+        }
+        assert_eq!(weights.join(" "), expected, "{what}");
+        assert_eq!(fixture.status()["phase"], "Paused", "{what}");
+    }
+}
+
 /// Second, what happens, what is written, the weight, and what the row shows.
 const THREE_REVISIONS: &str = "
 0   | image v2 | create 2 size 1, revision 2, status | 0  | the second version comes
