@@ -116,7 +116,7 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     let planned = draft.changes.len();
     let draft = restart::apply(draft, roles);
     if draft.changes.len() != planned {
-        return draft; // Pods are on their way out: no size changes beside that.
+        return status::keep(draft); // Pods are on their way out: no size changes beside that.
     }
     let draft = metadata::apply(draft, roles);
     let draft = switch_services(history::clean_up(draft, roles), roles);

@@ -67,14 +67,32 @@ pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: UpdateState) 
     next.promote_full = verdict.promote_full && !times_out;
     let is_aborted = verdict.is_aborted || times_out;
     (next.pause_conditions, next.controller_pause) = pauses(&draft, verdict.pauses, is_aborted);
-    next.abort = is_aborted;
-    next.aborted_at =
-        is_aborted.then(|| draft.status.aborted_at.unwrap_or_else(|| Time::new(draft.now)));
+    note_abort(&draft, &mut next, is_aborted);
     if !times_out {
         return finish(draft, roles, next, verdict.abort_because);
     }
     let message = progress::timed_out_message(&draft, roles);
     finish(warn(draft, message.clone()), roles, next, Some(message))
+}
+
+/// Whether the update is given up, and since when: of every pass that writes a status.
+fn note_abort(draft: &Draft<'_>, next: &mut RolloutStatus, is_aborted: bool) {
+    next.abort = is_aborted;
+    next.aborted_at =
+        is_aborted.then(|| draft.status.aborted_at.unwrap_or_else(|| Time::new(draft.now)));
+}
+
+/// The status of a pass that only evicts pods: an abort is noted all the same.
+pub(super) fn keep(draft: Draft<'_>) -> Draft<'_> {
+    if !draft.is_aborted() {
+        return draft;
+    }
+    let mut draft = draft;
+    let mut next = RolloutStatus::clone(&draft.status);
+    note_abort(&draft, &mut next, true);
+    next.promote_full = false;
+    draft.status = Arc::new(next);
+    draft
 }
 
 /// The status of a pass that only followed a change of `spec.replicas`.
@@ -90,6 +108,13 @@ pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
     if is_noted {
         next.observed_generation = draft.generation_text();
         next.workload_observed_generation = workload::observed_generation(&draft);
+    }
+    // A retry is noted by the pass that judges the update anew.
+    if draft.status.abort {
+        let is_aborted = draft.is_aborted();
+        note_abort(&draft, &mut next, is_aborted);
+        next.promote_full = draft.promotes_fully();
+        (next.pause_conditions, next.controller_pause) = pauses(&draft, Pauses::Keep, is_aborted);
     }
     finish(draft, roles, next, None)
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::at;
 use super::fixture::Fixture;
+use super::rows::act;
 
 /// The Progressing condition: its reason.
 fn progressing(fixture: &Fixture) -> Value {
@@ -49,6 +50,61 @@ fn a_full_promotion_that_stands_still_too_long_is_given_up_for_good() {
     assert_eq!((&status["abort"], &status["phase"]), (&json!(true), &json!("Degraded")));
     assert_eq!(status["promoteFull"], Value::Null);
     assert_eq!(fixture.sizes(), [4, 0]);
+}
+
+/// Whose rollout | what happens beside the abort.
+const ABORTED_BESIDE: &str = r#"
+a canary       | spec {"replicas":3}
+a canary       | spec {"replicas":3}, pause
+a canary       | spec {"restartAt":"2023-11-14T22:13:22Z"}
+a canary       | full, spec {"replicas":3}
+a routed one   | spec {"replicas":3}
+a blue-green   | spec {"replicas":3}
+a blue-green   | spec {"replicas":3}, pause"#;
+
+#[test]
+fn an_abort_is_noted_by_the_pass_that_first_sees_it_whatever_else_that_does() {
+    for row in ABORTED_BESIDE.trim().lines() {
+        let (whose, deeds) = row.split_once('|').unwrap();
+        let steps = json!([{ "setWeight": 50 }, { "pause": {} }]);
+        let mut fixture = match whose.trim() {
+            "a canary" => Fixture::canary(2, steps),
+            "a routed one" => Fixture::nginx(2, json!({ "steps": steps })),
+            _ => Fixture::blue_green(2, json!({ "autoPromotionEnabled": false })),
+        };
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(1));
+        assert_eq!(fixture.status()["phase"], "Paused", "{row}");
+        for deed in deeds.split(", ") {
+            act(&mut fixture, deed.trim());
+        }
+        act(&mut fixture, "abort");
+        fixture.reconcile(at(10));
+        let status = fixture.status();
+        assert_eq!(status["abortedAt"], json!(at(10)), "{row}: {status}");
+        let fields = ["pauseConditions", "controllerPause", "promoteFull"];
+        assert_eq!(fields.map(|field| &status[field]), [&Value::Null; 3], "{row}");
+        assert_eq!(status["phase"], "Degraded", "{row}");
+        fixture.settle(at(20));
+        assert_eq!(fixture.status()["abortedAt"], json!(at(10)), "{row}: once");
+    }
+}
+
+#[test]
+fn an_abort_of_what_is_promoted_says_nothing_in_a_pass_that_only_scales() {
+    let mut fixture = Fixture::canary(2, json!([{ "setWeight": 50 }]));
+    fixture.settle(at(0));
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.patch_spec(json!({ "replicas": 3 }));
+    fixture.take_events();
+    fixture.settle(at(10));
+    let told = fixture.take_events();
+    assert!(!told.contains(&"RolloutAborted".to_owned()), "{told:?}");
+    assert_eq!(
+        (&fixture.status()["abort"], &fixture.status()["phase"]),
+        (&Value::Null, &json!("Healthy"))
+    );
 }
 
 #[test]
