@@ -105,13 +105,15 @@ pub(super) fn set_progressing<'w>(
         conditions::set(&mut next.conditions, now, statement);
         return draft;
     }
-    if standing.turned_unhealthy && next.stable_rs == next.current_pod_hash {
+    let is_completed = next.stable_rs == next.current_pod_hash;
+    if standing.turned_unhealthy && is_completed {
         let message = format_args!("{}", message::UNAVAILABLE);
         let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);
         conditions::refresh(&mut next.conditions, now, statement);
         return draft;
     }
-    if (has_moved || standing.turned_unhealthy) && !standing.is_paused {
+    // A pause is about an update; of a revision that is stable it is not told.
+    if (has_moved || standing.turned_unhealthy) && (!standing.is_paused || is_completed) {
         let message = format_args!("ReplicaSet \"{name}\" is progressing.");
         let statement = progressing(reason::REPLICA_SET_UPDATED, message);
         conditions::refresh(&mut next.conditions, now, statement);

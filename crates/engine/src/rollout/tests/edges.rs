@@ -107,6 +107,38 @@ fn an_abort_of_what_is_promoted_says_nothing_in_a_pass_that_only_scales() {
     );
 }
 
+/// What happens to a canary in its pause | the Progressing condition once all is quiet.
+const HALTED_ON_THE_WAY: &str = r"
+pause                         | Unknown RolloutPaused
+pause, image v1               | True ReplicaSetUpdated
+pause, abort, image v1        | True ReplicaSetUpdated
+pause, image v3               | Unknown RolloutPaused
+pause, abort, image v3        | Unknown RolloutPaused
+pause, image v1, resume       | True NewReplicaSetAvailable";
+
+#[test]
+fn a_halt_is_told_of_an_update_and_not_of_a_revision_that_is_stable() {
+    for row in HALTED_ON_THE_WAY.trim().lines() {
+        let (deeds, expected) = row.split_once('|').unwrap();
+        let mut fixture = Fixture::canary(4, json!([{ "setWeight": 50 }, { "pause": {} }]));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(1));
+        for (second, deed) in (10..).zip(deeds.split(", ")) {
+            act(&mut fixture, deed.trim());
+            fixture.settle(at(second));
+        }
+        let condition = fixture.condition("Progressing");
+        let says = format!(
+            "{} {}",
+            condition["status"].as_str().unwrap(),
+            condition["reason"].as_str().unwrap()
+        );
+        assert_eq!(says, expected.trim(), "{row}");
+        assert_eq!(fixture.reconcile(at(30)), [""; 0], "{row}: settled");
+    }
+}
+
 #[test]
 fn a_retry_is_told_until_something_moves() {
     let mut fixture = Fixture::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
