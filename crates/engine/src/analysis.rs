@@ -3,3 +3,4 @@
 
 pub mod arguments;
 pub mod merge;
+pub mod start;

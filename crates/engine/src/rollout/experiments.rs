@@ -8,12 +8,13 @@ use gradus_api::rollout::canary::{ExperimentStep, ExperimentStepTemplate};
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::lifecycle::{self, Wanted};
+use super::lifecycle;
 use super::replica_sets::Roles;
 use crate::analysis::arguments;
 use crate::ask::{Ask, Reply};
 use crate::decision::{After, ChangeId, EventKind, ObjectRef};
 use crate::kinds;
+use crate::obtain::{self, Wanted};
 use crate::traffic::Destination;
 use crate::world::{RunPhase, RunView};
 
@@ -147,8 +148,11 @@ fn start<'w>(
     };
     let base = base(&draft, roles, index);
     let metadata = metadata(&draft, roles);
-    let wanted = Wanted { kind: kinds::EXPERIMENT, base, joint: '-', metadata, spec };
-    let (draft, experiment) = lifecycle::obtain(draft, roles, wanted);
+    let (kind, hash) = (kinds::EXPERIMENT, Arc::clone(&draft.sets[roles.new].hash));
+    let wanted = Wanted { kind: kind.clone(), base, joint: '-', hash, metadata, spec };
+    let obtained =
+        obtain::obtain(&lifecycle::owner(&draft), &lifecycle::known(&draft, &kind), wanted);
+    let (draft, experiment) = lifecycle::plan(draft, &kind, obtained);
     let Some(experiment) = experiment else { return (draft, None) };
     let text = format!("Created Experiment '{}'", experiment.name);
     let target = ObjectRef::new(kinds::EXPERIMENT, &draft.rollout().namespace, &experiment.name);

@@ -2,61 +2,50 @@
 
 use std::sync::Arc;
 
-use gradus_api::names;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::draft::Draft;
+use super::draft::{Draft, Scratch};
 use super::replica_sets::Roles;
 use crate::analysis::arguments::Subject;
-use crate::ask::{Ask, Class, Reply};
-use crate::decision::{Change, ChangeId, Kind, ObjectRef};
+use crate::ask::Ask;
+use crate::decision::{Change, Kind, ObjectRef};
 use crate::kinds;
-use crate::uid::Uid;
+use crate::obtain::{Known, Obtained, Outcome, Owner};
 use crate::world::{RunPhase, RunView};
 
-/// An AnalysisRun or Experiment that should be there.
-pub(super) struct Wanted {
-    /// AnalysisRun or Experiment.
-    pub kind: Kind,
-    /// Its name, if that is free.
-    pub base: String,
-    /// What stands between the name and a number where it is not.
-    pub joint: char,
-    /// Labels and annotations.
-    pub metadata: Value,
-    /// What it tries.
-    pub spec: Value,
+/// Puts what was obtained into the plan: a create, the questions it rests on, or the wait for an
+/// answer. None while it is not known whether a name is free.
+pub(super) fn plan<'w>(
+    draft: Draft<'w>,
+    kind: &Kind,
+    obtained: Obtained,
+) -> (Draft<'w>, Option<Arc<RunView>>) {
+    let mut draft = obtained.asks.into_iter().fold(draft, Scratch::ask);
+    match obtained.outcome {
+        Outcome::Exists(run) => (draft, Some(run)),
+        Outcome::Create(run, change) => {
+            draft.changes.push(change);
+            replace(&mut draft, kind, (*run).clone());
+            (draft, Some(run))
+        }
+        Outcome::Read(target) => (wait_for(draft, target), None),
+    }
 }
 
-/// An AnalysisRun or Experiment of ours that tries the same and has not ended is used; else one is planned under the first
-/// free name. None while it is not known whether a name is free.
-pub(super) fn obtain<'w>(
-    draft: Draft<'w>,
-    roles: Roles,
-    wanted: Wanted,
-) -> (Draft<'w>, Option<Arc<RunView>>) {
-    let intent = RunView::intent(&wanted.kind, &wanted.spec);
-    let mut draft = draft;
-    for number in 0.. {
-        let name: Arc<str> = match number {
-            0 => wanted.base.as_str().into(),
-            _ => format!("{}{}{number}", wanted.base, wanted.joint).into(),
-        };
-        let known = list(&draft, &wanted.kind).iter().find(|known| known.name == name).cloned();
-        if let Some(known) = known {
-            if known.is_usable() && known.intent == intent {
-                return (draft, Some(known));
-            }
-            continue;
-        }
-        let target = reference(&draft, &wanted.kind, &name);
-        match is_free(&draft, &target) {
-            Free::Yes => return create(draft, roles, wanted, name, intent),
-            Free::Unknown => return (wait_for(draft, target), None),
-            Free::No => draft = draft.ask(Ask::read(target)),
-        }
+/// The Rollout as the owner of what it starts.
+pub(super) fn owner<'w>(draft: &Draft<'w>) -> Owner<'w> {
+    let rollout = draft.rollout();
+    Owner { namespace: &rollout.namespace, uid: rollout.uid, reference: rollout.owner_reference() }
+}
+
+/// What is known of the objects of a kind.
+pub(super) fn known<'d>(draft: &'d Draft<'_>, kind: &Kind) -> Known<'d> {
+    Known {
+        existing: list(draft, kind),
+        answers: &draft.world.answers,
+        failed: &draft.world.recall.failed,
+        now: draft.now,
     }
-    (draft, None)
 }
 
 /// Nothing goes on before this object is read.
@@ -148,78 +137,4 @@ fn replace(draft: &mut Draft<'_>, kind: &Kind, run: RunView) {
         Some(known) => *known = Arc::new(run),
         None => list.push(Arc::new(run)),
     }
-}
-
-/// Is a name free that no AnalysisRun or Experiment of ours has?
-enum Free {
-    Yes,
-    No,
-    Unknown,
-}
-
-/// A name is taken for free until a create is refused; then whoever has it is looked at.
-fn is_free(draft: &Draft<'_>, target: &ObjectRef) -> Free {
-    let refused = draft.world.recall.failed.get(&ChangeId::of("create", target));
-    if refused.is_none_or(|failure| failure.class != Class::Exists) {
-        return Free::Yes;
-    }
-    let answer = draft.world.answers.get(&Ask::read(target.clone()).id);
-    match answer.map(|answer| &answer.reply) {
-        // One of ours: the index will show it as any other.
-        Some(Ok(Reply::Object(Some(object)))) if is_ours(draft, object) => Free::Unknown,
-        Some(Ok(Reply::Object(Some(_)))) => Free::No,
-        Some(Ok(_)) => Free::Yes,
-        Some(Err(_)) | None => Free::Unknown,
-    }
-}
-
-fn is_ours(draft: &Draft<'_>, object: &Value) -> bool {
-    let mut owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    owners.any(|owner| {
-        owner["controller"] == true
-            && owner["uid"].as_str().map(Uid::parse) == Some(draft.rollout().uid)
-    })
-}
-
-fn create<'w>(
-    draft: Draft<'w>,
-    roles: Roles,
-    wanted: Wanted,
-    name: Arc<str>,
-    intent: u64,
-) -> (Draft<'w>, Option<Arc<RunView>>) {
-    let Wanted { kind, mut metadata, spec, .. } = wanted;
-    let rollout = draft.rollout();
-    let run = Arc::new(RunView {
-        name: Arc::clone(&name),
-        uid: Uid::default(),
-        version: 0,
-        created: draft.now.as_second(),
-        deleting: false,
-        hash: Arc::clone(&draft.sets[roles.new].hash),
-        step: step_of(&metadata),
-        phase: RunPhase::Unstarted,
-        message: "".into(),
-        is_ending: false,
-        intent,
-        parts: Vec::new(),
-    });
-    metadata["name"] = json!(&*name);
-    metadata["namespace"] = json!(&*rollout.namespace);
-    metadata["ownerReferences"] = json!([rollout.owner_reference()]);
-    let body = json!({
-        "apiVersion": names::API_VERSION,
-        "kind": kind.name,
-        "metadata": metadata,
-        "spec": spec,
-    });
-    let target = reference(&draft, &kind, &name);
-    let mut draft = draft;
-    draft.changes.push(Change::create(target, body));
-    replace(&mut draft, &kind, (*run).clone());
-    (draft, Some(run))
-}
-
-fn step_of(metadata: &Value) -> Option<usize> {
-    metadata["labels"][names::label::STEP_INDEX].as_str()?.parse().ok()
 }

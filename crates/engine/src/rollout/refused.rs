@@ -15,8 +15,8 @@ use crate::ask::{Ask, Class, Failure, Reply};
 use crate::decision::{
     After, Change, ChangeId, Decision, Event, EventKind, Frees, Guard, OnRefusal, Op, Urgency, Why,
 };
+use crate::obtain::is_controlled_by;
 use crate::template::{Side, normalized_digest};
-use crate::uid::Uid;
 use crate::world::World;
 
 /// The decision of a draft without changes that are put off, cut before the first change that is
@@ -249,13 +249,7 @@ fn routing_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>
 
 fn is_ours_and_equal(draft: &Draft<'_>, object: &Arc<Value>) -> bool {
     let rollout = draft.rollout();
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    let is_ours = owners.is_some_and(|owners| {
-        owners.iter().any(|owner| {
-            owner["controller"] == true
-                && owner["uid"].as_str().map(Uid::parse) == Some(rollout.uid)
-        })
-    });
+    let is_ours = is_controlled_by(object, rollout.uid);
     let noted = object["metadata"]["annotations"][annotation::EPHEMERAL_METADATA].as_str();
     let digest = normalized_digest(&object["spec"]["template"], noted, Side::Live);
     is_ours && digest == rollout.spec.template_digest

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gradus_api::json::Json;
-use gradus_api::names::{annotation, condition_status, event, label, reason};
+use gradus_api::names::{annotation, condition_status, event, reason};
 use serde_json::{Map, Value, json};
 
 use super::affinity;
@@ -12,6 +12,7 @@ use super::draft::{Creation, Draft};
 use super::metadata;
 use super::workload;
 use crate::decision::{After, Change, EventKind, ObjectRef};
+use crate::replica_set_create::{self, NewReplicaSet, object};
 use crate::world::{Deadline, ReplicaSetView, RolloutView};
 
 /// Annotations of the Rollout that its ReplicaSets do not get.
@@ -206,12 +207,6 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
     if let Some(affinity) = affinity::wanted(draft, &rollout.hash, &template) {
         template["spec"]["affinity"] = affinity;
     }
-    let hash = json!(&*rollout.hash);
-    let labels = entry(entry(&mut template, "metadata"), "labels");
-    labels[label::POD_TEMPLATE_HASH] = hash.clone();
-    let labels = labels.clone();
-    let mut selector = draft.spec().selector.to_json();
-    entry(&mut selector, "matchLabels")[label::POD_TEMPLATE_HASH] = hash;
     let mut notes: Map<String, Value> =
         copied(rollout).map(|(key, value)| (key.to_owned(), json!(value))).collect();
     notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
@@ -219,43 +214,21 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
     if let Some(metadata) = metadata::of_created(draft) {
         metadata::inject(metadata, &mut template, &mut notes);
     }
-    let mut spec = object([("replicas", json!(0)), ("selector", selector), ("template", template)]);
-    if draft.spec().min_ready_seconds != 0 {
-        spec["minReadySeconds"] = json!(draft.spec().min_ready_seconds);
-    }
-    let metadata = object([
-        ("name", json!(name)),
-        ("namespace", json!(&*rollout.namespace)),
-        ("labels", labels),
-        ("annotations", Value::Object(notes)),
-        ("ownerReferences", Value::Array(vec![rollout.owner_reference()])),
-    ]);
-    object([
-        ("apiVersion", json!("apps/v1")),
-        ("kind", json!("ReplicaSet")),
-        ("metadata", metadata),
-        ("spec", spec),
-    ])
-}
-
-/// An object of fields that are moved, not copied, into it.
-fn object<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Value {
-    Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    replica_set_create::manifest(NewReplicaSet {
+        namespace: &rollout.namespace,
+        name,
+        owner: rollout.owner_reference(),
+        hash: &rollout.hash,
+        selector: draft.spec().selector.to_json(),
+        template,
+        annotations: notes,
+        replicas: 0,
+        min_ready_seconds: draft.spec().min_ready_seconds,
+    })
 }
 
 fn parsed(rollout: &RolloutView) -> Value {
     serde_json::from_str(&rollout.spec.template).expect("it was printed from JSON")
-}
-
-/// The object under a key, made where it is missing or null.
-fn entry<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
-    if !object.is_object() {
-        *object = json!({});
-    }
-    if !object[key].is_object() {
-        object[key] = json!({});
-    }
-    &mut object[key]
 }
 
 /// The created ReplicaSet as later passes of this decision see it: no pods, not observed.

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::analyses::{Analysis, Purpose};
 use super::super::draft::Draft;
-use super::super::lifecycle::{self, Wanted};
+use super::super::lifecycle;
 use super::super::replica_sets::Roles;
-use crate::analysis::{arguments, merge};
+use crate::analysis::arguments;
+use crate::analysis::start::{self, NewRun};
 use crate::kinds;
 use crate::world::RunView;
 
@@ -28,10 +29,17 @@ pub(super) fn start<'w>(
             return (draft, None);
         }
     };
-    let base = base(&draft, roles, analysis.purpose);
-    let metadata = metadata(&draft, roles, &analysis);
-    let wanted = Wanted { kind: kinds::ANALYSIS_RUN, base, joint: '.', metadata, spec };
-    lifecycle::obtain(draft, roles, wanted)
+    let (labels, annotations) = metadata(&draft, roles, &analysis);
+    let run = NewRun {
+        name: base(&draft, roles, analysis.purpose),
+        hash: Arc::clone(&draft.sets[roles.new].hash),
+        labels,
+        annotations,
+        spec,
+    };
+    let kind = kinds::ANALYSIS_RUN;
+    let obtained = start::start(&lifecycle::owner(&draft), &lifecycle::known(&draft, &kind), run);
+    lifecycle::plan(draft, &kind, obtained)
 }
 
 /// Is there a run for this purpose that has not ended, and that nobody has asked to end?
@@ -57,15 +65,15 @@ fn spec(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Result<Valu
     let subject = lifecycle::subject(draft, roles);
     let given = arguments::resolve(analysis.args, &subject).map_err(|error| error.to_string())?;
     let templates = &draft.world.templates;
-    let found = merge::find(templates, analysis.named()).map_err(|error| error.to_string())?;
-    let merged = merge::flatten(found.all().map(|(_, template)| template))
-        .and_then(|flat| flat.with_arguments(&given))
-        .and_then(|flat| flat.with_rules(analysis.dry_run, analysis.retention));
-    Ok(merged.map_err(|error| error.to_string())?.spec())
+    start::spec(templates, analysis.named(), &given, analysis.dry_run, analysis.retention)
 }
 
 /// Labels and annotations; of two with one key the later counts.
-fn metadata(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Value {
+fn metadata(
+    draft: &Draft<'_>,
+    roles: Roles,
+    analysis: &Analysis<'_>,
+) -> (Map<String, Value>, Map<String, Value>) {
     let (rollout, new) = (draft.rollout(), &draft.sets[roles.new]);
     let mut labels = Map::new();
     labels.insert(label::POD_TEMPLATE_HASH.into(), json!(&*new.hash));
@@ -86,5 +94,5 @@ fn metadata(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Value {
     }
     let selector = draft.spec().selector.iter().flat_map(|selector| selector.match_labels.iter());
     labels.extend(selector.map(|(key, value)| (key.to_owned(), json!(value))));
-    json!({ "labels": labels, "annotations": notes })
+    (labels, notes)
 }
