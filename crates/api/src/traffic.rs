@@ -8,32 +8,20 @@ use serde_json::Value;
 use crate::schema::free_form_object;
 use crate::view::view;
 
-/// A router that a spec may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RouterField {
-    /// Its field.
-    pub name: &'static str,
-    /// What the metrics call it, if they know it.
-    pub label: Option<&'static str>,
-    /// Is it asked for?
-    pub is_used: bool,
-}
-
 impl TrafficRouting {
-    /// Every router there is, asked for or not.
-    pub fn routers(&self) -> [RouterField; 9] {
-        let router = |name, label, is_used| RouterField { name, label, is_used };
-        [
-            router("alb", Some("ALB"), self.alb.is_some()),
-            router("ambassador", Some("Ambassador"), self.ambassador.is_some()),
-            router("istio", Some("Istio"), self.istio.is_some()),
-            router("nginx", Some("Nginx"), self.nginx.is_some()),
-            router("smi", Some("SMI"), self.smi.is_some()),
-            router("appMesh", Some("AppMesh"), self.app_mesh.is_some()),
-            router("traefik", None, self.traefik.is_some()),
-            router("apisix", None, self.apisix.is_some()),
-            router("plugins", None, !self.plugins.is_empty()),
-        ]
+    /// The routers that are asked for by a field of their own, in the order of the fields.
+    pub fn asked_for(&self) -> Vec<&'static str> {
+        let fields = [
+            ("istio", self.istio.is_some()),
+            ("nginx", self.nginx.is_some()),
+            ("alb", self.alb.is_some()),
+            ("smi", self.smi.is_some()),
+            ("ambassador", self.ambassador.is_some()),
+            ("appMesh", self.app_mesh.is_some()),
+            ("traefik", self.traefik.is_some()),
+            ("apisix", self.apisix.is_some()),
+        ];
+        fields.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect()
     }
 }
 

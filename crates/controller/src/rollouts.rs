@@ -16,13 +16,13 @@ use gradus_api::names;
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
-use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
     Earlier, Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView, TemplateView,
     WorkloadView, World,
 };
+use gradus_engine::{kinds, traffic};
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
@@ -33,9 +33,8 @@ use owned::Owned;
 use shown::Shown;
 use templates::TemplateIndex;
 
-/// Kinds that are watched only once a Rollout names an object of them.
-static ON_DEMAND: [Kind; 4] =
-    [kinds::INGRESS, kinds::DEPLOYMENT, kinds::REFERRED_REPLICA_SET, kinds::POD_TEMPLATE];
+/// Kinds of workloads, which are watched only once a Rollout refers to one.
+static WORKLOADS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::REFERRED_REPLICA_SET, kinds::POD_TEMPLATE];
 
 /// Slim views of Rollouts, of what they control and of what they name.
 #[derive(Default)]
@@ -402,7 +401,7 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
     };
     RolloutFigures {
         strategy,
-        traffic_router: router(spec),
+        traffic_router: traffic::metric_label(spec),
         phase: metric_phase(status),
         desired: spec.replicas_or_default(),
         replicas: status.replicas,
@@ -410,16 +409,6 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
         updated: status.updated_replicas,
         duration: status.duration.as_deref().cloned(),
     }
-}
-
-/// The traffic router as the metrics name it; of several the last.
-fn router(spec: &gradus_api::rollout::RolloutSpec) -> &'static str {
-    let canary = spec.strategy.canary.as_ref();
-    let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
-    // Also those that are refused: the metric says what was asked for.
-    let asked_for = routing.map(|routing| routing.routers()).into_iter().flatten();
-    let mut labels = asked_for.filter(|router| router.is_used).filter_map(|router| router.label);
-    labels.next_back().unwrap_or_default()
 }
 
 /// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing

@@ -157,7 +157,8 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         Some(Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
-    let unsupported = || supported::first_unsupported(&rollout.spec.fields);
+    let unsupported =
+        || supported::first_unsupported(&rollout.spec.fields).map(|fault| fault.to_string());
     if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
         return invalid(draft, &error);
     }

@@ -1,11 +1,15 @@
 //! Who splits the traffic, and which writes bring a wanted split about?
 //!
 //! Routers are pure: a [`Goal`] and the routing objects as they are give the writes that are
-//! missing, in order. No writes means that the goal is reached.
+//! missing, in order. No writes means that the goal is reached. [`ROUTERS`] names each router once:
+//! what is watched, which rights are needed, what the metrics say and what is refused follow from it.
 
 mod alb;
+mod fault;
 mod ingress;
 mod nginx;
+mod registry;
+mod split;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -20,8 +24,21 @@ use serde_json::Value;
 use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
 use crate::world::{Known, RolloutView, Route, Unusable, World};
-pub use alb::release::{managed_in, managers, released};
+pub use fault::{FaultCause, Need, RouteFault};
+pub use registry::{
+    Access, ConfigField, Release, RouterEntry, accesses, metric_label, routes, unsupported,
+};
+pub(crate) use registry::{NOT_YET, release_of, weights_field};
+pub use split::{Receiver, TrafficSide, WeightPart, WeightSplit};
 pub use view::RouteView;
+
+/// Every router, in the order in which a Rollout's routers are served.
+pub static ROUTERS: &[&RouterEntry] = &[
+    &nginx::ENTRY,
+    &alb::ENTRY,
+    #[cfg(test)]
+    &tests::notes::ENTRY,
+];
 
 /// The routing objects that are there, as the planned writes leave them.
 pub type RoutingObjects = BTreeMap<ObjectRef, RouteView>;
@@ -106,54 +123,26 @@ pub enum RouteOp {
     Create(Value),
     /// Changed by this merge patch.
     Merge(Value),
-}
-
-/// Why a router cannot do what is wanted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RouteError {
-    /// An object it needs is gone.
-    #[error(
-        "error retrieving {field} `{name}` from cache: ingress.networking.k8s.io {name:?} not found"
-    )]
-    Missing {
-        /// The field that names it.
-        field: &'static str,
-        /// Its name.
-        name: String,
-    },
-    /// The object does not lead to the Service whose traffic is split.
-    #[error("{0}")]
-    NoSuchBackend(String),
-    /// An object of the name ours would have belongs to somebody else.
-    #[error("canary ingress `{0}` controlled by different object")]
-    Foreign(String),
-    /// The configuration cannot be carried out.
-    #[error("{0}")]
-    Unusable(String),
+    /// Removed.
+    Delete,
 }
 
 /// One way to split traffic. Each is a file of its own.
 pub trait Router {
-    /// Every object it looks at or writes.
-    fn reads(&self) -> Vec<ObjectRef>;
+    /// Every object it reads or writes.
+    fn needs(&self) -> Vec<Need>;
 
-    /// What is wrong with its configuration, as a field error.
-    fn misconfigured(&self) -> Option<String>;
-
-    /// The first object the user names that is not there, as a field error.
-    fn missing(&self, seen: &RoutingObjects) -> Option<String>;
-
-    /// What is wrong with those that are there, as a field error.
-    fn unfit(&self, seen: &RoutingObjects) -> Option<String>;
-
-    /// The first of all these.
-    fn fault(&self, seen: &RoutingObjects) -> Option<String> {
-        let missing = || self.missing(seen);
-        self.misconfigured().or_else(missing).or_else(|| self.unfit(seen))
+    /// What is wrong with its configuration.
+    fn misconfigured(&self) -> Option<RouteFault> {
+        None
     }
 
-    /// The new revision's part as the objects stand, whoever wrote it.
-    fn carried(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> i32;
+    /// What is wrong with the objects that are there.
+    fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault>;
+
+    /// How the traffic is split as the objects stand, whoever wrote them. Objects that carry no
+    /// weights yet are left out: they send everything to the stable side.
+    fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit>;
 
     /// What must be asked to know that the goal is in force; nothing where writing it is enough.
     fn asks(&self, _goal: &Goal<'_>) -> Option<WeightsOf> {
@@ -161,7 +150,30 @@ pub trait Router {
     }
 
     /// The writes that are missing, in order; none when the goal is reached.
-    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteError>;
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault>;
+
+    /// The first object it needs that is not there.
+    fn missing(&self, seen: &RoutingObjects) -> Option<RouteFault> {
+        let needs = self.needs();
+        let absent = |need: &&Need| need.is_required && !seen.contains_key(&need.object);
+        needs.iter().find(absent).map(RouteFault::missing)
+    }
+
+    /// The first thing that keeps it from its work.
+    fn fault(&self, seen: &RoutingObjects) -> Option<RouteFault> {
+        let missing = || self.missing(seen);
+        self.misconfigured().or_else(missing).or_else(|| self.unfit(seen))
+    }
+
+    /// The new revision's part as the objects stand: of several splits the largest.
+    fn carried(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> i32 {
+        self.splits(sides, seen).iter().map(WeightSplit::canary).max().unwrap_or(0)
+    }
+
+    /// Is this one of its objects?
+    fn works_on(&self, object: &ObjectRef) -> bool {
+        self.needs().iter().any(|need| need.object == *object)
+    }
 }
 
 /// The routers of a Rollout, in the order in which they are served.
@@ -170,14 +182,7 @@ pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
     let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_deref()) else {
         return Vec::new();
     };
-    let mut found: Vec<Box<dyn Router + '_>> = Vec::new();
-    if let Some(config) = &routing.nginx {
-        found.push(Box::new(nginx::Nginx { rollout, config }));
-    }
-    if let Some(config) = &routing.alb {
-        found.push(Box::new(alb::Alb { rollout, config }));
-    }
-    found
+    ROUTERS.iter().filter_map(|entry| (entry.of)(rollout, routing)).collect()
 }
 
 /// What is there of the routing objects in a World.
@@ -192,7 +197,8 @@ pub fn seen(world: &World) -> RoutingObjects {
 /// The first router whose configuration is wrong.
 pub(crate) fn misconfigured(world: &World) -> Option<Unusable> {
     let routers = routers(&world.rollout);
-    routers.iter().find_map(|router| router.misconfigured()).map(Unusable::Invalid)
+    let fault = routers.iter().find_map(|router| router.misconfigured());
+    fault.map(|fault| Unusable::Invalid(fault.to_string()))
 }
 
 /// The first routing object that cannot be read, or is not there.
@@ -212,12 +218,13 @@ pub(crate) fn unfit(world: &World) -> Option<Unusable> {
 /// The first thing that a look at the routers finds.
 fn fault(
     world: &World,
-    look: impl Fn(&dyn Router, &RoutingObjects) -> Option<String>,
+    look: impl Fn(&dyn Router, &RoutingObjects) -> Option<RouteFault>,
 ) -> Option<Unusable> {
     let routers = routers(&world.rollout);
     if routers.is_empty() {
         return None; // Most Rollouts have none: nothing is made ready for looking.
     }
     let seen = seen(world);
-    routers.iter().find_map(|router| look(&**router, &seen)).map(Unusable::Invalid)
+    let fault = routers.iter().find_map(|router| look(&**router, &seen));
+    fault.map(|fault| Unusable::Invalid(fault.to_string()))
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use gradus_controller::cluster::Write as Sent;
 use gradus_engine::decision::{Expect, Op};
-use gradus_simkube::kinds::KindId;
+use gradus_simkube::kinds::{KindId, Kinds};
 use gradus_simkube::object::{Key, Object};
 use gradus_simkube::{Change, Write};
 use jiff::Timestamp;
@@ -91,13 +91,18 @@ impl Checker {
         Checker { rollout: Some(rollout), ..Checker::counting() }
     }
 
+    /// The same, in a cluster that knows these kinds.
+    pub fn in_cluster(self, kinds: &Kinds) -> Self {
+        Checker { traffic: Traffic::new(kinds), ..self }
+    }
+
     /// A checker that knows nothing of what it counts.
     pub fn counting() -> Self {
         Checker {
             rollout: None,
             sizes: Sizes::default(),
             runs: Runs::default(),
-            traffic: Traffic::default(),
+            traffic: Traffic::new(&Kinds::default()),
             pods: Pods::default(),
             resumed: Resumed::default(),
             seen: BTreeMap::new(),
@@ -139,7 +144,9 @@ impl Checker {
                 let moves = moves.map(|numbers| ("I-8", numbers));
                 found.into_iter().chain(traffic).chain(moves).collect()
             }
-            KindId::INGRESS => self.traffic.judge(write, is_ours, &self.sizes, &self.runs),
+            kind if self.traffic.is_route(kind) => {
+                self.traffic.judge(write, is_ours, &self.sizes, &self.runs)
+            }
             kind if Some(kind) == self.rollout => {
                 self.is_gone = write.change == Change::Deleted;
                 self.traffic.rollout(&write.after);

@@ -141,7 +141,7 @@ impl<'p, S: Subject> Run<'p, S> {
         let is_as_told = *faults == Faults::default();
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
-        let checker = (subject.checker)(rollout.kind);
+        let checker = (subject.checker)(rollout.kind).in_cluster(cluster.kinds());
         let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
         let bench = Rc::new(RefCell::new(bench));
         let mut minds: Vec<Box<dyn Mind>> =

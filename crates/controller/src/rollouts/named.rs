@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
+use gradus_engine::traffic;
 use gradus_engine::world::Known;
 use serde_json::Value;
 
@@ -144,7 +145,7 @@ impl Named {
 
 /// Is a kind watched only once a Rollout names an object of it?
 pub(super) fn is_on_demand(kind: &Kind) -> bool {
-    super::ON_DEMAND.contains(kind)
+    traffic::routes(kind) || super::WORKLOADS.contains(kind)
 }
 
 #[cfg(test)]

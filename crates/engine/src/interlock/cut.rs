@@ -10,8 +10,8 @@ use super::{Decided, Invariant};
 use crate::decision::{
     After, Change, Decision, Event, EventKind, Frees, Guard, ObjectRef, Urgency, Why,
 };
-use crate::kinds;
 use crate::world::World;
+use crate::{kinds, traffic};
 
 /// With these changes alone, and of the status only what is no gate; the harm is told about this
 /// object.
@@ -66,7 +66,7 @@ fn field(object: &ObjectRef) -> &'static str {
         kind if *kind == kinds::ROLLOUT => "status.currentStepIndex",
         kind if *kind == kinds::REPLICA_SET => "spec.replicas",
         kind if *kind == kinds::SERVICE => "spec.selector",
-        _ => "metadata.annotations", // Of an Ingress: that is where weights stand.
+        kind => traffic::weights_field(kind).unwrap_or("spec"),
     }
 }
 

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
-use gradus_api::names::annotation;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Mark;
 use crate::decision::Kind;
 use crate::frame::Frame;
 use crate::kinds;
-use crate::traffic::{self, RouteView};
+use crate::traffic::{self, Release, RouteView};
 use crate::uid::Uid;
 
 /// An Ingress; whole only where Rollouts have written in it.
@@ -30,8 +29,8 @@ impl Mark for ManagedIngress {
 
     fn read(frame: &Frame) -> Self {
         let meta = &frame.meta;
-        let book = meta.annotations.get(annotation::MANAGED_ALB);
-        let managers = book.map(|text| traffic::managers(text)).unwrap_or_default();
+        let managers = release().map(|marks| (marks.managers)(&meta.annotations));
+        let managers = managers.unwrap_or_default();
         ManagedIngress {
             name: Arc::clone(&meta.name),
             uid: meta.uid,
@@ -62,11 +61,16 @@ impl Mark for ManagedIngress {
     }
 
     fn unmarked(&self, released: &[Arc<str>]) -> Value {
-        let object = self.object.clone().unwrap_or_default();
-        traffic::released(&RouteView(object), released)
+        let object = RouteView(self.object.clone().unwrap_or_default());
+        release().map_or_else(|| json!({}), |marks| (marks.released)(&object, released))
     }
 
     fn named_in(spec: &Value) -> Vec<&str> {
-        traffic::managed_in(spec)
+        release().map(|marks| (marks.named_in)(spec)).unwrap_or_default()
     }
+}
+
+/// What the router of such Ingresses knows of its marks.
+fn release() -> Option<&'static Release> {
+    traffic::release_of(&kinds::INGRESS)
 }

@@ -190,9 +190,8 @@ fn left(world: &Marked<ManagedIngress>, object: &Value) -> String {
     });
     let actions = told.collect::<Vec<_>>().join(", ");
     let has = |key: &str| notes.contains_key(key);
-    let book = notes.get("rollouts.argoproj.io/managed-alb-annotations");
-    let managers = book.map(|book| crate::traffic::managers(book.as_str().unwrap()));
-    let managers = managers.unwrap_or_default().join(" ");
+    let frame = serde_json::from_value(object.clone()).unwrap();
+    let managers = ManagedIngress::read(&frame).managers().join(" ");
     let count = |at: usize| object["spec"]["rules"][at]["http"]["paths"].as_array().unwrap().len();
     assert!(has("team"), "what is not ours stays");
     let conditions = has("alb.ingress.kubernetes.io/conditions.testers");

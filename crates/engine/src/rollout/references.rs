@@ -35,7 +35,8 @@ pub fn template(namespace: &Arc<str>, name: &str, is_cluster: bool) -> ObjectRef
 /// The objects that route its traffic: those it names, and those its routers make.
 pub fn routes(rollout: &RolloutView) -> Vec<ObjectRef> {
     let routers = traffic::routers(rollout);
-    let mut found: Vec<ObjectRef> = routers.iter().flat_map(|router| router.reads()).collect();
+    let needs = routers.iter().flat_map(|router| router.needs());
+    let mut found: Vec<ObjectRef> = needs.map(|need| need.object).collect();
     found.sort();
     found.dedup();
     found

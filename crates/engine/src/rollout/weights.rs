@@ -46,7 +46,7 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
     for router in &routers {
         match router.plan(&goal, &draft.routes) {
             Ok(writes) => draft = writes.into_iter().fold(draft, write),
-            Err(error) => return ControlFlow::Break(stuck(draft, error.to_string())),
+            Err(fault) => return ControlFlow::Break(stuck(draft, fault.message)),
         }
     }
     verify::apply(record(draft, &goal), &goal)
@@ -297,14 +297,17 @@ pub(super) fn backends<'w>(draft: &Draft<'w>) -> Backends<'w> {
 /// The weight that the canary side carries as the routing objects stand; `None` where no router is
 /// named, so that nobody can tell.
 pub(super) fn carried(draft: &Draft<'_>) -> Option<i32> {
-    carried_by_side(draft, &sides(draft))
+    let (routers, sides) = (traffic::routers(draft.rollout()), sides(draft));
+    let weights = routers.iter().map(|router| router.carried(&sides, &draft.routes));
+    weights.max().map(|weight| weight.clamp(0, draft.canary().max_weight()))
 }
 
-/// The same, if these were the sides.
-fn carried_by_side(draft: &Draft<'_>, sides: &Sides<'_>) -> Option<i32> {
-    let routers = traffic::routers(draft.rollout());
-    let weights = routers.iter().map(|router| router.carried(sides, &draft.routes));
-    weights.max().map(|weight| weight.clamp(0, draft.canary().max_weight()))
+/// The weight that goes to a Service as the routing objects stand, whichever side it is on.
+fn carried_by_service(draft: &Draft<'_>, name: &str) -> i32 {
+    let (routers, sides) = (traffic::routers(draft.rollout()), sides(draft));
+    let splits = routers.iter().flat_map(|router| router.splits(&sides, &draft.routes));
+    let most = splits.map(|split| split.service(name)).max().unwrap_or(0);
+    most.clamp(0, draft.canary().max_weight())
 }
 
 /// The weight that leads to a revision.
@@ -338,10 +341,7 @@ pub(super) fn may_move(draft: &Draft<'_>, roles: Roles, name: &str, to: usize) -
         name if name == sides.canary => to_canary,
         name if name == sides.stable => to_stable,
         // Until a router is told of two Services that take turns, the others carry the traffic.
-        name if [fixed.canary, fixed.stable].contains(&name) => {
-            let alone = Backends { stable: name, canary: name };
-            carried_by_side(draft, &Sides { fixed: alone, ping_pong: None }).unwrap_or(0)
-        }
+        name if [fixed.canary, fixed.stable].contains(&name) => carried_by_service(draft, name),
         _ => 0,
     };
     brings == 0 || is_enough_for(draft, roles, to, brings + share(draft, hash))
@@ -364,21 +364,25 @@ fn write(draft: Draft<'_>, write: RouteWrite) -> Draft<'_> {
     let RouteWrite { target, op, told } = write;
     let mut draft = draft;
     let known = draft.routes.get(&target).cloned();
-    let view = match (op, known) {
+    match (op, known) {
         (RouteOp::Create(manifest), _) => {
             let view = RouteView(Arc::new(manifest.clone()));
             draft.changes.push(Change::create(target.clone(), manifest));
-            view
+            draft.routes.insert(target.clone(), view);
         }
         (RouteOp::Merge(patch), Some(known)) => {
             let view = known.patched(&patch);
             draft = draft.patch(target.clone(), patch, known.version());
-            view
+            draft.routes.insert(target.clone(), view);
         }
-        (RouteOp::Merge(_), None) => return draft, // Nothing is there to be changed.
-    };
+        (RouteOp::Delete, Some(known)) => {
+            draft.changes.push(Change::delete(target.clone(), known.uid()));
+            draft.routes.remove(&target);
+        }
+        // Nothing is there to be changed.
+        (RouteOp::Merge(_) | RouteOp::Delete, None) => return draft,
+    }
     let id = draft.id_of_write(&target);
-    draft.routes.insert(target, view);
     told.into_iter().fold(draft, |draft, (reason, message)| {
         draft.event(EventKind::Normal, reason, message, After::Change(id.clone()))
     })
@@ -391,7 +395,7 @@ pub(super) fn is_moving(draft: &Draft<'_>) -> bool {
 
 /// Does this decision already write a routing object?
 pub(super) fn is_routing(draft: &Draft<'_>) -> bool {
-    draft.changes.iter().any(|change| draft.routes.contains_key(&change.target))
+    draft.changes.iter().any(|change| traffic::routes(&change.target.kind))
 }
 
 /// Notes the split in the status and tells of it if it is another one.

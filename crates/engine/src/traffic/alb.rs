@@ -1,6 +1,6 @@
 //! AWS load balancer controller: weights and header routes are annotations of the user's Ingress.
 
-pub mod release;
+mod release;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +14,12 @@ use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, leads_to, paths, reference, rules};
 use super::{
-    Backends, Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, RoutingObjects, Sides,
+    Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
+    Router, RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
 };
 use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
+use crate::kinds;
 use crate::world::RolloutView;
 
 /// Prefix of the annotations the controller reads, unless the configuration says otherwise.
@@ -26,6 +28,29 @@ const PREFIX: &str = "alb.ingress.kubernetes.io";
 const BY_ANNOTATION: &str = "use-annotation";
 /// What a load balancer takes for the whole traffic of a stickiness: a second to a week.
 const STICKINESS_SECONDS: std::ops::RangeInclusive<i64> = 1..=604_800;
+
+/// This router, for the list.
+pub(super) static ENTRY: RouterEntry = RouterEntry {
+    config: ConfigField::Field("alb"),
+    label: Some((0, "ALB")),
+    access: &[Access {
+        kind: kinds::INGRESS,
+        verbs: &["get", "list", "watch", "patch"],
+        weights: "metadata.annotations",
+    }],
+    has_header_routes: true,
+    has_mirror_routes: false,
+    of: |rollout, routing| {
+        let config = routing.alb.as_deref()?;
+        Some(Box::new(Alb { rollout, config }))
+    },
+    release: Some(Release {
+        kind: kinds::INGRESS,
+        managers: release::managers,
+        released: release::released,
+        named_in: release::managed_in,
+    }),
+};
 
 /// The router of a Rollout.
 pub(super) struct Alb<'r> {
@@ -67,39 +92,43 @@ struct Stickiness {
 }
 
 impl Router for Alb<'_> {
-    fn reads(&self) -> Vec<ObjectRef> {
-        self.named().names().into_iter().map(|name| reference(self.rollout, name)).collect()
+    fn needs(&self) -> Vec<Need> {
+        self.named().needs(self.rollout)
     }
 
-    fn misconfigured(&self) -> Option<String> {
+    fn misconfigured(&self) -> Option<RouteFault> {
         self.named().misconfigured()
     }
 
-    fn missing(&self, seen: &RoutingObjects) -> Option<String> {
-        self.named().missing(self.rollout, seen)
-    }
-
-    fn unfit(&self, seen: &RoutingObjects) -> Option<String> {
+    fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
         self.named().unfit(self.rollout, self.action_service(), seen)
     }
 
-    fn carried(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> i32 {
+    fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit> {
         let key = self.key("actions", self.action_service());
-        let canary = backends(sides).canary;
-        let weights = self.named().names().into_iter().filter_map(|name| {
-            let known = seen.get(&reference(self.rollout, name))?;
+        let Backends { stable, canary } = backends(sides);
+        let part = |group: TargetGroup| {
+            let side = match group.service_name.as_str() {
+                name if name == canary => TrafficSide::Canary,
+                name if name == stable => TrafficSide::Stable,
+                _ => TrafficSide::Other,
+            };
+            WeightPart::service(side, &group.service_name, group.weight)
+        };
+        let split = |need: Need| {
+            let known = seen.get(&need.object)?;
             let action: Action = serde_json::from_str(known.annotation(&key)?).ok()?;
-            let groups = action.forward_config.target_groups;
-            groups.into_iter().find(|group| group.service_name == canary).map(|group| group.weight)
-        });
-        weights.max().unwrap_or(0)
+            let parts = action.forward_config.target_groups.into_iter().map(part).collect();
+            Some(WeightSplit { object: need.object, parts })
+        };
+        self.needs().into_iter().filter_map(split).collect()
     }
 
     fn asks(&self, goal: &Goal<'_>) -> Option<WeightsOf> {
         let Backends { stable, canary } = backends(&goal.sides);
         let further = goal.additional.iter();
         Some(WeightsOf {
-            ingresses: self.reads(),
+            ingresses: self.needs().into_iter().map(|need| need.object).collect(),
             canary: canary.to_owned(),
             stable: stable.to_owned(),
             port: self.config.service_port,
@@ -108,7 +137,7 @@ impl Router for Alb<'_> {
         })
     }
 
-    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteError> {
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
         self.named().plan(|name| self.plan_one(name, goal, seen))
     }
 }
@@ -145,15 +174,13 @@ impl Alb<'_> {
         name: &str,
         goal: &Goal<'_>,
         seen: &RoutingObjects,
-    ) -> Result<Option<RouteWrite>, RouteError> {
+    ) -> Result<Option<RouteWrite>, RouteFault> {
         let target = reference(self.rollout, name);
-        let known = seen
-            .get(&target)
-            .ok_or_else(|| RouteError::Missing { field: "ingress", name: name.to_owned() })?;
+        let known = seen.get(&target).ok_or_else(|| self.named().gone(self.rollout, name))?;
         if !leads_to(known.spec(), self.action_service()) {
             let message =
                 format!("ingress does not have service `{}` in rules", self.action_service());
-            return Err(RouteError::NoSuchBackend(message));
+            return Err(RouteFault::unfit(&Need::required(target, self.named().field()), message));
         }
         let mut plan = Plan::new(known);
         let action = self.key("actions", self.action_service());
@@ -164,8 +191,9 @@ impl Alb<'_> {
         self.plan_header_routes(goal, &mut plan, &mut keys)?;
         let routes: Vec<&str> = goal.header_routes.iter().map(|route| &*route.name).collect();
         plan.lead_to(&routes, goal);
-        plan.note(annotation::MANAGED_ALB, Some(self.bookkeeping(known, keys)?));
-        Ok(plan.finish(target))
+        let need = Need::required(target, self.named().field());
+        plan.note(annotation::MANAGED_ALB, Some(self.bookkeeping(&need, known, keys)?));
+        Ok(plan.finish(need.object))
     }
 
     /// Annotations of the header routes that shall be there; those of other managed routes go.
@@ -174,7 +202,7 @@ impl Alb<'_> {
         goal: &Goal<'_>,
         plan: &mut Plan<'_>,
         keys: &mut Vec<String>,
-    ) -> Result<(), RouteError> {
+    ) -> Result<(), RouteFault> {
         let mut has_removed = false;
         for managed in goal.managed_routes {
             let wanted = goal.header_routes.iter().find(|route| route.name == managed.name);
@@ -201,7 +229,7 @@ impl Alb<'_> {
     }
 
     /// Canary first, stable last, Experiments between them.
-    fn split(&self, goal: &Goal<'_>) -> Result<String, RouteError> {
+    fn split(&self, goal: &Goal<'_>) -> Result<String, RouteFault> {
         let Backends { stable, canary } = backends(&goal.sides);
         let mut groups = vec![self.group(canary, goal.weight)];
         groups.extend(goal.additional.iter().map(|one| self.group(&one.service, one.weight)));
@@ -217,12 +245,13 @@ impl Alb<'_> {
         }
     }
 
-    fn action(&self, target_groups: Vec<TargetGroup>) -> Result<String, RouteError> {
+    fn action(&self, target_groups: Vec<TargetGroup>) -> Result<String, RouteFault> {
         let wanted = self.config.stickiness_config.as_ref().filter(|wanted| wanted.enabled);
         if wanted.is_some_and(|wanted| !STICKINESS_SECONDS.contains(&wanted.duration_seconds)) {
             let message = "TargetGroupStickinessConfig's duration must be between 1 and 604800 \
                            seconds (7 days)!";
-            return Err(RouteError::Unusable(message.to_owned()));
+            let path = format!("{}.stickinessConfig.durationSeconds", ENTRY.config.path());
+            return Err(RouteFault::configuration(path, message));
         }
         let stickiness = wanted
             .map(|wanted| Stickiness { enabled: true, duration_seconds: wanted.duration_seconds });
@@ -231,14 +260,19 @@ impl Alb<'_> {
     }
 
     /// Which annotations are ours, beside those of other Rollouts.
-    fn bookkeeping(&self, known: &RouteView, keys: Vec<String>) -> Result<String, RouteError> {
+    fn bookkeeping(
+        &self,
+        need: &Need,
+        known: &RouteView,
+        keys: Vec<String>,
+    ) -> Result<String, RouteFault> {
         let stored = known.annotation(annotation::MANAGED_ALB);
         let mut all: BTreeMap<String, Vec<String>> = match stored {
             None => BTreeMap::new(),
             Some(stored) => serde_json::from_str(stored).map_err(|error| {
                 let name = known.name();
                 let key = annotation::MANAGED_ALB;
-                RouteError::Unusable(format!("ingress `{name}`: annotation {key}: {error}"))
+                RouteFault::unfit(need, format!("ingress `{name}`: annotation {key}: {error}"))
             })?,
         };
         all.insert(self.rollout.name.to_string(), keys);

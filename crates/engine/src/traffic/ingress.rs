@@ -1,11 +1,11 @@
 //! Which Ingresses does a router work on, and do they lead to the right Service?
 
-use std::fmt::Arguments;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{RouteError, RouteWrite, RoutingObjects};
+use super::fault::not_found;
+use super::{Need, RouteFault, RouteWrite, RoutingObjects};
 use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::world::RolloutView;
@@ -29,55 +29,63 @@ impl<'a> Named<'a> {
         one.into_iter().chain(self.several.1.iter().map(String::as_str)).collect()
     }
 
+    /// The Ingresses themselves; all must be there.
+    pub fn needs(&self, rollout: &RolloutView) -> Vec<Need> {
+        let need = |name: &str| Need::required(reference(rollout, name), self.field());
+        self.names().into_iter().map(need).collect()
+    }
+
+    /// The field that names them.
+    pub fn field(&self) -> String {
+        let field = if self.one.1.is_empty() { self.several.0 } else { self.one.0 };
+        format!("{}.{field}", self.path)
+    }
+
     /// The writes that are missing on all of them, in order.
     pub fn plan(
         &self,
-        one: impl Fn(&str) -> Result<Option<RouteWrite>, RouteError>,
-    ) -> Result<Vec<RouteWrite>, RouteError> {
+        one: impl Fn(&str) -> Result<Option<RouteWrite>, RouteFault>,
+    ) -> Result<Vec<RouteWrite>, RouteFault> {
         self.names().into_iter().filter_map(|name| one(name).transpose()).collect()
     }
 
-    /// Not exactly one field is set, as a field error.
-    pub fn misconfigured(&self) -> Option<String> {
+    /// Not exactly one field is set.
+    pub fn misconfigured(&self) -> Option<RouteFault> {
         let (has_one, has_several) = (!self.one.1.is_empty(), !self.several.1.is_empty());
         if has_one != has_several {
             return None;
         }
         let (one, several) = self.spelled;
         let found = if has_one { "Both" } else { "Neither" };
-        Some(format!(
-            "{}: Internal error: Either {one} or {several} must be configured. {found} are \
-             configured.",
-            self.path
-        ))
+        let message = format!(
+            "Internal error: Either {one} or {several} must be configured. {found} are configured."
+        );
+        Some(RouteFault::configuration(self.path, message))
     }
 
-    /// The first that is not there, as a field error.
-    pub fn missing(&self, rollout: &RolloutView, seen: &RoutingObjects) -> Option<String> {
-        let mut names = self.names().into_iter();
-        let name = names.find(|name| !seen.contains_key(&reference(rollout, name)))?;
-        Some(self.invalid(name, format_args!("ingress.networking.k8s.io {name:?} not found")))
-    }
-
-    /// The first that does not lead to the Service, as a field error.
+    /// The first that does not lead to the Service.
     pub fn unfit(
         &self,
         rollout: &RolloutView,
         service: &str,
         seen: &RoutingObjects,
-    ) -> Option<String> {
-        let leads_astray = |name: &&str| {
-            let found = seen.get(&reference(rollout, name));
+    ) -> Option<RouteFault> {
+        let leads_astray = |need: &Need| {
+            let found = seen.get(&need.object);
             found.is_some_and(|found| !leads_to(found.spec(), service))
         };
-        let name = self.names().into_iter().find(leads_astray)?;
-        let detail = format_args!("ingress `{name}` has no rules using service {service} backend");
-        Some(self.invalid(name, detail))
+        let need = self.needs(rollout).into_iter().find(leads_astray)?;
+        let name = &*need.object.name;
+        let detail = format!("ingress `{name}` has no rules using service {service} backend");
+        Some(RouteFault::unfit(&need, format!("Invalid value: {name:?}: {detail}")))
     }
 
-    fn invalid(&self, name: &str, detail: Arguments<'_>) -> String {
-        let field = if self.one.1.is_empty() { self.several.0 } else { self.one.0 };
-        format!("{}.{field}: Invalid value: {name:?}: {detail}", self.path)
+    /// One of them is gone although it was there a moment ago.
+    pub fn gone(&self, rollout: &RolloutView, name: &str) -> RouteFault {
+        let need = Need::required(reference(rollout, name), self.field());
+        let missing = not_found(&need.object);
+        let message = format!("error retrieving {} `{name}` from cache: {missing}", self.one.0);
+        RouteFault { message, ..RouteFault::missing(&need) }
     }
 }
 

@@ -9,9 +9,13 @@ use gradus_api::traffic::NginxRouting;
 use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, paths, reference, rules};
-use super::{Goal, RouteError, RouteOp, RouteView, RouteWrite, Router, RoutingObjects, Sides};
+use super::{
+    Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
+};
 use crate::decision::ObjectRef;
 use crate::frame::TextMap;
+use crate::kinds;
 use crate::world::RolloutView;
 
 /// Prefix of the annotations nginx reads, unless the configuration says otherwise.
@@ -22,6 +26,24 @@ const CLASS: &str = "kubernetes.io/ingress.class";
 const ENDING: &str = "-canary";
 const NAME_LIMIT: usize = 253;
 
+/// This router, for the list.
+pub(super) static ENTRY: RouterEntry = RouterEntry {
+    config: ConfigField::Field("nginx"),
+    label: Some((3, "Nginx")),
+    access: &[Access {
+        kind: kinds::INGRESS,
+        verbs: &["get", "list", "watch", "create", "patch"],
+        weights: "metadata.annotations",
+    }],
+    has_header_routes: false,
+    has_mirror_routes: false,
+    of: |rollout, routing| {
+        let config = routing.nginx.as_deref()?;
+        Some(Box::new(Nginx { rollout, config }))
+    },
+    release: None,
+};
+
 /// The router of a Rollout.
 pub(super) struct Nginx<'r> {
     /// The Rollout.
@@ -31,34 +53,46 @@ pub(super) struct Nginx<'r> {
 }
 
 impl Router for Nginx<'_> {
-    fn reads(&self) -> Vec<ObjectRef> {
-        let both = |name: &str| [reference(self.rollout, name), self.canary_of(name)];
-        self.named().names().into_iter().flat_map(both).collect()
+    fn needs(&self) -> Vec<Need> {
+        // Beside an AWS load balancer the contract looks up the Ingresses of that one alone.
+        let is_required = !self.has_alb();
+        let both = |need: Need| {
+            let canary = Need::optional(self.canary_of(&need.object.name), need.field.clone());
+            [Need { is_required, ..need }, canary]
+        };
+        self.named().needs(self.rollout).into_iter().flat_map(both).collect()
     }
 
-    fn misconfigured(&self) -> Option<String> {
+    fn misconfigured(&self) -> Option<RouteFault> {
         self.named().misconfigured()
     }
 
-    fn missing(&self, seen: &RoutingObjects) -> Option<String> {
-        self.looked_up()?.missing(self.rollout, seen)
-    }
-
-    fn unfit(&self, seen: &RoutingObjects) -> Option<String> {
+    fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
+        if self.has_alb() {
+            return None;
+        }
         let strategy = self.rollout.spec.fields.strategy.canary.as_ref()?;
-        self.looked_up()?.unfit(self.rollout, &strategy.stable_service, seen)
+        self.named().unfit(self.rollout, &strategy.stable_service, seen)
     }
 
-    fn carried(&self, _sides: &Sides<'_>, seen: &RoutingObjects) -> i32 {
-        let weights = self.named().names().into_iter().filter_map(|name| {
-            let canary = seen.get(&self.canary_of(name))?;
+    fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit> {
+        let strategy = self.rollout.spec.fields.strategy.canary.as_ref();
+        let max = strategy.map_or(100, |strategy| strategy.max_weight());
+        let split = |name: &str| {
+            let object = self.canary_of(name);
+            let canary = seen.get(&object)?;
             let is_on = canary.annotation(&self.key("canary")) == Some("true");
-            canary.annotation(&self.key("canary-weight")).filter(|_| is_on)?.parse().ok()
-        });
-        weights.max().unwrap_or(0)
+            let weight = canary.annotation(&self.key("canary-weight")).filter(|_| is_on)?;
+            let weight: i32 = weight.parse().ok()?;
+            let to_canary = WeightPart::service(TrafficSide::Canary, sides.fixed.canary, weight);
+            let rest = max.saturating_sub(weight);
+            let to_stable = WeightPart::service(TrafficSide::Stable, sides.fixed.stable, rest);
+            Some(WeightSplit { object, parts: vec![to_canary, to_stable] })
+        };
+        self.named().names().into_iter().filter_map(split).collect()
     }
 
-    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteError> {
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
         self.named().plan(|name| self.plan_one(name, goal, seen))
     }
 }
@@ -73,12 +107,11 @@ impl Nginx<'_> {
         }
     }
 
-    /// Those that must be there and lead to the stable Service: beside an AWS load balancer the
-    /// contract looks up the Ingresses of that one alone.
-    fn looked_up(&self) -> Option<Named<'_>> {
-        let canary = self.rollout.spec.fields.strategy.canary.as_ref()?;
-        let has_alb = canary.traffic_routing.as_ref().is_some_and(|it| it.alb.is_some());
-        (!has_alb).then(|| self.named())
+    /// Does an AWS load balancer split the traffic too?
+    fn has_alb(&self) -> bool {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
+        let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
+        routing.is_some_and(|routing| routing.alb.is_some())
     }
 
     fn prefix(&self) -> &str {
@@ -93,7 +126,7 @@ impl Nginx<'_> {
     /// The canary Ingress beside a stable one.
     fn canary_of(&self, stable: &str) -> ObjectRef {
         let mut name = format!("{}-{stable}", self.rollout.name);
-        name.truncate(NAME_LIMIT - ENDING.len());
+        name.truncate(name.floor_char_boundary(NAME_LIMIT - ENDING.len()));
         reference(self.rollout, &(name + ENDING))
     }
 
@@ -102,12 +135,15 @@ impl Nginx<'_> {
         name: &str,
         goal: &Goal<'_>,
         seen: &RoutingObjects,
-    ) -> Result<Option<RouteWrite>, RouteError> {
-        let stable = seen
-            .get(&reference(self.rollout, name))
-            .ok_or_else(|| RouteError::Missing { field: "stableIngress", name: name.to_owned() })?;
+    ) -> Result<Option<RouteWrite>, RouteFault> {
+        let need = Need::required(reference(self.rollout, name), self.named().field());
+        let stable = seen.get(&need.object).ok_or_else(|| self.named().gone(self.rollout, name))?;
         let target = self.canary_of(name);
-        let spec = canary_spec(stable, goal)?;
+        let spec = canary_spec(stable, goal).ok_or_else(|| {
+            let service = goal.sides.fixed.stable;
+            let message = format!("ingress `{name}` has no rules using service {service} backend");
+            RouteFault::unfit(&need, message)
+        })?;
         let notes = self.annotations(stable, goal);
         let Some(known) = seen.get(&target) else {
             let told =
@@ -117,7 +153,10 @@ impl Nginx<'_> {
             return Ok(Some(RouteWrite { target, op: RouteOp::Create(manifest), told }));
         };
         if known.owner() != Some(self.rollout.uid) {
-            return Err(RouteError::Foreign(target.name.to_string()));
+            let need = Need::optional(target, need.field);
+            let name = &need.object.name;
+            let message = format!("canary ingress `{name}` controlled by different object");
+            return Err(RouteFault::unfit(&need, message));
         }
         let Some(patch) = missing(known, &notes, &spec) else { return Ok(None) };
         let told = format!("Updating Ingress `{}` to desiredWeight '{}'", target.name, goal.weight);
@@ -171,8 +210,9 @@ impl Nginx<'_> {
 /// What of the stable Ingress the canary Ingress has too.
 const COPIED: [&str; 2] = ["ingressClassName", "tls"];
 
-/// The stable rules that lead to the stable Service, leading to the canary Service instead.
-fn canary_spec(stable: &RouteView, goal: &Goal<'_>) -> Result<Value, RouteError> {
+/// The stable rules that lead to the stable Service, leading to the canary Service instead; `None`
+/// where there are no such rules.
+fn canary_spec(stable: &RouteView, goal: &Goal<'_>) -> Option<Value> {
     let (from, to) = (goal.sides.fixed.stable, goal.sides.fixed.canary);
     let is_ours = |rule: &&Value| paths(rule).iter().any(|path| *backend(path) == *from);
     let switched = rules(stable.spec()).iter().filter(is_ours).map(|rule| {
@@ -185,9 +225,7 @@ fn canary_spec(stable: &RouteView, goal: &Goal<'_>) -> Result<Value, RouteError>
     });
     let rules: Vec<Value> = switched.collect();
     if rules.is_empty() {
-        let message =
-            format!("ingress `{}` has no rules using service {from} backend", stable.name());
-        return Err(RouteError::NoSuchBackend(message));
+        return None;
     }
     let mut spec = Map::from_iter([("rules".to_owned(), Value::Array(rules))]);
     for field in COPIED {
@@ -195,7 +233,7 @@ fn canary_spec(stable: &RouteView, goal: &Goal<'_>) -> Result<Value, RouteError>
             spec.insert(field.to_owned(), value.clone());
         }
     }
-    Ok(Value::Object(spec))
+    Some(Value::Object(spec))
 }
 
 /// The patch that gives a canary Ingress these annotations and this spec; others' stay.

@@ -1,10 +1,16 @@
 //! What the tests of all routers begin with: a Rollout, a goal and the objects that are there.
 
+pub(super) mod notes;
+mod rights;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Backends, Goal, RouteView, RoutingObjects, Sides};
+use super::{
+    Backends, FaultCause, Goal, RouteView, RoutingObjects, Sides, metric_label, routers, routes,
+    unsupported, weights_field,
+};
 use crate::decision::ObjectRef;
 use crate::frame::Frame;
 use crate::kinds;
@@ -47,4 +53,71 @@ pub(super) fn seen(objects: &[Value]) -> RoutingObjects {
         (reference, RouteView(Arc::new(object.clone())))
     };
     objects.iter().map(entry).collect()
+}
+
+/// What follows from a line in the list of routers, without another line anywhere.
+#[test]
+fn a_router_is_one_file_and_one_line() {
+    let rollout = rollout(json!({ "plugins": { "test/notes": { "note": "web" } } }));
+    let spec = &rollout.spec.fields;
+    assert_eq!(unsupported(spec), None, "it is not refused");
+    assert_eq!(metric_label(spec), "Notes");
+    let note = routers(&rollout)[0].needs().remove(0).object;
+    assert!(crate::rollout::references::routes(&rollout).contains(&note), "it wakes the Rollout");
+    assert!(routes(&note.kind), "it is watched once it is named");
+    assert_eq!(weights_field(&note.kind), Some("spec.canary"));
+    let fault = routers(&rollout)[0].fault(&RoutingObjects::new()).unwrap();
+    let path = "spec.strategy.canary.trafficRouting.plugins.test/notes.note";
+    let expected =
+        format!(r#"{path}: Invalid value: "web": notes.test.gradus.dev "web" not found"#);
+    assert_eq!((fault.to_string(), fault.cause), (expected, FaultCause::Missing(Box::new(note))));
+}
+
+/// Router, steps, and what is refused.
+#[test]
+fn a_step_that_a_router_cannot_do_is_refused_by_name() {
+    let header = json!([{ "setWeight": 5 }, { "setHeaderRoute": { "name": "r" } }]);
+    let mirror = json!([{ "setMirrorRoute": { "name": "r" } }]);
+    let alb = json!({ "alb": { "ingress": "web", "servicePort": 80 } });
+    let nginx = json!({ "nginx": { "stableIngress": "web" } });
+    let both = json!({ "alb": alb["alb"], "nginx": nginx["nginx"] });
+    let other = json!({ "plugins": { "acme/router": {} } });
+    let cases = [
+        ("a header through ALB", &alb, &header, ""),
+        (
+            "a copy through ALB",
+            &alb,
+            &mirror,
+            "steps[0].setMirrorRoute: Forbidden: router alb cannot do setMirrorRoute",
+        ),
+        (
+            "a header through nginx",
+            &nginx,
+            &header,
+            "steps[1].setHeaderRoute: Forbidden: router nginx cannot do setHeaderRoute",
+        ),
+        (
+            "a header through one of two",
+            &both,
+            &header,
+            "steps[1].setHeaderRoute: Forbidden: router nginx cannot do setHeaderRoute",
+        ),
+        (
+            "a router that is not there",
+            &other,
+            &header,
+            "trafficRouting.plugins: Forbidden: this version of Gradus does not support it yet",
+        ),
+    ];
+    for (what, routing, steps, expected) in cases {
+        let canary = json!({ "trafficRouting": routing, "steps": steps });
+        let spec = json!({ "strategy": { "canary": canary } });
+        let found = unsupported(&serde_json::from_value(spec).unwrap());
+        let found = found.map(|fault| fault.to_string()).unwrap_or_default();
+        let expected = match expected {
+            "" => String::new(),
+            expected => format!("spec.strategy.canary.{expected}"),
+        };
+        assert_eq!(found, expected, "{what}");
+    }
 }

@@ -23,6 +23,11 @@ impl RouteView {
         text.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
+    /// Its identity.
+    pub fn uid(&self) -> Uid {
+        self.0["metadata"]["uid"].as_str().map(Uid::parse).unwrap_or_default()
+    }
+
     /// Identity of the object that controls it.
     pub fn owner(&self) -> Option<Uid> {
         let owners = self.0["metadata"]["ownerReferences"].as_array()?;

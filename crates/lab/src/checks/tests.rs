@@ -291,9 +291,10 @@ fn set_of(hash: &str, size: i64, available: i64) -> Arc<Object> {
 }
 
 fn canary_ingress(weight: i64) -> Arc<Object> {
-    let mut one = Object::clone(&object(KindId::INGRESS, "web-canary", json!({}), Value::Null));
-    let note = ("nginx.ingress.kubernetes.io/canary-weight".to_owned(), weight.to_string());
-    Arc::make_mut(&mut Arc::make_mut(&mut one.meta).annotations).extend([note]);
+    let mut one = Object::clone(&object(KindId::INGRESS, "web-web-canary", json!({}), Value::Null));
+    let note = |key: &str, value: String| (format!("nginx.ingress.kubernetes.io/{key}"), value);
+    let notes = [note("canary", "true".to_owned()), note("canary-weight", weight.to_string())];
+    Arc::make_mut(&mut Arc::make_mut(&mut one.meta).annotations).extend(notes);
     Arc::new(one)
 }
 

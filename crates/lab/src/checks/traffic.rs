@@ -5,17 +5,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
-use gradus_simkube::Write;
-use gradus_simkube::kinds::KindId;
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::traffic::{
+    self, Backends, Receiver, RouteView, RoutingObjects, Sides, WeightPart,
+};
+use gradus_engine::world::RolloutView;
+use gradus_simkube::kinds::{KindId, Kinds};
 use gradus_simkube::object::Object;
+use gradus_simkube::{Change, Write};
 use serde_json::Value;
 
 use super::is_same;
 use super::runs::Runs;
 use super::sizes::Sizes;
+use crate::door::frame;
 
-/// Who gets how much of the traffic, by Service.
-type Split = BTreeMap<String, i64>;
 /// Who gets how much of the traffic, by revision.
 type Shares = BTreeMap<String, i64>;
 /// An invariant, and what was found.
@@ -23,15 +27,19 @@ type Found = (&'static str, String);
 
 /// Where the traffic of a rollout goes: as it is, and as it was when the decision was made that is
 /// being carried out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Traffic {
+    /// The kinds that routers work on.
+    kinds: BTreeMap<KindId, Kind>,
     plan: Option<Plan>,
     shown: Option<Plan>,
     decided: Option<Plan>,
     /// The revision each Service selects.
     services: BTreeMap<String, String>,
-    /// What each Ingress makes of the traffic.
-    splits: BTreeMap<String, Split>,
+    /// The routing objects that are there.
+    seen: RoutingObjects,
+    /// What each of them makes of the traffic, as its router reads it.
+    splits: BTreeMap<ObjectRef, Vec<WeightPart>>,
     /// The last spec in which no router was named.
     unrouted: Option<Arc<Value>>,
 }
@@ -41,10 +49,11 @@ pub(super) struct Traffic {
 struct Plan {
     replicas: i64,
     max: i64,
-    stable_service: String,
-    canary_service: String,
-    /// The Service whose action an ALB splits.
-    action: String,
+    /// The Rollout as routers read it, and the spec that was read.
+    view: Arc<RolloutView>,
+    spec: Arc<Value>,
+    /// Of two Services that take turns, is `ping` the stable one?
+    is_ping: bool,
     stable: String,
     is_aborted: bool,
     /// Pods that a setCanaryScale asks for.
@@ -55,26 +64,22 @@ struct Plan {
 
 impl Plan {
     /// The plan of a Rollout; `None` where no router splits its traffic.
-    fn of(rollout: &Object) -> Option<Self> {
+    fn of(rollout: &Object, earlier: Option<&Plan>) -> Option<Self> {
         let (spec, status) = (&rollout.spec, &rollout.status);
         let canary = spec["strategy"].get("canary")?;
         let routing = canary.get("trafficRouting").filter(|routing| routing.is_object())?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let replicas = spec["replicas"].as_i64().unwrap_or(1);
         let max = routing["maxTrafficWeight"].as_i64().unwrap_or(100);
-        let (stable_service, canary_service) = match canary.get("pingPong") {
-            None => (text(&canary["stableService"]), text(&canary["canaryService"])),
-            Some(pair) => {
-                let (ping, pong) = (text(&pair["pingService"]), text(&pair["pongService"]));
-                let is_ping = status["canary"]["stablePingPong"] == "ping";
-                if is_ping { (ping, pong) } else { (pong, ping) }
-            }
+        let same = earlier.filter(|earlier| Arc::ptr_eq(&earlier.spec, spec));
+        let view = match same {
+            Some(earlier) => Arc::clone(&earlier.view),
+            None => Arc::new(RolloutView::read(&frame(rollout), None)),
         };
         let threshold = canary.get("replicaProgressThreshold").and_then(|threshold| {
             let value = threshold["value"].as_i64().filter(|value| *value >= 0)?;
             Some((threshold["type"] == "Percent", value))
         });
-        let root = text(&routing["alb"]["rootService"]);
         let is_promoted = status["stableRS"] == status["currentPodHash"];
         // A full promote that comes after an abort was answered takes it back (contract 3.1);
         // beside one that was not, nobody can tell which came first, and the abort wins.
@@ -82,14 +87,33 @@ impl Plan {
         Some(Plan {
             replicas,
             max,
-            action: if root.is_empty() { stable_service.clone() } else { root },
-            stable_service,
-            canary_service,
+            view,
+            spec: Arc::clone(spec),
+            is_ping: status["canary"]["stablePingPong"] == "ping",
             stable: text(&status["stableRS"]),
             is_aborted: status["abort"] == true && !is_promoted && !is_overruled,
             scale: canary_scale(canary, status, replicas, max),
             threshold,
         })
+    }
+
+    /// The Services of both sides.
+    fn sides(&self) -> Sides<'_> {
+        let strategy = self.view.spec.fields.strategy.canary.as_ref();
+        let strategy = strategy.expect("only canaries have a plan");
+        let ping_pong = strategy.ping_pong.as_ref().map(|pair| {
+            let (ping, pong) = (pair.ping_service.as_str(), pair.pong_service.as_str());
+            let (stable, canary) = if self.is_ping { (ping, pong) } else { (pong, ping) };
+            Backends { stable, canary }
+        });
+        let fixed = Backends { stable: &strategy.stable_service, canary: &strategy.canary_service };
+        Sides { fixed, ping_pong }
+    }
+
+    /// The Service of the stable side.
+    fn stable_service(&self) -> &str {
+        let sides = self.sides();
+        sides.ping_pong.unwrap_or(sides.fixed).stable
     }
 
     /// Pods that a revision needs for this weight.
@@ -122,6 +146,28 @@ fn canary_scale(canary: &Value, status: &Value, replicas: i64, max: i64) -> Opti
 }
 
 impl Traffic {
+    /// Nothing is known yet; these are the kinds of the cluster.
+    pub(super) fn new(kinds: &Kinds) -> Self {
+        let id = |kind: &Kind| kinds.by_plural(&kind.group, &kind.version, &kind.plural);
+        let routes =
+            traffic::accesses().filter_map(|access| Some((id(&access.kind)?, access.kind.clone())));
+        Traffic {
+            kinds: routes.collect(),
+            plan: None,
+            shown: None,
+            decided: None,
+            services: BTreeMap::new(),
+            seen: RoutingObjects::new(),
+            splits: BTreeMap::new(),
+            unrouted: None,
+        }
+    }
+
+    /// Do routers work on objects of this kind?
+    pub(super) fn is_route(&self, kind: KindId) -> bool {
+        self.kinds.contains_key(&kind)
+    }
+
     /// Takes in a write, whoever made it; of ours, says what is wrong with it.
     pub(super) fn judge(
         &mut self,
@@ -131,13 +177,11 @@ impl Traffic {
         runs: &Runs,
     ) -> Vec<Found> {
         let before = self.shares();
-        self.take_in(&write.after);
+        self.take_in(write);
         let Some(plan) = self.plan.as_ref().filter(|_| is_ours) else { return Vec::new() };
         let decided = self.decided.as_ref().unwrap_or(plan);
         let mut found = Vec::new();
-        if write.after.kind == KindId::INGRESS {
-            found.extend(self.malformed(plan, &write.after));
-        }
+        found.extend(self.reference(&write.after).and_then(|route| self.malformed(plan, &route)));
         let (none, after) = (self.unsplit(plan), self.shares());
         for (name, is) in &after {
             let was = before.get(name).unwrap_or(&none);
@@ -182,6 +226,7 @@ impl Traffic {
 
     pub(super) fn rollout(&mut self, rollout: &Object) {
         self.plan = self.plan_of(rollout);
+        self.read_splits();
     }
 
     pub(super) fn shown(&mut self, rollout: &Object) {
@@ -193,7 +238,7 @@ impl Traffic {
         if is_same(self.unrouted.as_ref(), &rollout.spec) {
             return None;
         }
-        let plan = Plan::of(rollout);
+        let plan = Plan::of(rollout, self.plan.as_ref());
         self.unrouted = plan.is_none().then(|| Arc::clone(&rollout.spec));
         plan
     }
@@ -202,47 +247,75 @@ impl Traffic {
         self.decided.clone_from(&self.shown);
     }
 
-    fn take_in(&mut self, object: &Object) {
-        let name = object.meta.name.to_string();
+    fn take_in(&mut self, write: &Write) {
+        let object = &write.after;
         if object.kind == KindId::SERVICE {
             let hash = object.spec["selector"][POD_TEMPLATE_HASH].as_str().unwrap_or_default();
-            self.services.insert(name, hash.to_owned());
-        } else if let Some(plan) = &self.plan
-            && let Some(split) = split(object, plan)
-        {
-            self.splits.insert(name, split);
+            self.services.insert(object.meta.name.to_string(), hash.to_owned());
+        }
+        let Some(route) = self.reference(object) else { return };
+        if write.change == Change::Deleted {
+            self.seen.remove(&route);
+            self.splits.remove(&route);
+        } else {
+            self.seen.insert(route, RouteView(Arc::new(frame(object).object())));
+        }
+        self.read_splits();
+    }
+
+    /// Reads what the routing objects that the Rollout names make of the traffic. What one that it
+    /// has left made of it stays known until that object is gone.
+    fn read_splits(&mut self) {
+        let Some(plan) = &self.plan else { return };
+        let sides = plan.sides();
+        for router in traffic::routers(&plan.view) {
+            for split in router.splits(&sides, &self.seen) {
+                self.splits.insert(split.object, split.parts);
+            }
         }
     }
 
-    /// Who gets how much, by the Ingress through which the traffic comes in.
+    /// The routing object that this is, if it is one.
+    fn reference(&self, object: &Object) -> Option<ObjectRef> {
+        let kind = self.kinds.get(&object.kind)?.clone();
+        Some(ObjectRef::new(kind, &object.meta.namespace, &object.meta.name))
+    }
+
+    /// Who gets how much, by the routing object through which the traffic comes in.
     fn shares(&self) -> BTreeMap<String, Shares> {
         let Some(plan) = &self.plan else { return BTreeMap::new() };
         if self.splits.is_empty() {
             return BTreeMap::from([(String::new(), self.unsplit(plan))]);
         }
-        self.splits.iter().map(|(name, split)| (name.clone(), self.by_hash(split))).collect()
+        let shares = self.splits.iter().map(|(route, parts)| (route.to_string(), parts));
+        shares.map(|(route, parts)| (route, self.by_hash(parts))).collect()
     }
 
     /// Who gets how much while no router has been told anything.
     fn unsplit(&self, plan: &Plan) -> Shares {
-        self.by_hash(&Split::from([(plan.stable_service.clone(), plan.max)]))
+        let hash = self.services.get(plan.stable_service()).cloned().unwrap_or_default();
+        Shares::from([(hash, plan.max)])
     }
 
-    fn by_hash(&self, split: &Split) -> Shares {
+    fn by_hash(&self, parts: &[WeightPart]) -> Shares {
         let mut shares = Shares::new();
-        for (service, weight) in split {
-            let hash = self.services.get(service).cloned().unwrap_or_default();
-            *shares.entry(hash).or_default() += weight;
+        for WeightPart { receiver, weight, .. } in parts {
+            let hash = match receiver {
+                Receiver::Service(name) => self.services.get(name).cloned().unwrap_or_default(),
+                Receiver::Revision(hash) => hash.clone(),
+            };
+            *shares.entry(hash).or_default() += i64::from(*weight);
         }
         shares
     }
 
-    /// I-5: do the weights of an Ingress make sense?
-    fn malformed(&self, plan: &Plan, object: &Object) -> Option<Found> {
-        let split = self.splits.get(&*object.meta.name)?;
-        let sum: i64 = split.values().sum();
-        let is_well = sum == plan.max && split.values().all(|one| (0..=plan.max).contains(one));
-        (!is_well).then(|| ("I-5", format!("{split:?} is no split of {}", plan.max)))
+    /// I-5: do the weights of a routing object make sense?
+    fn malformed(&self, plan: &Plan, route: &ObjectRef) -> Option<Found> {
+        let weights: Vec<i64> =
+            self.splits.get(route)?.iter().map(|part| i64::from(part.weight)).collect();
+        let is_well = weights.iter().sum::<i64>() == plan.max
+            && weights.iter().all(|one| (0..=plan.max).contains(one));
+        (!is_well).then(|| ("I-5", format!("{weights:?} is no split of {}", plan.max)))
     }
 }
 
@@ -298,25 +371,4 @@ fn condemned(was: &Shares, is: &Shares, runs: &Runs) -> Vec<Found> {
         ("I-8", format!("weight of {hash} rises to {weight} against {run}"))
     })
     .collect()
-}
-
-/// What an Ingress makes of the traffic: the weight of nginx's canary, or an ALB's target groups.
-fn split(object: &Object, plan: &Plan) -> Option<Split> {
-    let notes = &object.meta.annotations;
-    let with = |ending: &str| notes.iter().find(|(key, _)| key.ends_with(ending));
-    if let Some((_, weight)) = with("/canary-weight") {
-        let weight = weight.parse().unwrap_or(-1);
-        return Some(Split::from([
-            (plan.canary_service.clone(), weight),
-            (plan.stable_service.clone(), plan.max - weight),
-        ]));
-    }
-    let (_, action) = with(&format!("/actions.{}", plan.action))?;
-    let action: Value = serde_json::from_str(action).ok()?;
-    let groups = action["ForwardConfig"]["TargetGroups"].as_array()?;
-    let pairs = groups.iter().map(|group| {
-        let service = group["ServiceName"].as_str().unwrap_or_default().to_owned();
-        (service, group["Weight"].as_i64().unwrap_or(-1))
-    });
-    Some(pairs.collect())
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use gradus_api::names;
 use gradus_engine::world::RunPhase;
 use gradus_simkube::SimCluster;
-use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::Value;
 
@@ -27,9 +26,9 @@ pub(super) fn judge(
     let rollout = rollout.map(|rollout| &**rollout);
     let is_kept = |set: &&Arc<Object>| rollout.is_none_or(|rollout| !is_let_go(rollout, set));
     let sets: Vec<_> = sets(cluster).into_iter().filter(is_kept).collect();
-    let ingresses: Vec<_> = cluster.list(KindId::INGRESS, NAMESPACE).collect();
+    let routes = around::all_routes(cluster);
     let runs: Vec<_> = around::runs(cluster).collect();
-    let all = sets.iter().chain(&ingresses).chain(runs.iter().flatten());
+    let all = sets.iter().chain(&routes).chain(runs.iter().flatten());
     let orphans = all.filter(|object| is_orphan(cluster, object, counts));
     let mut found: Vec<Violation> = orphans
         .map(|orphan| at_end("I-13", orphan, "an orphan is left behind".to_owned()))

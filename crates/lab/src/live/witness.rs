@@ -33,7 +33,9 @@ impl Witness {
             server: server.clone(),
             place: place.clone(),
             subject,
-            checker: RefCell::new((subject.checker)(place.kind)),
+            checker: RefCell::new(
+                server.with(|cluster, _| (subject.checker)(place.kind).in_cluster(cluster.kinds())),
+            ),
             judged: Cell::new(0),
         }
     }

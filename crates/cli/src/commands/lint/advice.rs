@@ -10,8 +10,8 @@ use crate::manifest::Document;
 /// Everything that is worth a word, in the order of the manifest.
 pub fn of(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {
     let mut found: Vec<Finding> = supported::first_unsupported(spec)
-        .iter()
-        .map(|text| Finding::field_warning(document, text))
+        .map(|fault| Finding::warning(document, &fault.path, fault.message))
+        .into_iter()
         .collect();
     if let Some(canary) = &spec.strategy.canary {
         found.extend(unreachable_steps(document, canary));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use gradus_api::names::{self, kind};
-use gradus_engine::decision::Kind;
+use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::traffic::{RouteView, RoutingObjects};
-use gradus_engine::world::{Known, TemplateView, Templates};
+use gradus_engine::traffic::{Need, RouteView, Router, RoutingObjects};
+use gradus_engine::world::{Known, RolloutView, TemplateView, Templates};
 use serde_json::Value;
 
 use super::finding::Finding;
@@ -77,14 +77,23 @@ impl<'d> Beside<'d> {
         }
     }
 
-    /// The Ingresses that a router can lead through.
-    pub fn routes(self, namespace: &Arc<str>) -> RoutingObjects {
-        let reference = |object: Value| {
-            let name: Arc<str> = object["metadata"]["name"].as_str()?.into();
-            let target = gradus_engine::decision::ObjectRef::new(kinds::INGRESS, namespace, &name);
-            Some((target, RouteView(Arc::new(object))))
+    /// The objects that a router of this Rollout needs, as far as they are in these files. One in
+    /// another namespace is found by the namespace it says.
+    pub fn routes(self, rollout: &RolloutView, router: &dyn Router) -> RoutingObjects {
+        let found = |need: Need| {
+            let ObjectRef { kind, namespace, name } = &need.object;
+            let is_here = *namespace == rollout.namespace;
+            let there = self.all.iter().filter(|other| is(other, &kind.group, &kind.name));
+            let mut there = there.map(Document::json);
+            let is_named = |object: &Value| object["metadata"]["name"] == **name;
+            let elsewhere = |object: &Value| object["metadata"]["namespace"] == **namespace;
+            let object = match is_here {
+                true => self.find(kind, name),
+                false => there.find(|object| is_named(object) && elsewhere(object)),
+            };
+            Some((need.object.clone(), RouteView(Arc::new(object?))))
         };
-        self.of(&kinds::INGRESS).filter_map(reference).collect()
+        router.needs().into_iter().filter_map(found).collect()
     }
 }
 

@@ -76,11 +76,6 @@ impl Finding {
         Self::error(document, path, message.to_owned())
     }
 
-    /// The same, of something that is accepted.
-    pub fn field_warning(document: &Document, text: &str) -> Self {
-        Finding { severity: Severity::Warning, ..Self::field_error(document, text) }
-    }
-
     /// An error of the contract's validation.
     pub fn refused(document: &Document, error: &FieldError) -> Self {
         Self::error(document, &error.path, error.message.clone())

@@ -8,9 +8,10 @@ use gradus_api::rollout::RolloutSpec;
 use gradus_api::validate::{Source, validate};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
 use gradus_engine::rollout::{services, workload};
+use gradus_engine::traffic::{self, FaultCause, RouteFault, Router};
 use gradus_engine::world::{Origin, RolloutView, ServiceView};
-use gradus_engine::{kinds, traffic};
 use serde_json::json;
 
 use super::analyses;
@@ -95,24 +96,17 @@ fn of_services(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     findings
 }
 
-/// What keeps a router from its work. Ingresses that do not lead to the Service whose traffic is
-/// split, or are missing, are accepted by `kubectl argo rollouts lint`: so they are no errors here.
+/// What keeps a router from its work. `kubectl argo rollouts lint` accepts routing objects that are
+/// missing or do not lead to the Service whose traffic is split, so they are no errors here.
 fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
-    let seen = beside.routes(&view.namespace);
     let routers = traffic::routers(view);
-    let wrong = routers.iter().filter_map(|router| router.fault(&seen));
-    let told = wrong.filter_map(|text| {
-        let finding = Finding::field_warning(beside.document, &text);
-        if !finding.message.starts_with("Invalid value") {
-            return Some(Finding::field_error(beside.document, &text));
+    let found = |router: &dyn Router| {
+        let RouteFault { path, cause, message } = router.fault(&beside.routes(view, router))?;
+        match cause {
+            FaultCause::Configuration => Some(Finding::error(beside.document, &path, message)),
+            FaultCause::Missing(object) => beside.missing(&object.kind, &object.name, &path),
+            FaultCause::Unfit(_) => Some(Finding::warning(beside.document, &path, message)),
         }
-        // `Invalid value: "name": …`
-        let name = text.split('"').nth(1)?;
-        if finding.message.ends_with(" not found") {
-            beside.missing(&kinds::INGRESS, name, &finding.path)
-        } else {
-            Some(finding)
-        }
-    });
-    told.collect()
+    };
+    routers.iter().filter_map(|router| found(&**router)).collect()
 }

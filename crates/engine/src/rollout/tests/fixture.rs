@@ -3,6 +3,7 @@
 
 mod left;
 mod pods;
+mod routes;
 mod runs;
 pub mod told;
 
@@ -15,11 +16,11 @@ use serde_json::{Value, json};
 
 use self::pods::marks;
 use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply, WeightsSaid};
-use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op, Why};
+use crate::decision::{Change, ChangeId, Decision, Event, Op, Why};
 use crate::frame::Frame;
 use crate::interlock;
-use crate::rollout::{Memo, decide, references, workload};
-use crate::world::{Known, ReplicaSetView, RolloutView, Route, ServiceView, WorkloadView, World};
+use crate::rollout::{Memo, decide, workload};
+use crate::world::{Known, ReplicaSetView, RolloutView, ServiceView, WorkloadView, World};
 
 /// A Rollout and its ReplicaSets, as a cluster would hold them.
 #[derive(Clone)]
@@ -29,7 +30,8 @@ pub struct Fixture {
     services: Vec<Value>,
     runs: runs::Runs,
     answers: BTreeMap<AskId, Answer>,
-    ingresses: Vec<Value>,
+    /// Routing objects of every kind.
+    routes: Vec<Value>,
     pods: Vec<Value>,
     /// Why evictions are refused, if they are.
     budget: Option<String>,
@@ -73,7 +75,7 @@ impl Fixture {
             services: Vec::new(),
             runs: runs::Runs::default(),
             answers: BTreeMap::new(),
-            ingresses: Vec::new(),
+            routes: Vec::new(),
             pods: Vec::new(),
             budget: None,
             lists: 0,
@@ -100,40 +102,8 @@ impl Fixture {
 
     /// The same as a canary whose traffic nginx splits, with the Services `stable` and `canary`.
     pub fn nginx(replicas: i32, strategy: Value) -> Self {
-        let mut fixture = Fixture::canary(replicas, json!([]));
-        let whole = &mut fixture.rollout["spec"]["strategy"]["canary"];
-        merge(whole, &json!({ "stableService": "stable", "canaryService": "canary" }));
-        merge(whole, &json!({ "trafficRouting": { "nginx": { "stableIngress": "web" } } }));
-        merge(whole, &strategy);
-        fixture.with_services(&["stable", "canary"]).with_ingress("stable")
-    }
-
-    /// Adds an Ingress that leads to a Service.
-    pub fn with_ingress(mut self, service: &str) -> Self {
-        let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
-        self.ingresses.push(json!({
-            "metadata": { "name": "web", "namespace": "default", "resourceVersion": "1" },
-            "spec": { "rules": [{ "http": { "paths": [{ "path": "/", "backend": backend }] } }] },
-        }));
-        self
-    }
-
-    /// Somebody edits an Ingress.
-    pub fn patch_ingress(&mut self, name: &str, patch: Value) {
-        let named = |ingress: &&mut Value| ingress["metadata"]["name"] == name;
-        merge(self.ingresses.iter_mut().find(named).unwrap(), &patch);
-    }
-
-    /// An Ingress, as stored.
-    pub fn ingress(&self, name: &str) -> &Value {
-        let named = |ingress: &&Value| ingress["metadata"]["name"] == name;
-        self.ingresses.iter().find(named).unwrap()
-    }
-
-    /// What nginx sends to the canary.
-    pub fn weight(&self) -> &str {
-        let notes = &self.ingress("web-web-canary")["metadata"]["annotations"];
-        notes["nginx.ingress.kubernetes.io/canary-weight"].as_str().unwrap()
+        let routing = json!({ "nginx": { "stableIngress": "web" } });
+        Fixture::routed(replicas, routing, strategy).with_ingress("stable")
     }
 
     /// A ReplicaSet has this size, and so many available pods.
@@ -282,16 +252,6 @@ impl Fixture {
         }
     }
 
-    fn routes_of(&self, rollout: &RolloutView) -> Vec<Route> {
-        let known = |object: &ObjectRef| {
-            let mut there = self.ingresses.iter();
-            let found = there.find(|ingress| ingress["metadata"]["name"] == *object.name);
-            found.map_or(Known::Absent, |found| Known::Present(Arc::new(found.clone())))
-        };
-        let named = references::routes(rollout).into_iter();
-        named.map(|object| Route { known: known(&object), object }).collect()
-    }
-
     /// Decides once and applies what is decided; says what was written. A status that may wait is
     /// written too when nothing else is.
     pub fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
@@ -388,13 +348,10 @@ impl Fixture {
         if let Some(done) = self.runs.apply(change, self.version, now) {
             return done;
         }
+        if crate::traffic::routes(&change.target.kind) {
+            return self.apply_route(change);
+        }
         match &change.op {
-            Op::Create(body) if *change.target.kind.name == *"Ingress" => {
-                let mut ingress = (**body).clone();
-                ingress["metadata"]["resourceVersion"] = json!(self.version.to_string());
-                self.ingresses.push(ingress);
-                format!("create ingress {}", change.target.name)
-            }
             Op::Create(body) => {
                 let mut set = (**body).clone();
                 set["metadata"]["generation"] = json!(1);
@@ -415,16 +372,6 @@ impl Fixture {
             Op::Merge(patch) if *change.target.kind.name == *"Deployment" => {
                 self.patch_deployment(patch["spec"].clone());
                 format!("deployment to {}", patch["spec"]["replicas"])
-            }
-            Op::Merge(patch) if *change.target.kind.name == *"Ingress" => {
-                self.patch_ingress(&change.target.name, (**patch).clone());
-                let version =
-                    json!({ "metadata": { "resourceVersion": self.version.to_string() } });
-                self.patch_ingress(&change.target.name, version);
-                match *change.target.name == *"web" {
-                    true => "patch web".to_owned(),
-                    false => format!("weight {}", self.weight()),
-                }
             }
             Op::Merge(patch) if *change.target.kind.name == *"Service" => {
                 let named =

@@ -419,3 +419,20 @@ fn until_the_router_knows_of_ping_and_pong_the_services_before_keep_their_pods()
         assert_eq!(fixture.selects("canary"), expected, "{available} of two for half the traffic");
     }
 }
+
+#[test]
+fn a_router_of_one_file_carries_a_whole_update() {
+    let strategy = json!({ "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let routing = json!({ "plugins": { "test/notes": { "note": "web" } } });
+    let note = json!({ "kind": "Note", "metadata": { "name": "web" }, "spec": { "canary": 0 } });
+    let mut fixture = Fixture::routed(4, routing, strategy).with_route(note);
+    let weight =
+        |fixture: &Fixture| fixture.route("Note", "web").unwrap()["spec"]["canary"].clone();
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!((weight(&fixture), fixture.selects("canary")), (json!(50), 2));
+    fixture.promote();
+    fixture.settle(at(2));
+    assert_eq!((weight(&fixture), fixture.selects("stable")), (json!(0), 2));
+}

@@ -8,6 +8,7 @@ use gradus_api::names::annotation;
 use serde_json::{Map, Value, json};
 
 use super::{Action, BY_ANNOTATION, TargetGroup, text};
+use crate::frame::TextMap;
 use crate::traffic::RouteView;
 use crate::traffic::ingress::{backend, paths, rules};
 
@@ -15,8 +16,10 @@ use crate::traffic::ingress::{backend, paths, rules};
 type Book = BTreeMap<Arc<str>, Vec<String>>;
 
 /// The Rollouts that the book of an Ingress names; none where nobody can read it.
-pub fn managers(book: &str) -> Vec<Arc<str>> {
-    serde_json::from_str::<Book>(book).map(|book| book.into_keys().collect()).unwrap_or_default()
+pub fn managers(annotations: &TextMap) -> Vec<Arc<str>> {
+    let book = annotations.get(annotation::MANAGED_ALB);
+    let book = book.and_then(|book| serde_json::from_str::<Book>(book).ok());
+    book.map(|book| book.into_keys().collect()).unwrap_or_default()
 }
 
 /// The Ingresses that a Rollout's spec names for an AWS load balancer, read from its JSON.

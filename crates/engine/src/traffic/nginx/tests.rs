@@ -35,7 +35,7 @@ fn stable() -> Value {
 fn plan(rollout: &RolloutView, weight: i32, objects: &[Value]) -> Result<Vec<RouteWrite>, String> {
     let seen = seen(objects);
     let found = routers(rollout)[0].plan(&goal(weight), &seen);
-    found.map_err(|error| error.to_string())
+    found.map_err(|fault| fault.message)
 }
 
 fn created(rollout: &RolloutView) -> Value {
@@ -133,6 +133,19 @@ fn every_ingress_gets_a_canary_under_a_name_that_fits() {
     assert_eq!(cut.len(), 253);
     let RouteOp::Create(manifest) = &writes[1].op else { panic!("{writes:?}") };
     assert_eq!(manifest["metadata"]["annotations"]["corp/canary-weight"], "20");
-    let reads: Vec<_> = routers(&rollout)[0].reads().iter().map(|one| one.name.len()).collect();
-    assert_eq!(reads, [3, 14, 253, 253], "both of each");
+    let needs = routers(&rollout)[0].needs();
+    let lengths: Vec<_> = needs.iter().map(|need| need.object.name.len()).collect();
+    assert_eq!(lengths, [3, 14, 253, 253], "both of each");
+    let required: Vec<_> = needs.iter().map(|need| need.is_required).collect();
+    assert_eq!(required, [true, false, true, false], "its own Ingress need not be there");
+}
+
+#[test]
+fn a_name_is_never_cut_inside_a_character() {
+    for before in 0..8 {
+        let name = format!("{}{}", "x".repeat(235 + before), "ä€😀".repeat(4));
+        let rollout = rollout(json!({ "stableIngress": name }), json!({}));
+        let canary = routers(&rollout)[0].needs().remove(1).object.name;
+        assert!(canary.len() <= 253 && canary.ends_with("-canary"), "{canary}");
+    }
 }

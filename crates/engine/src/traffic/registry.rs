@@ -1,0 +1,163 @@
+//! What everybody else must know of a router: its name, its kinds, its rights, what it cannot do.
+
+use std::sync::Arc;
+
+use gradus_api::rollout::{CanaryStep, RolloutSpec};
+use gradus_api::traffic::TrafficRouting;
+use serde_json::Value;
+
+use super::{ROUTERS, RouteFault, RouteView, Router};
+use crate::decision::Kind;
+use crate::frame::TextMap;
+use crate::world::RolloutView;
+
+/// One router, as [`ROUTERS`] names it.
+pub struct RouterEntry {
+    /// Where a Rollout asks for it.
+    pub config: ConfigField,
+    /// What the metrics call it, with its precedence where a Rollout has several; `None` where Argo
+    /// Rollouts has no name for it.
+    pub label: Option<(u8, &'static str)>,
+    /// The kinds of its objects, and what it does to them.
+    pub access: &'static [Access],
+    /// Can it send requests with a header to the new revision?
+    pub has_header_routes: bool,
+    /// Can it send copies of requests to the new revision?
+    pub has_mirror_routes: bool,
+    /// The router of a Rollout that asks for it.
+    pub of: for<'r> fn(&'r RolloutView, &'r TrafficRouting) -> Option<Box<dyn Router + 'r>>,
+    /// The marks it leaves on objects of users, if it leaves any.
+    pub release: Option<Release>,
+}
+
+/// Where a Rollout asks for a router, below `spec.strategy.canary.trafficRouting`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigField {
+    /// A field of its own.
+    Field(&'static str),
+    /// An entry of `plugins`.
+    Plugin(&'static str),
+}
+
+/// What a router does to objects of a kind.
+pub struct Access {
+    /// The kind.
+    pub kind: Kind,
+    /// The verbs it needs.
+    pub verbs: &'static [&'static str],
+    /// The field that carries the weights.
+    pub weights: &'static str,
+}
+
+/// The marks a router leaves on objects of users, and how they come off.
+pub struct Release {
+    /// The kind of the objects.
+    pub kind: Kind,
+    /// The Rollouts that the annotations of an object name.
+    pub managers: fn(&TextMap) -> Vec<Arc<str>>,
+    /// The patch that takes off the marks of these Rollouts.
+    pub released: fn(&RouteView, &[Arc<str>]) -> Value,
+    /// The objects that a Rollout's spec names for this router, read from its JSON.
+    pub named_in: for<'v> fn(&'v Value) -> Vec<&'v str>,
+}
+
+impl ConfigField {
+    /// The path of the configuration.
+    pub fn path(self) -> String {
+        match self {
+            ConfigField::Field(name) => format!("{PATH}.trafficRouting.{name}"),
+            ConfigField::Plugin(name) => format!("{PATH}.trafficRouting.plugins.{name}"),
+        }
+    }
+
+    /// Its name, as messages have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConfigField::Field(name) | ConfigField::Plugin(name) => name,
+        }
+    }
+
+    fn is_used(self, routing: &TrafficRouting) -> bool {
+        match self {
+            ConfigField::Field(name) => routing.asked_for().contains(&name),
+            ConfigField::Plugin(name) => routing.plugins.contains_key(name),
+        }
+    }
+}
+
+const PATH: &str = "spec.strategy.canary";
+/// What is said of a field that this version does not carry out.
+pub(crate) const NOT_YET: &str = "Forbidden: this version of Gradus does not support it yet";
+
+/// Is a kind one that routers work on?
+pub fn routes(kind: &Kind) -> bool {
+    accesses().any(|access| access.kind == *kind)
+}
+
+/// The field of a routing object that carries the weights.
+pub(crate) fn weights_field(kind: &Kind) -> Option<&'static str> {
+    accesses().find(|access| access.kind == *kind).map(|access| access.weights)
+}
+
+/// What every router does to objects.
+pub fn accesses() -> impl Iterator<Item = &'static Access> {
+    ROUTERS.iter().flat_map(|entry| entry.access)
+}
+
+/// The marks that routers leave on objects of a kind.
+pub(crate) fn release_of(kind: &Kind) -> Option<&'static Release> {
+    ROUTERS.iter().filter_map(|entry| entry.release.as_ref()).find(|it| it.kind == *kind)
+}
+
+/// The traffic router of a Rollout as the metrics name it: of several the last by precedence.
+pub fn metric_label(spec: &RolloutSpec) -> &'static str {
+    let used = routing_of(spec).into_iter().flat_map(used);
+    used.filter_map(|entry| entry.label).max().map_or("", |(_, name)| name)
+}
+
+/// The first router that is asked for and not there, or step that a router cannot do.
+pub fn unsupported(spec: &RolloutSpec) -> Option<RouteFault> {
+    let routing = routing_of(spec)?;
+    let canary = spec.strategy.canary.as_ref()?;
+    let steps = || canary.steps.iter().enumerate();
+    let impossible =
+        || used(routing).find_map(|entry| steps().find_map(|(at, step)| cannot(entry, at, step)));
+    unknown(routing).or_else(impossible)
+}
+
+fn routing_of(spec: &RolloutSpec) -> Option<&TrafficRouting> {
+    spec.strategy.canary.as_ref()?.traffic_routing.as_deref()
+}
+
+fn used(routing: &TrafficRouting) -> impl Iterator<Item = &'static RouterEntry> + '_ {
+    ROUTERS.iter().copied().filter(|entry| entry.config.is_used(routing))
+}
+
+/// The first router that is asked for and not in the list.
+fn unknown(routing: &TrafficRouting) -> Option<RouteFault> {
+    let is_known = |config: ConfigField| ROUTERS.iter().any(|entry| entry.config == config);
+    let mut fields = routing.asked_for().into_iter();
+    let field = fields.find(|field| !is_known(ConfigField::Field(field)));
+    let path = match field {
+        Some(field) => ConfigField::Field(field).path(),
+        None => {
+            let is_served = |name: &str| ROUTERS.iter().any(|entry| entry.config.name() == name);
+            routing.plugins.keys().find(|name| !is_served(name))?;
+            format!("{PATH}.trafficRouting.plugins")
+        }
+    };
+    Some(RouteFault::configuration(path, NOT_YET))
+}
+
+/// Why a router cannot do a step, if it cannot.
+fn cannot(entry: &RouterEntry, at: usize, step: &CanaryStep) -> Option<RouteFault> {
+    let header = step.set_header_route.is_some() && !entry.has_header_routes;
+    let mirror = step.set_mirror_route.is_some() && !entry.has_mirror_routes;
+    let field = match (header, mirror) {
+        (true, _) => "setHeaderRoute",
+        (_, true) => "setMirrorRoute",
+        (false, false) => return None,
+    };
+    let message = format!("Forbidden: router {} cannot do {field}", entry.config.name());
+    Some(RouteFault::configuration(format!("{PATH}.steps[{at}].{field}"), message))
+}
