@@ -2,5 +2,6 @@
 //! whoever starts it.
 
 pub mod arguments;
+pub(crate) mod condition;
 pub mod merge;
 pub mod start;

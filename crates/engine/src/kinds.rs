@@ -51,6 +51,9 @@ pub const POD: Kind = Kind::new("", "v1", "Pod", "pods");
 /// The Event of core.
 pub const EVENT: Kind = Kind::new("", "v1", "Event", "events");
 
+/// The Job of batch.
+pub const JOB: Kind = Kind::new("batch", "v1", "Job", "jobs");
+
 /// The Deployment of apps.
 pub const DEPLOYMENT: Kind = Kind::new("apps", "v1", "Deployment", "deployments");
 

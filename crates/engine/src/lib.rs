@@ -14,6 +14,7 @@ pub mod family;
 pub mod frame;
 pub mod interlock;
 pub mod kinds;
+pub mod metrics;
 pub mod obtain;
 pub mod patch;
 pub mod projection;

@@ -291,7 +291,9 @@ impl Expr {
                 rest.for_each(visit);
             }
             Expr::Let { value, body, .. } => [value, body].into_iter().for_each(|one| visit(one)),
-            Expr::Sequence(all) | Expr::List(all) | Expr::Sum(all) => all.iter_mut().for_each(visit),
+            Expr::Sequence(all) | Expr::List(all) | Expr::Sum(all) => {
+                all.iter_mut().for_each(visit)
+            }
             Expr::Condition { condition, yes, no } => {
                 [condition, yes, no].into_iter().for_each(|one| visit(one));
             }

@@ -111,7 +111,8 @@ impl Checker<'_> {
         if let Some(of) = self.environment.get(name) {
             return Some(of.clone());
         }
-        let is_function = builtins::find(name).is_some() || crate::ast::LoopKind::of(name).is_some();
+        let is_function =
+            builtins::find(name).is_some() || crate::ast::LoopKind::of(name).is_some();
         if is_function {
             let signature =
                 Signature { parameters: vec![Type::Any], is_variadic: true, result: Type::Any };
@@ -184,7 +185,8 @@ impl Checker<'_> {
     fn variable(&mut self, node: &mut Node) -> Result<Type, Error> {
         let span = node.span;
         let Expr::Let { name, value, body } = &mut node.expr else { return Ok(Type::Unknown) };
-        let is_builtin = || builtins::find(name).is_some() || crate::ast::LoopKind::of(name).is_some();
+        let is_builtin =
+            || builtins::find(name).is_some() || crate::ast::LoopKind::of(name).is_some();
         let what = if self.environment.has(name) {
             Some("")
         } else if is_builtin() {

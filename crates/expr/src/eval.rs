@@ -74,7 +74,9 @@ impl<'p> Evaluator<'p> {
             Expr::Chain(_) | Expr::Member(_) | Expr::Call { .. } => {
                 Ok(self.link(node)?.unwrap_or_default())
             }
-            Expr::Slice { base, from, to } => self.slice(base, from.as_deref(), to.as_deref(), node),
+            Expr::Slice { base, from, to } => {
+                self.slice(base, from.as_deref(), to.as_deref(), node)
+            }
             Expr::Builtin { builtin, arguments } => {
                 let arguments = self.values(arguments)?;
                 let (now, budget) = (&self.now, &mut self.budget);

@@ -25,7 +25,17 @@ pub(crate) enum TokenKind {
 
 /// Names that are operators.
 const WORDS: [&str; 11] = [
-    "not", "in", "or", "and", "matches", "contains", "startsWith", "endsWith", "let", "if", "else",
+    "not",
+    "in",
+    "or",
+    "and",
+    "matches",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "let",
+    "if",
+    "else",
 ];
 
 impl Token {

@@ -171,9 +171,7 @@ fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_') {
         let is_digit = |byte: Option<&u8>| {
-            byte.is_some_and(|byte| {
-                byte.is_ascii_digit() || is_hex && byte.is_ascii_hexdigit()
-            })
+            byte.is_some_and(|byte| byte.is_ascii_digit() || is_hex && byte.is_ascii_hexdigit())
         };
         let before = at.checked_sub(1).and_then(|at| bytes.get(at));
         let is_behind_base = is_hex && at == 2;

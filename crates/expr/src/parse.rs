@@ -22,15 +22,8 @@ const MOST_DEEP: u32 = 250;
 pub(crate) fn parse(source: &str, environment: &Environment) -> Result<Node, Error> {
     let mut tokens = tokens(source).into_iter();
     let current = tokens.next().unwrap_or_else(|| Ok(end()))?;
-    let mut parser = Parser {
-        tokens,
-        current,
-        stashed: None,
-        environment,
-        predicates: 0,
-        parts: 0,
-        depth: 0,
-    };
+    let mut parser =
+        Parser { tokens, current, stashed: None, environment, predicates: 0, parts: 0, depth: 0 };
     let node = parser.sequence()?;
     match parser.current.kind {
         TokenKind::End => Ok(node),

@@ -101,6 +101,11 @@ impl Zone {
 }
 
 impl Moment {
+    /// Seconds since 1970, and nanoseconds of the next.
+    pub fn unix(&self) -> (i64, u32) {
+        (self.seconds, self.nanoseconds)
+    }
+
     pub(crate) fn utc(seconds: i64, nanoseconds: u32) -> Self {
         Moment { seconds, nanoseconds, zone: Zone::utc() }
     }

@@ -159,7 +159,7 @@ fn at_path(rollout: &Value, path: &str) -> Result<String, ArgumentError> {
 }
 
 /// A number as Go's `%v` prints a float64: with an exponent from a million on.
-fn as_go_prints(number: f64) -> String {
+pub(crate) fn as_go_prints(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);

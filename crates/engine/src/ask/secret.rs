@@ -173,6 +173,15 @@ impl SecretText {
         SecretText(parts.collect())
     }
 
+    /// The same with its secrets written as this encoding asks; its plain parts are so already.
+    pub fn with_secrets(self, encoding: Encoding) -> Self {
+        let parts = self.0.into_iter().map(|part| match part {
+            TextPart::Secret(reference) => TextPart::Secret(SecretRef { encoding, ..reference }),
+            plain => plain,
+        });
+        SecretText(parts.collect())
+    }
+
     /// Is there nothing in it?
     pub fn is_empty(&self) -> bool {
         let is_empty = |part: &TextPart| matches!(part, TextPart::Plain(text) if text.is_empty());

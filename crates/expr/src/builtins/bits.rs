@@ -25,8 +25,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         name: "bitushr",
         check: TWO,
         call: |call| {
-            let unsigned =
-                |one: i64, by| one.cast_unsigned().checked_shr(by).map(u64::cast_signed);
+            let unsigned = |one: i64, by| one.cast_unsigned().checked_shr(by).map(u64::cast_signed);
             shift(call, unsigned, 0)
         },
     },
@@ -52,11 +51,7 @@ fn two(call: &Call<'_>, compute: fn(i64, i64) -> i64) -> Result<Value, Fault> {
 }
 
 /// A shift by more than there are bits leaves `rest`.
-fn shift(
-    call: &Call<'_>,
-    compute: fn(i64, u32) -> Option<i64>,
-    rest: i64,
-) -> Result<Value, Fault> {
+fn shift(call: &Call<'_>, compute: fn(i64, u32) -> Option<i64>, rest: i64) -> Result<Value, Fault> {
     let (number, by) = (integer(call, 0)?, integer(call, 1)?);
     if by < 0 {
         let message = format!("invalid operation: negative shift count {by} (type int)");

@@ -18,12 +18,9 @@ const fn texts(overloads: &'static [&'static [Type]], result: Type) -> Check {
 const ONE: &[&[Type]] = &[&[Type::Text]];
 const TWO: &[&[Type]] = &[&[Type::Text, Type::Text]];
 const ONE_OR_TWO: &[&[Type]] = &[&[Type::Text], &[Type::Text, Type::Text]];
-const SPLIT: &[&[Type]] =
-    &[&[Type::Text, Type::Text], &[Type::Text, Type::Text, Type::Int]];
-const REPLACE: &[&[Type]] = &[
-    &[Type::Text, Type::Text, Type::Text, Type::Int],
-    &[Type::Text, Type::Text, Type::Text],
-];
+const SPLIT: &[&[Type]] = &[&[Type::Text, Type::Text], &[Type::Text, Type::Text, Type::Int]];
+const REPLACE: &[&[Type]] =
+    &[&[Type::Text, Type::Text, Type::Text, Type::Int], &[Type::Text, Type::Text, Type::Text]];
 const JOIN: &[&[Type]] =
     &[&[STRINGS, Type::Text], &[Type::ANYTHING, Type::Text], &[Type::ANYTHING], &[STRINGS]];
 
@@ -36,11 +33,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin { name: "split", check: texts(SPLIT, STRINGS), call: |call| split(call, false) },
     Builtin { name: "splitAfter", check: texts(SPLIT, STRINGS), call: |call| split(call, true) },
     Builtin { name: "replace", check: texts(REPLACE, Type::Text), call: replace },
-    Builtin {
-        name: "repeat",
-        check: texts(&[&[Type::Text, Type::Int]], Type::Text),
-        call: repeat,
-    },
+    Builtin { name: "repeat", check: texts(&[&[Type::Text, Type::Int]], Type::Text), call: repeat },
     Builtin { name: "join", check: texts(JOIN, Type::Text), call: join },
     Builtin {
         name: "indexOf",

@@ -66,9 +66,8 @@ impl Checker<'_> {
                         Err(error) => last = Some(error),
                     }
                 }
-                let none = || {
-                    Error::compile(span, format!("no matching overload for {}", builtin.name))
-                };
+                let none =
+                    || Error::compile(span, format!("no matching overload for {}", builtin.name));
                 Err(last.unwrap_or_else(none))
             }
         }
@@ -120,9 +119,7 @@ impl Checker<'_> {
         let (of, by) = (self.visit(base)?, self.visit(key)?);
         if matches!(&base.expr, Expr::Name(name) if name == "$env") {
             return Ok(match key.literal() {
-                Some(Value::Text(name)) => {
-                    self.environment.get(name).cloned().unwrap_or_default()
-                }
+                Some(Value::Text(name)) => self.environment.get(name).cloned().unwrap_or_default(),
                 _ => Type::Unknown,
             });
         }

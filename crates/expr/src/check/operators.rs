@@ -23,9 +23,7 @@ pub(super) fn binary(
     pattern: Option<&Value>,
 ) -> Result<Type, String> {
     let found = match operator {
-        Binary::Equal | Binary::Unequal => {
-            left.is_comparable_to(right).then_some(Type::Bool)
-        }
+        Binary::Equal | Binary::Unequal => left.is_comparable_to(right).then_some(Type::Bool),
         Binary::Or | Binary::And => both(left, right, &[is_bool]).map(|_| Type::Bool),
         Binary::Less | Binary::More | Binary::AtLeast | Binary::AtMost => {
             both(left, right, &[Type::is_number, is_text, is_time, is_duration]).map(|_| Type::Bool)
@@ -44,9 +42,7 @@ pub(super) fn binary(
         Binary::Contains | Binary::StartsWith | Binary::EndsWith => {
             both(left, right, &[is_text]).map(|_| Type::Bool)
         }
-        Binary::Range => {
-            both(left, right, &[Type::is_integer]).map(|_| Type::list_of(Type::Int))
-        }
+        Binary::Range => both(left, right, &[Type::is_integer]).map(|_| Type::list_of(Type::Int)),
         Binary::Divide | Binary::Power => {
             both(left, right, &[Type::is_number]).map(|_| Type::Float)
         }

@@ -80,8 +80,10 @@ fn decided(node: &mut Node) -> bool {
 /// A list of numbers, texts and truths is made once.
 fn constant(node: &mut Node) -> bool {
     let Expr::List(items) = &node.expr else { return false };
-    let values: Option<Vec<Value>> =
-        items.iter().map(|item| item.literal().filter(|value| **value != Value::Nil).cloned()).collect();
+    let values: Option<Vec<Value>> = items
+        .iter()
+        .map(|item| item.literal().filter(|value| **value != Value::Nil).cloned())
+        .collect();
     let is_plain = |value: &Value| !matches!(value, Value::List(_));
     let values = values.filter(|values| !values.is_empty() && values.iter().all(is_plain));
     let Some(list) = values.and_then(|values| Value::list(values).ok()) else { return false };

@@ -170,9 +170,7 @@ fn of_span(span: i64, name: &str, arguments: &[Value]) -> Value {
         return Value::Duration(rounded(span, name, *unit));
     }
     let int64 = |number| Value::Int(IntKind::Int64, number);
-    let float = |unit: i64| {
-        Value::Float((span / unit) as f64 + (span % unit) as f64 / unit as f64)
-    };
+    let float = |unit: i64| Value::Float((span / unit) as f64 + (span % unit) as f64 / unit as f64);
     match name {
         "Hours" => float(3600 * SECOND),
         "Minutes" => float(60 * SECOND),

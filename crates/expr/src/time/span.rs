@@ -61,7 +61,8 @@ pub(crate) fn text(nanoseconds: i64) -> String {
     if size == 0 {
         return "0s".to_owned();
     }
-    let below_second = [(1_000, "ns", 1), (1_000_000, "µs", 1_000), (1_000_000_000, "ms", 1_000_000)];
+    let below_second =
+        [(1_000, "ns", 1), (1_000_000, "µs", 1_000), (1_000_000_000, "ms", 1_000_000)];
     if let Some((_, unit, one)) = below_second.iter().find(|(most, ..)| size < *most) {
         return format!("{sign}{}{unit}", decimal(size, *one));
     }

@@ -49,7 +49,9 @@ fn identical_lists(one: &List, other: &List) -> bool {
 fn identical_maps(one: &Map, other: &Map) -> bool {
     one.kind() == other.kind()
         && one.entries().len() == other.entries().len()
-        && one.entries().iter().zip(other.entries()).all(|((key, value), (other_key, other))| {
-            key == other_key && identical(value, other)
-        })
+        && one
+            .entries()
+            .iter()
+            .zip(other.entries())
+            .all(|((key, value), (other_key, other))| key == other_key && identical(value, other))
 }
