@@ -4,4 +4,5 @@
 pub mod arguments;
 pub(crate) mod condition;
 pub mod merge;
+pub mod run;
 pub mod start;

@@ -1,0 +1,356 @@
+//! Carries out what is due: asks the providers, and records what they measured.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gradus_api::analysis::{Measurement, MetricResult};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::prepare::{PlannedMetric, RunPlan};
+use super::tasks::{MetricTask, due};
+use super::{RunDraft, stored};
+use crate::analysis::condition;
+use crate::ask::http::HttpOutcome;
+use crate::ask::{Ask, AskId, Class, Effect, Failure, Question, Reply};
+use crate::decision::{Change, Frees, Guard, ObjectRef};
+use crate::frame::{Frame, TextMap};
+use crate::kinds;
+use crate::metrics::{self, Call, JobView, MetricFault, Next, Observed, Of, Provider, Reading};
+use crate::world::RunPhase;
+
+/// Requests of one measurement. The longest, New Relic's, needs four.
+const REQUEST_LIMIT: usize = 8;
+/// The most of a value or a message that is stored, in bytes: a status has to stay small, and the
+/// conditions have seen the whole.
+const STORED_LIMIT: usize = 1024;
+
+/// Carries out what is due for every metric; the message if the run cannot go on.
+pub fn all(draft: &mut RunDraft<'_>, plan: &RunPlan, is_terminating: bool) -> Option<String> {
+    for planned in &plan.metrics {
+        let task = due(&planned.metric, &draft.status, is_terminating, draft.now);
+        let last = draft.last(&planned.metric.name);
+        let (call, operation) = match (task, &last) {
+            (MetricTask::Measure, _) => (Call::Run, "Run"),
+            (MetricTask::Resume, Some(last)) => (Call::Resume(last), "Resume"),
+            (MetricTask::Terminate, Some(last)) => (Call::Terminate(last), "Terminate"),
+            (MetricTask::Begin, _) => {
+                draft.must_begin = true;
+                continue;
+            }
+            _ => continue,
+        };
+        let found = Measuring { planned, call, operation }.carry_out(draft);
+        match found {
+            Some(Taken { outcome: Reading::Error(fault), .. }) if fault.ends_run => {
+                return Some(format!("Unable to resolve metric arguments: {}", fault.message));
+            }
+            Some(found) => draft.record(planned, call, found),
+            None => {}
+        }
+    }
+    None
+}
+
+/// One measurement that is being made.
+struct Measuring<'p> {
+    planned: &'p PlannedMetric,
+    call: Call<'p>,
+    operation: &'static str,
+}
+
+/// What was measured, and when.
+struct Taken {
+    outcome: Reading,
+    metadata: TextMap,
+    began: Timestamp,
+    ended: Timestamp,
+}
+
+impl Measuring<'_> {
+    /// The measurement, or `None` while something is awaited.
+    fn carry_out(&self, draft: &mut RunDraft<'_>) -> Option<Taken> {
+        let (metric, now) = (&self.planned.metric, draft.now);
+        let Some(provider) = metrics::provider(metric) else {
+            let outcome = Reading::Error(MetricFault::new("no provider specified", ""));
+            return Some(Taken { outcome, metadata: BTreeMap::new(), began: now, ended: now });
+        };
+        let run = draft.run();
+        let of = Of {
+            namespace: Arc::clone(&run.namespace),
+            name: Arc::clone(&run.name),
+            uid: run.uid,
+            started_at: draft.status.started_at.map(|time| time.timestamp()),
+        };
+        let result = draft.result(&metric.name);
+        let number =
+            result.map_or(1, |result| result.count.saturating_add(result.error).saturating_add(1));
+        let (mut began, mut ended) = (now, now);
+        let mut replies: Vec<HttpOutcome> = Vec::new();
+        let mut jobs = draft.world.jobs.clone();
+        let mut refused: Option<&Failure> = None;
+        for _ in 0..REQUEST_LIMIT {
+            let seen = Observed { now, run: &of, number, replies: &replies, jobs: &jobs, refused };
+            let outcome = match metrics::next(&*provider, self.call, &seen) {
+                Next::Done(outcome) => outcome,
+                Next::Wait(moment) => {
+                    moment.into_iter().for_each(|moment| draft.wake(moment));
+                    return None;
+                }
+                Next::Send(request, effect) => {
+                    let question = Question::Http(request);
+                    let id = self.id(draft, number, replies.len());
+                    let ask = Ask { id, question, effect, after: None };
+                    let (outcome, times) = draft.reply(ask, &*provider, &metric.name)?;
+                    if replies.is_empty() {
+                        began = times.0;
+                    }
+                    ended = times.1;
+                    replies.push(outcome);
+                    continue;
+                }
+                Next::Create { name, job, then } => match draft.create(&name, &job) {
+                    Created::AsPlanned => then,
+                    Created::Waits => return None,
+                    Created::Ours(view) => {
+                        jobs.insert(name, view);
+                        continue;
+                    }
+                    Created::Refused(failure) => {
+                        refused = Some(failure);
+                        continue;
+                    }
+                },
+                Next::Delete { job, then } => {
+                    draft.changes.push(draft.deletion(&job));
+                    then
+                }
+            };
+            return Some(Taken { outcome, metadata: provider.metadata(), began, ended });
+        }
+        let fault = MetricFault::new(format!("no result after {REQUEST_LIMIT} requests"), "");
+        let metadata = provider.metadata();
+        Some(Taken { outcome: Reading::Error(fault), metadata, began, ended })
+    }
+
+    /// The same for the same request of the same measurement, so that nothing is asked twice.
+    fn id(&self, draft: &RunDraft<'_>, number: i32, step: usize) -> AskId {
+        let resume = match self.call {
+            Call::Run => None,
+            Call::Resume(last) | Call::Terminate(last) => last.resume_at,
+        };
+        let resume = resume.map_or_else(|| "-".to_owned(), |time| time.to_string());
+        let (uid, operation) = (draft.run().uid, self.operation);
+        let name = &self.planned.metric.name;
+        AskId(format!("measure {uid} {name} {number} {operation} {resume} {step}").into())
+    }
+}
+
+/// What became of a Job that is to be created.
+enum Created<'w> {
+    /// It is part of this decision.
+    AsPlanned,
+    /// It cannot be created now.
+    Waits,
+    /// It is there, and ours.
+    Ours(Arc<JobView>),
+    /// It cannot be created.
+    Refused(&'w Failure),
+}
+
+impl<'w> RunDraft<'w> {
+    fn result(&self, metric: &str) -> Option<&MetricResult> {
+        self.status.metric_results.iter().find(|result| result.name == metric)
+    }
+
+    fn last(&self, metric: &str) -> Option<Measurement> {
+        self.result(metric).and_then(|result| result.measurements.last()).cloned()
+    }
+
+    /// Asks, and gives the reply with the times of question and answer once it is there.
+    fn reply(
+        &mut self,
+        ask: Ask,
+        provider: &dyn Provider,
+        metric: &str,
+    ) -> Option<(HttpOutcome, (Timestamp, Timestamp))> {
+        // What changes something outside is only asked for a run that is stored as begun.
+        if ask.effect == Effect::Acts && self.run().status.phase.is_empty() {
+            self.must_begin = true;
+            return None;
+        }
+        let answer = self.world.answers.get(&ask.id);
+        self.ask(ask);
+        match answer.map(|answer| (answer, &answer.reply)) {
+            Some((answer, Ok(Reply::Http(outcome)))) => {
+                Some((outcome.clone(), (answer.asked_at, answer.answered_at)))
+            }
+            Some((_, Err(failure))) => {
+                self.is_reading = true;
+                let guard = Guard::Unreadable { message: failure.message.clone() };
+                self.waits(guard, Frees::At(failure.retry_at));
+                self.wake(failure.retry_at);
+                None
+            }
+            _ => {
+                self.is_reading = true;
+                let question =
+                    format!("{} {} for metric {metric}", provider.kind(), provider.address());
+                self.waits(Guard::Unanswered { question }, Frees::Cluster);
+                None
+            }
+        }
+    }
+
+    fn create(&mut self, name: &Arc<str>, job: &Value) -> Created<'w> {
+        let target = ObjectRef::new(kinds::JOB, &self.run().namespace, name);
+        let change = Change::create(target.clone(), job.clone());
+        let Some(failure) = self.world.recall.failed.get(&change.id) else {
+            self.changes.push(change);
+            return Created::AsPlanned;
+        };
+        match failure.class {
+            Class::Exists => self.existing(&target, failure),
+            Class::Denied | Class::Gone => Created::Refused(failure),
+            _ if self.now < failure.retry_at => {
+                let (message, times) = (failure.message.clone(), failure.times);
+                self.waits(Guard::Refused { message, times }, Frees::At(failure.retry_at));
+                self.wake(failure.retry_at);
+                Created::Waits
+            }
+            _ => {
+                self.changes.push(change);
+                Created::AsPlanned
+            }
+        }
+    }
+
+    /// Whose is the Job that has the name already?
+    fn existing(&mut self, target: &ObjectRef, failure: &'w Failure) -> Created<'w> {
+        let ask = Ask::read(target.clone());
+        let answer = self.world.answers.get(&ask.id).map(|answer| &answer.reply);
+        self.ask(ask);
+        let Some(Ok(Reply::Object(found))) = answer else {
+            self.is_reading = true;
+            return Created::Waits;
+        };
+        let uid = self.run().uid.to_string();
+        let frame = found.as_ref().and_then(|found| Frame::deserialize(&**found).ok());
+        match frame.map(|frame| JobView::read(&frame)) {
+            Some(job) if *job.run == *uid => Created::Ours(Arc::new(job)),
+            _ => Created::Refused(failure),
+        }
+    }
+
+    pub(super) fn deletion(&self, job: &JobView) -> Change {
+        let target = ObjectRef::new(kinds::JOB, &self.run().namespace, &job.name);
+        Change::delete(target, job.uid).or_skip()
+    }
+
+    /// Records a measurement.
+    fn record(&mut self, planned: &PlannedMetric, call: Call<'_>, found: Taken) {
+        let Taken { outcome, metadata, began, ended } = found;
+        let mut measurement = match call {
+            Call::Run => Measurement { started_at: stored(began), ..Measurement::default() },
+            Call::Resume(last) | Call::Terminate(last) => last.clone(),
+        };
+        judge(&mut measurement, planned, outcome, ended);
+        if matches!(call, Call::Terminate(_)) {
+            let phase = RunPhase::of(&measurement.phase);
+            if matches!(phase, RunPhase::Successful | RunPhase::Inconclusive) {
+                measurement.message = "Metric Terminated".to_owned();
+            }
+        }
+        let name = &planned.metric.name;
+        let results = &mut self.status.metric_results;
+        if !results.iter().any(|result| result.name == *name) {
+            results.push(MetricResult {
+                name: name.clone(),
+                phase: RunPhase::Running.text().to_owned(),
+                dry_run: planned.is_dry,
+                metadata,
+                ..MetricResult::default()
+            });
+        }
+        let Some(result) = results.iter_mut().find(|result| result.name == *name) else { return };
+        if !matches!(call, Call::Run) {
+            result.measurements.pop();
+        }
+        if measurement.finished_at.is_some() {
+            count(result, RunPhase::of(&measurement.phase));
+        }
+        result.measurements.push(measurement);
+    }
+}
+
+/// Writes the outcome into the measurement; conditions judge a value.
+fn judge(
+    measurement: &mut Measurement,
+    planned: &PlannedMetric,
+    outcome: Reading,
+    ended: Timestamp,
+) {
+    let (phase, message) = match outcome {
+        Reading::InFlight { resume_at, metadata } => {
+            measurement.phase = RunPhase::Running.text().to_owned();
+            measurement.resume_at = stored(resume_at);
+            measurement.metadata = metadata;
+            return;
+        }
+        Reading::Value { result, text, metadata } => {
+            measurement.metadata = metadata;
+            match condition::judge(&planned.metric, &result, ended) {
+                Ok(phase) => {
+                    measurement.value = cut(text);
+                    (phase, String::new())
+                }
+                Err(message) => (RunPhase::Error, message),
+            }
+        }
+        Reading::Judged { phase, text, message, metadata } => {
+            measurement.metadata = metadata;
+            measurement.value = cut(text);
+            (phase, message)
+        }
+        Reading::Error(MetricFault { message, metadata, .. }) => {
+            measurement.metadata.extend(metadata);
+            (RunPhase::Error, message)
+        }
+    };
+    measurement.phase = phase.text().to_owned();
+    measurement.message = cut(message);
+    measurement.finished_at = stored(ended);
+}
+
+fn count(result: &mut MetricResult, phase: RunPhase) {
+    let is_error = phase == RunPhase::Error;
+    result.consecutive_error = if is_error { more(result.consecutive_error) } else { 0 };
+    let is_success = phase == RunPhase::Successful;
+    result.consecutive_success = if is_success { more(result.consecutive_success) } else { 0 };
+    match phase {
+        RunPhase::Successful => result.successful = more(result.successful),
+        RunPhase::Failed => result.failed = more(result.failed),
+        RunPhase::Inconclusive => result.inconclusive = more(result.inconclusive),
+        _ => result.error = more(result.error),
+    }
+    if !is_error {
+        result.count = more(result.count);
+    }
+}
+
+fn more(number: i32) -> i32 {
+    number.saturating_add(1)
+}
+
+/// A text that may be stored.
+fn cut(text: String) -> String {
+    if text.len() <= STORED_LIMIT {
+        return text;
+    }
+    let mut end = STORED_LIMIT - '…'.len_utf8();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}

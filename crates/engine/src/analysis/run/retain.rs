@@ -1,0 +1,64 @@
+//! What a run keeps: the latest measurements and their Jobs, and itself for a while after its end.
+
+use gradus_api::analysis::AnalysisRunStatus;
+use gradus_api::values::Time;
+use jiff::{SignedDuration, Timestamp};
+
+use super::prepare::RunPlan;
+use super::view::AnalysisRunView;
+use super::{RunDraft, later};
+use crate::decision::{Change, Decision, Op};
+use crate::metrics;
+use crate::world::RunPhase;
+
+/// Keeps the latest measurements of each metric; the Jobs of the others go first.
+pub fn trim(draft: &mut RunDraft<'_>, plan: &RunPlan) {
+    for planned in &plan.metrics {
+        let name = &planned.metric.name;
+        let results = &mut draft.status.metric_results;
+        let Some(result) = results.iter_mut().find(|result| result.name == *name) else { continue };
+        let surplus = result.measurements.len().saturating_sub(planned.kept);
+        if surplus == 0 {
+            continue;
+        }
+        result.measurements.drain(..surplus);
+        if planned.metric.provider.job.is_none() {
+            continue;
+        }
+        // A Job that this decision creates counts already, and is not there yet.
+        let last = result.measurements.last().and_then(metrics::job_name);
+        let is_new = |change: &Change| {
+            matches!(change.op, Op::Create(_)) && last == Some(&*change.target.name)
+        };
+        let new = usize::from(draft.changes.iter().any(is_new));
+        let own = draft.world.jobs.values().filter(|job| *job.metric == **name);
+        let surplus = metrics::superfluous_jobs(own, planned.kept.saturating_sub(new));
+        let deletions: Vec<Change> = surplus.into_iter().map(|job| draft.deletion(job)).collect();
+        draft.changes.extend(deletions);
+    }
+}
+
+/// A completed run is deleted when its time has come.
+pub fn after_completion(run: &AnalysisRunView, now: Timestamp) -> Decision<AnalysisRunStatus> {
+    let mut decision = Decision::default();
+    let Some(due) = due(run) else { return decision };
+    if due <= now {
+        decision.changes.push(Change::delete(run.reference(), run.uid));
+    } else {
+        decision.wake_at = Some(due);
+    }
+    decision
+}
+
+/// When more than the seconds of its `ttlStrategy` have passed since its end.
+fn due(run: &AnalysisRunView) -> Option<Timestamp> {
+    let strategy = run.spec.ttl_strategy.as_ref()?;
+    let own = match RunPhase::of(&run.status.phase) {
+        RunPhase::Successful => strategy.seconds_after_success,
+        RunPhase::Failed => strategy.seconds_after_failure,
+        _ => None,
+    };
+    let seconds = i64::from(own.or(strategy.seconds_after_completion)?);
+    let completed = run.status.completed_at.map(Time::timestamp)?;
+    Some(later(completed, SignedDuration::from_secs(seconds + 1)))
+}
