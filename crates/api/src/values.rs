@@ -1,7 +1,5 @@
 //! Small values a user writes as text or number: kept as written, read by one rule each.
 
-mod moment;
-
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -56,23 +54,17 @@ impl fmt::Display for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match moment::write(self.0.as_second()).as_ref().map(|text| str::from_utf8(text)) {
-            Some(Ok(text)) => serializer.serialize_str(text),
-            _ => serializer.collect_str(self),
-        }
+        serializer.collect_str(self)
     }
 }
 
 impl Json for Time {
     fn to_json(&self) -> Value {
-        let text = moment::write(self.0.as_second());
-        let text = text.and_then(|text| String::from_utf8(text.to_vec()).ok());
-        Value::String(text.unwrap_or_else(|| self.to_string()))
+        Value::String(self.to_string())
     }
 
     fn from_json(json: &Value) -> Option<Self> {
-        let text = json.as_str()?;
-        usual_time(text).or_else(|| text.parse().map(Time::new).ok())
+        json.as_str()?.parse().map(Time::new).ok()
     }
 }
 
@@ -92,16 +84,8 @@ impl Visitor<'_> for TimeVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
-        match usual_time(text) {
-            Some(time) => Ok(time),
-            None => text.parse().map(Time::new).map_err(E::custom),
-        }
+        text.parse().map(Time::new).map_err(E::custom)
     }
-}
-
-/// The moment of a time as it is serialized above.
-fn usual_time(text: &str) -> Option<Time> {
-    moment::read(text).and_then(|second| Timestamp::from_second(second).ok()).map(Time)
 }
 
 /// A number or a text, as the user wrote it.

@@ -32,32 +32,22 @@ fn a_time_is_stored_as_it_is_shown() {
 }
 
 #[test]
-fn a_time_is_read_as_any_other_reader_reads_it() {
-    let mut texts: Vec<String> = [
-        "2026-02-29T00:00:00Z",
-        "2026-13-01T00:00:00Z",
-        "2026-00-10T00:00:00Z",
-        "2026-04-31T00:00:00Z",
-        "2026-04-00T00:00:00Z",
-        "2026-04-30T24:00:00Z",
-        "2026-04-30T23:60:00Z",
-        "2026-04-30T23:59:60Z",
-        "2026-04-30t23:59:59z",
-        "0000-01-01T00:00:00Z",
-        "9999-12-31T23:59:59Z",
-        "2026-04-30T2x:59:59Z",
-    ]
-    .map(str::to_owned)
-    .into();
-    for year in [1, 4, 100, 400, 1600, 1900, 1969, 1970, 1972, 2000, 2023, 2024, 2100, 9998] {
-        for month in 1..=12 {
-            let days = [1, 28, 29, 30, 31];
-            texts.extend(days.map(|day| format!("{year:04}-{month:02}-{day:02}T12:34:56Z")));
-        }
-    }
-    for text in texts {
-        let expected = text.parse::<Timestamp>().ok().map(Time::new);
-        assert_eq!(Time::from_json(&json!(text)), expected, "{text}");
+fn a_text_that_names_no_moment_is_no_time() {
+    let cases = [
+        ("2026-02-28T00:00:00Z", true),
+        ("2024-02-29T00:00:00Z", true),
+        ("2026-02-29T00:00:00Z", false),
+        ("2100-02-29T00:00:00Z", false),
+        ("2026-13-01T00:00:00Z", false),
+        ("2026-00-10T00:00:00Z", false),
+        ("2026-04-31T00:00:00Z", false),
+        ("2026-04-00T00:00:00Z", false),
+        ("2026-04-30T23:60:00Z", false),
+        ("2026-04-30t23:59:59z", true),
+        ("2026-04-30T2x:59:59Z", false),
+    ];
+    for (text, is_time) in cases {
+        assert_eq!(from_value::<Time>(json!(text)).is_ok(), is_time, "{text}");
     }
 }
 
