@@ -5,8 +5,6 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 use thiserror::Error;
 
-use crate::json::Json;
-
 /// More wrong fields than this in one object are not told apart: it is read as empty.
 const MAX_ROUNDS: usize = 32;
 
@@ -33,8 +31,9 @@ impl FieldError {
 /// counts as missing and is not, as in Go.
 ///
 /// An object without mistakes is read in place; only one with mistakes is searched and copied.
-pub fn decode<T: Json + DeserializeOwned + Default>(value: &Value) -> (T, Vec<FieldError>) {
-    if let Some(decoded) = T::from_json(value) {
+pub fn decode<T: DeserializeOwned + Default>(value: &Value) -> (T, Vec<FieldError>) {
+    // Keeping the path costs more than reading; hardly any object needs it.
+    if let Ok(decoded) = T::deserialize(value) {
         return (decoded, Vec::new());
     }
     let (mut path, mut message) = match attempt(value) {

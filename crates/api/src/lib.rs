@@ -19,7 +19,6 @@ pub mod metrics;
 pub mod crd;
 pub mod decode;
 pub mod defaults;
-pub mod json;
 pub mod patch;
 pub mod validate;
 

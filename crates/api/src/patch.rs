@@ -1,5 +1,6 @@
 //! What is the smallest merge patch that turns one state into another, and what does one do?
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// States of which the difference can be sent.
@@ -35,6 +36,12 @@ impl Difference for Value {
         }
         Some(Value::Object(patch))
     }
+}
+
+/// The patch from one state to another, each as its JSON.
+pub(crate) fn between<T: Serialize + PartialEq>(old: &T, new: &T) -> Option<Value> {
+    let json = |state: &T| serde_json::to_value(state).expect("API types have texts for keys");
+    if old == new { None } else { json(old).difference(&json(new)) }
 }
 
 /// The state of what has none.

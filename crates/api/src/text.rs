@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
-use crate::json::Json;
 use crate::names::{condition, condition_status, message, reason};
 
 /// What most statuses say. Thousands of rollouts are kept in memory; these texts once for all.
@@ -180,16 +178,6 @@ impl Visitor<'_> for TextVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
         Ok(Text::read(text))
-    }
-}
-
-impl Json for Text {
-    fn to_json(&self) -> Value {
-        Value::String(self.as_str().to_owned())
-    }
-
-    fn from_json(json: &Value) -> Option<Self> {
-        json.as_str().map(Text::read)
     }
 }
 

@@ -7,7 +7,6 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::json::Json;
 use crate::schema::Schema;
 
 /// Texts by name: labels or annotations.
@@ -64,18 +63,6 @@ impl<'de> Deserialize<'de> for Texts {
     }
 }
 
-impl Json for Texts {
-    fn to_json(&self) -> Value {
-        Value::Object(self.iter().map(|(name, text)| (name.to_owned(), text.into())).collect())
-    }
-
-    fn from_json(json: &Value) -> Option<Self> {
-        let texts = json.as_object()?.iter();
-        let pairs = texts.map(|(name, text)| Some((name.as_str(), text.as_str()?)));
-        pairs.collect::<Option<Vec<_>>>().map(|pairs| pairs.into_iter().collect())
-    }
-}
-
 impl Schema for Texts {
     fn schema() -> Value {
         BTreeMap::<String, String>::schema()
@@ -87,12 +74,9 @@ fn texts_are_found_by_name_and_come_back_from_json() {
     let texts: Texts = [("b", "2"), ("a", "1"), ("b", "3")].into_iter().collect();
     assert_eq!(texts.iter().collect::<Vec<_>>(), [("a", "1"), ("b", "3")]);
     assert_eq!((texts.get("b"), texts.get("c")), (Some("3"), None));
-    assert_eq!(
-        texts.with("a", "0").with("c", "4").to_json().to_string(),
-        r#"{"a":"0","b":"3","c":"4"}"#
-    );
+    let more = texts.with("a", "0").with("c", "4");
+    assert_eq!(serde_json::to_string(&more).unwrap(), r#"{"a":"0","b":"3","c":"4"}"#);
     let text = serde_json::to_string(&texts).unwrap();
     assert_eq!(serde_json::from_str::<Texts>(&text).unwrap(), texts);
-    assert_eq!(Texts::from_json(&texts.to_json()), Some(texts));
     assert!(Texts::default().is_empty());
 }

@@ -5,10 +5,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use thiserror::Error;
-
-use crate::json::Json;
 
 /// A moment as the API stores it: UTC, whole seconds, so that a status equals itself
 /// after a round trip.
@@ -55,16 +52,6 @@ impl fmt::Display for Time {
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl Json for Time {
-    fn to_json(&self) -> Value {
-        Value::String(self.to_string())
-    }
-
-    fn from_json(json: &Value) -> Option<Self> {
-        json.as_str()?.parse().map(Time::new).ok()
     }
 }
 
@@ -134,22 +121,6 @@ impl Serialize for IntOrString {
 impl<'de> Deserialize<'de> for IntOrString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(IntOrStringVisitor)
-    }
-}
-
-impl Json for IntOrString {
-    fn to_json(&self) -> Value {
-        match self {
-            Self::Int(number) => number.to_json(),
-            Self::Text(text) => text.to_json(),
-        }
-    }
-
-    fn from_json(json: &Value) -> Option<Self> {
-        match json {
-            Value::String(text) => Some(Self::Text(text.clone())),
-            _ => i32::from_json(json).map(Self::Int),
-        }
     }
 }
 
@@ -227,16 +198,6 @@ impl IntOrPercent {
     }
 }
 
-impl Json for IntOrPercent {
-    fn to_json(&self) -> Value {
-        self.0.to_json()
-    }
-
-    fn from_json(json: &Value) -> Option<Self> {
-        IntOrString::from_json(json).map(Self)
-    }
-}
-
 impl From<i32> for IntOrPercent {
     fn from(number: i32) -> Self {
         Self(IntOrString::Int(number))
@@ -272,16 +233,6 @@ impl DurationText {
         }
         let duration = parse_go_duration(text).ok()?;
         i32::try_from(duration.as_secs()).ok()
-    }
-}
-
-impl Json for DurationText {
-    fn to_json(&self) -> Value {
-        self.0.to_json()
-    }
-
-    fn from_json(json: &Value) -> Option<Self> {
-        IntOrString::from_json(json).map(Self)
     }
 }
 

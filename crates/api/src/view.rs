@@ -1,5 +1,5 @@
-//! One description of a field gives its Rust field, its JSON, its part of a patch, its schema in
-//! the CRD and its text for `kubectl explain`, so that they cannot drift apart.
+//! One description of a field gives its Rust field, its JSON, its schema in the CRD
+//! and its text for `kubectl explain`, so that they cannot drift apart.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ use serde::{Deserializer, forward_to_deserialize_any};
 /// boxed: thousands of rollouts are kept in memory, and most of them lack most members.
 macro_rules! view {
     ($($(#[$about:meta])* pub struct $name:ident { $($fields:tt)* })+) => {
-        $(view!(@field [$(#[$about])*] $name {} {} {} $($fields)*);)+
+        $(view!(@field [$(#[$about])*] $name {} {} $($fields)*);)+
     };
-    (@field [$($about:tt)*] $name:ident { $($done:tt)* } { $($schema:tt)* } { $(($left_out:literal, $member:ident, $json:expr))* }) => {
+    (@field [$($about:tt)*] $name:ident { $($done:tt)* } { $($schema:tt)* }) => {
         $($about)*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default, rename_all = "camelCase", remote = "Self")]
@@ -48,51 +48,11 @@ macro_rules! view {
 
         impl $crate::patch::Difference for $name {
             fn difference(&self, new: &Self) -> Option<serde_json::Value> {
-                (self != new).then(|| $crate::json::Json::patch_to(self, new))
-            }
-        }
-
-        impl $crate::json::Json for $name {
-            #[allow(unused_mut, reason = "one struct has no fields")]
-            fn to_json(&self) -> serde_json::Value {
-                const NAMES: &[&str] = &[$($json),*];
-                static BLANK: std::sync::LazyLock<serde_json::Map<String, serde_json::Value>> =
-                    std::sync::LazyLock::new(|| $crate::json::blank(NAMES));
-                let mut fields = [const { None }; NAMES.len()];
-                $(fields[const { $crate::json::place(NAMES, $json) }] =
-                    $crate::json::field(&self.$member, $left_out);)*
-                $crate::json::object(&BLANK, fields)
-            }
-
-            #[allow(non_upper_case_globals, reason = "the names are those of the fields")]
-            #[allow(dead_code, unused_mut, unused_variables, reason = "one struct has no fields")]
-            fn from_json(json: &serde_json::Value) -> Option<Self> {
-                struct Names;
-                impl Names {
-                    $(const $member: &str = $json;)*
-                }
-                let mut read = Self::default();
-                for (name, value) in json.as_object()? {
-                    match name.as_str() {
-                        $(Names::$member => read.$member = $crate::json::Json::from_json(value)?,)*
-                        _ => {}
-                    }
-                }
-                Some(read)
-            }
-
-            #[allow(unused_mut, unused_variables, reason = "one struct has no fields")]
-            fn patch_to(&self, new: &Self) -> serde_json::Value {
-                let mut patch = serde_json::Map::new();
-                $({
-                    let both = (&self.$member, &new.$member);
-                    $crate::json::put_patch(&mut patch, $json, both, $left_out);
-                })*
-                serde_json::Value::Object(patch)
+                $crate::patch::between(self, new)
             }
         }
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
         $(#[doc = $doc:literal])+ required $field:ident : $type:ty $(=> $special:expr)?,
         $($rest:tt)*
     ) => {
@@ -100,10 +60,9 @@ macro_rules! view {
             { $($done)* $(#[doc = $doc])+ pub $field: $type, }
             { $($schema)*
               (true, view!(@name $field), concat!($($doc),+), view!(@schema $type $(, $special)?)), }
-            { $($differ)* (false, $field, view!(@name $field)) }
             $($rest)*);
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
         $(#[doc = $doc:literal])+ always $field:ident : $type:ty $(=> $special:expr)?,
         $($rest:tt)*
     ) => {
@@ -112,10 +71,9 @@ macro_rules! view {
             { $($schema)*
               (false, view!(@name $field), concat!($($doc),+),
                view!(@schema $type $(, $special)?)), }
-            { $($differ)* (false, $field, view!(@name $field)) }
             $($rest)*);
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
         $(#[doc = $doc:literal])+ $field:ident : $type:ty as $json:literal, $($rest:tt)*
     ) => {
         view!(@field $about $name
@@ -124,10 +82,9 @@ macro_rules! view {
               #[serde(rename = $json, skip_serializing_if = "crate::view::is_default")]
               pub $field: $type, }
             { $($schema)* (false, $json, concat!($($doc),+), view!(@schema $type)), }
-            { $($differ)* (true, $field, $json) }
             $($rest)*);
     };
-    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* } { $($differ:tt)* }
+    (@field $about:tt $name:ident { $($done:tt)* } { $($schema:tt)* }
         $(#[doc = $doc:literal])+ $field:ident : $type:ty $(=> $special:expr)?, $($rest:tt)*
     ) => {
         view!(@field $about $name
@@ -138,7 +95,6 @@ macro_rules! view {
             { $($schema)*
               (false, view!(@name $field), concat!($($doc),+),
                view!(@schema $type $(, $special)?)), }
-            { $($differ)* (true, $field, view!(@name $field)) }
             $($rest)*);
     };
     (@name $field:ident) => {{

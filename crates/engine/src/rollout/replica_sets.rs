@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gradus_api::json::Json;
 use gradus_api::names::{annotation, condition_status, event, reason};
 use serde_json::{Map, Value, json};
 
@@ -219,7 +218,7 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
         name,
         owner: rollout.owner_reference(),
         hash: &rollout.hash,
-        selector: draft.spec().selector.to_json(),
+        selector: json!(draft.spec().selector),
         template,
         annotations: notes,
         replicas: 0,

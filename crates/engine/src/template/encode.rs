@@ -4,8 +4,8 @@
 
 use std::fmt::{self, Write as _};
 
-use gradus_api::json::Json;
 use gradus_api::values::Time;
+use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
 use super::digest::Sink;
@@ -86,9 +86,9 @@ impl<S: Sink> Writer<'_, S> {
         match (kind, value) {
             (FieldType::Text, None) => self.text(""),
             (FieldType::Text, Some(Value::String(text))) => self.text(text),
-            (FieldType::Time, Some(value)) => match Time::from_json(value) {
-                Some(time) => self.text(&time.to_string()),
-                None => self.json(value),
+            (FieldType::Time, Some(value)) => match Time::deserialize(value) {
+                Ok(time) => self.text(&time.to_string()),
+                Err(_) => self.json(value),
             },
             (FieldType::Number | FieldType::IntOrText, None) => self.sink.put(b"0"),
             (FieldType::Flag, None) => self.sink.put(b"false"),
