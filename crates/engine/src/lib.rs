@@ -25,7 +25,6 @@ pub mod template;
 pub mod traffic;
 pub mod uid;
 pub mod view;
-mod words;
 pub mod world;
 
 use gradus_api::patch::Difference;

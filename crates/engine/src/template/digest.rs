@@ -1,6 +1,8 @@
 //! Where do encoded bytes go? Into a running hash, or into a buffer.
 
-use crate::words::{Words, words};
+use std::hash::Hasher as _;
+
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 /// Takes bytes as they are made, so that nothing is kept that is only hashed.
 pub(super) trait Sink {
@@ -30,72 +32,20 @@ impl Sink for Fnv32 {
     }
 }
 
-/// 128 bits that nobody else has to compute: wide enough that equal digests mean equal bytes, and
-/// made of eight bytes at a time.
-pub(super) struct Wide {
-    state: u128,
-    /// Bytes that wait for their word to fill, the first one lowest.
-    word: u64,
-    /// How many bits of it are taken.
-    taken: u32,
-}
-
-impl Default for Wide {
-    fn default() -> Self {
-        // Not zero, or zeros would leave no trace.
-        Wide { state: 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, word: 0, taken: 0 }
-    }
-}
+/// 128 bits that nobody else has to compute: wide enough that equal digests mean equal bytes.
+#[derive(Default)]
+pub(super) struct Wide(SipHasher13);
 
 impl Wide {
     /// The digest of everything that was put in.
-    pub(super) fn finish(mut self) -> u128 {
-        // The count keeps trailing zeros apart from nothing.
-        self.mix(self.word);
-        self.mix(u64::from(self.taken));
-        self.state
-    }
-
-    /// Two words that follow each other never cancel out: the multiplier is odd, so what differs
-    /// reaches the half that the next word leaves alone.
-    #[inline]
-    fn mix(&mut self, word: u64) {
-        const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-        let mixed = (self.state ^ u128::from(word)).wrapping_mul(ODD);
-        self.state = mixed.rotate_left(64);
-    }
-
-    /// Appends up to eight bytes.
-    #[inline]
-    fn append(&mut self, bytes: u64, bits: u32) {
-        self.word |= bytes << self.taken;
-        let taken = self.taken + bits;
-        if taken >= 64 {
-            self.mix(self.word);
-            self.word = bytes.checked_shr(64 - self.taken).unwrap_or(0);
-        }
-        self.taken = taken % 64;
+    pub(super) fn finish(self) -> u128 {
+        self.0.finish128().as_u128()
     }
 }
 
 impl Sink for Wide {
-    /// Half of what is put in are single signs.
-    #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        match bytes {
-            [byte] => self.append(u64::from(*byte), 8),
-            _ => self.put_many(bytes),
-        }
-    }
-}
-
-impl Wide {
-    fn put_many(&mut self, bytes: &[u8]) {
-        let Words { whole, rest, rest_len } = words(bytes);
-        for word in whole {
-            self.append(u64::from_le_bytes(*word), 64);
-        }
-        self.append(rest, 8 * rest_len as u32);
+        self.0.write(bytes);
     }
 }
 

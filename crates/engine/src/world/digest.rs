@@ -1,9 +1,9 @@
 //! How are labels and annotations kept in eight bytes each?
 
 use serde_json::Value;
+use siphasher::sip::SipHasher13;
 
 use crate::frame::TextMap;
-use crate::words::{Words, words};
 
 /// What a pair of key and value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,22 +46,15 @@ const UPPER: u64 = !0xffff_ffff;
 
 fn of_key(pair: Pair, key: &str) -> u64 {
     let seed = match pair {
-        Pair::Label => 0x9e37_79b9_7f4a_7c15,
-        Pair::Annotation => 0xf39c_c060_5ced_c835,
+        Pair::Label => 1,
+        Pair::Annotation => 2,
     };
     mixed(seed, key)
 }
 
 /// A text mixed into what came before it: every bit depends on every byte.
 fn mixed(seed: u64, text: &str) -> u64 {
-    let mix = |state: u64, word: u64| {
-        let product = u128::from(state ^ word) * 0xd6e8_feb8_6659_fd93;
-        (product as u64) ^ (product >> 64) as u64
-    };
-    let Words { whole, rest, rest_len } = words(text.as_bytes());
-    let state = whole.iter().fold(seed, |state, word| mix(state, u64::from_le_bytes(*word)));
-    // The length keeps trailing zeros apart from nothing.
-    mix(state, rest | (rest_len as u64 + 1) << 56)
+    SipHasher13::new_with_keys(seed, 0).hash(text.as_bytes())
 }
 
 /// The digests of an object's own labels and annotations.
