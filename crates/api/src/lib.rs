@@ -5,8 +5,6 @@
 //! what these types do not know is never lost. Metadata is not part of them.
 
 pub mod names;
-pub mod text;
-pub mod texts;
 pub mod values;
 
 pub mod rollout;
@@ -29,6 +27,4 @@ pub use analysis::{AnalysisRunSpec, AnalysisRunStatus, AnalysisTemplateSpec};
 pub use decode::{FieldError, decode};
 pub use experiment::{ExperimentSpec, ExperimentStatus};
 pub use rollout::{CanaryStep, RolloutSpec, RolloutStatus, StepKind};
-pub use text::Text;
-pub use texts::Texts;
 pub use values::Time;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::crd::kubernetes;
 use crate::schema::with;
-use crate::texts::Texts;
 use crate::values::Time;
 use crate::view::view;
 
@@ -87,7 +86,7 @@ view! {
     /// Which objects are meant, by their labels.
     pub struct LabelSelector {
         /// Labels that must be equal.
-        match_labels: Texts,
+        match_labels: BTreeMap<String, String>,
         /// Further requirements.
         match_expressions: Vec<LabelRequirement>,
     }

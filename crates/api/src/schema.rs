@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::text::Text;
 use crate::values::{DurationText, IntOrPercent, IntOrString, Time};
 
 /// A type that knows its structural schema.
@@ -57,12 +56,6 @@ pub(crate) fn with(mut schema: Value, keywords: Value) -> Value {
 impl Schema for String {
     fn schema() -> Value {
         json!({ "type": "string" })
-    }
-}
-
-impl Schema for Text {
-    fn schema() -> Value {
-        String::schema()
     }
 }
 

@@ -206,7 +206,7 @@ fn budget(world: &World, evidence: Evidence<'_>) -> Option<Cause> {
     let found = evidence.budgets.iter().find(|budget| {
         let labels = budget["spec"]["selector"]["matchLabels"].as_object();
         let selects = labels.is_some_and(|labels| {
-            labels.iter().all(|(key, value)| wanted.get(key) == value.as_str())
+            labels.iter().all(|(key, value)| wanted.get(key).map(String::as_str) == value.as_str())
         });
         selects && budget["status"]["disruptionsAllowed"] == 0
     })?;

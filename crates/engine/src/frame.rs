@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::uid::Uid;
 
-/// Labels or annotations as they arrive, shared with whoever sends them; views keep
-/// [`gradus_api::Texts`].
+/// Labels or annotations by name.
 pub type TextMap = BTreeMap<String, String>;
 
 /// One object of a watch, a list or a read, with `managedFields` never kept.

@@ -15,11 +15,12 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// So many are held at once: enough that pages and their rounding do not matter.
 const VIEWS: usize = 2_000;
 
-/// What a view may take beside the text of its template.
-const MOST: usize = 4 * 1024;
+/// What a view may take beside the text of its template: 10,000 of them, with their ReplicaSets, fit
+/// into the 120 MB that `cargo xtask bench` allows.
+const MOST: usize = 8 * 1024;
 
 #[test]
-fn a_rollout_takes_at_most_4_kilobytes_on_top_of_its_template() {
+fn a_rollout_takes_at_most_8_kilobytes_on_top_of_its_template() {
     // The first of all pays for what is made once.
     let first = view(0);
     let template = first.spec.template.len();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::schema::free_form_object;
-use crate::text::Text;
 use crate::values::Time;
 use crate::view::view;
 
@@ -21,9 +20,9 @@ view! {
         /// When the abort was first seen.
         aborted_at: Option<Time>,
         /// Hash of the new revision.
-        current_pod_hash: Text,
+        current_pod_hash: String,
         /// Hash of the canary steps.
-        current_step_hash: Text,
+        current_step_hash: String,
         /// Pods of all revisions.
         replicas: i32,
         /// Pods of the new revision.
@@ -37,7 +36,7 @@ view! {
         /// How often the hash had to be varied.
         collision_count: Option<i32>,
         /// The generation this status is about, as text.
-        observed_generation: Text,
+        observed_generation: String,
         /// The conditions.
         conditions: Vec<Condition>,
         /// What only canaries have.
@@ -47,19 +46,19 @@ view! {
         /// Pods a HorizontalPodAutoscaler counts.
         hpa_replicas: i32 as "HPAReplicas",
         /// Selector of the pods a HorizontalPodAutoscaler measures.
-        selector: Text,
+        selector: String,
         /// Hash of the stable revision.
-        stable_rs: Text as "stableRS",
+        stable_rs: String as "stableRS",
         /// The last `restartAt` that was carried out.
         restarted_at: Option<Time>,
         /// A person wants the rest of the steps skipped.
         promote_full: bool,
         /// Healthy, Degraded, Progressing or Paused.
-        phase: Text,
+        phase: String,
         /// Why that phase.
-        message: Text,
+        message: String,
         /// The generation of the referenced workload this status is about, as text.
-        workload_observed_generation: Text,
+        workload_observed_generation: String,
         /// The load balancer behind the one ALB Ingress.
         alb: Option<Box<AlbStatus>>,
         /// The load balancers behind several ALB Ingresses.
@@ -71,7 +70,7 @@ view! {
     /// Why the update waits, and since when.
     pub struct PauseCondition {
         /// The reason.
-        required reason: Text,
+        required reason: String,
         /// Since when.
         required start_time: Time,
     }
@@ -79,17 +78,17 @@ view! {
     /// One statement about an object, with its history.
     pub struct Condition {
         /// What it is about.
-        required r#type: Text,
+        required r#type: String,
         /// True, False or Unknown.
-        required status: Text,
+        required status: String,
         /// When it was last written.
         required last_update_time: Time,
         /// When `status` last changed.
         required last_transition_time: Time,
         /// Why, for machines.
-        required reason: Text,
+        required reason: String,
         /// Why, for people.
-        required message: Text,
+        required message: String,
     }
 
     /// What only canaries have.
@@ -171,9 +170,9 @@ view! {
     /// What only blue-green rollouts have.
     pub struct BlueGreenStatus {
         /// Hash the preview Service selects.
-        preview_selector: Text,
+        preview_selector: String,
         /// Hash the active Service selects.
-        active_selector: Text,
+        active_selector: String,
         /// The preview is to be brought to full size.
         scale_up_preview_check_point: bool,
         /// The run before the switch.

@@ -12,8 +12,8 @@ const DNS_LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
 /// What is wrong with the selector itself.
 pub(super) fn selector_errors(selector: &LabelSelector, path: Arguments<'_>) -> Vec<FieldError> {
-    let mut errors =
-        labels_errors(selector.match_labels.iter(), format_args!("{path}.matchLabels"));
+    let labels = selector.match_labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let mut errors = labels_errors(labels, format_args!("{path}.matchLabels"));
     for (index, requirement) in selector.match_expressions.iter().enumerate() {
         let path = format_args!("{path}.matchExpressions[{index}]");
         errors.extend(requirement_errors(requirement, path));
@@ -28,7 +28,10 @@ pub(super) fn is_usable(selector: &LabelSelector) -> bool {
 
 /// Whether the labels are those of the selector.
 pub(super) fn matches(selector: &LabelSelector, labels: &BTreeMap<&str, &str>) -> bool {
-    selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(&value))
+    selector
+        .match_labels
+        .iter()
+        .all(|(key, value)| labels.get(key.as_str()) == Some(&value.as_str()))
         && selector.match_expressions.iter().all(|requirement| {
             let value = labels.get(requirement.key.as_str());
             let is_listed =

@@ -1,12 +1,12 @@
 //! Which values do the arguments have that a Rollout gives to an analysis?
 
-use gradus_api::Texts;
 use gradus_api::analysis::Argument;
 use gradus_api::names::{self, value};
 use gradus_api::rollout::{RolloutArgument, RolloutStatus};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::frame::TextMap;
 use crate::world::RolloutView;
 
 /// What arguments may speak about.
@@ -95,7 +95,7 @@ fn of_metadata(rollout: &RolloutView, path: &str) -> Result<String, ArgumentErro
             "metadata.annotations" => &rollout.annotations,
             _ => return Err(unsupported()),
         };
-        return Ok(texts.get(key).unwrap_or_default().to_owned());
+        return Ok(texts.get(key).cloned().unwrap_or_default());
     }
     match path {
         "metadata.name" => Ok(rollout.name.to_string()),
@@ -107,7 +107,7 @@ fn of_metadata(rollout: &RolloutView, path: &str) -> Result<String, ArgumentErro
     }
 }
 
-fn lines(texts: &Texts) -> String {
+fn lines(texts: &TextMap) -> String {
     let lines: Vec<String> =
         texts.iter().map(|(key, value)| format!("{key}={}", quoted(value))).collect();
     lines.join("\n")

@@ -100,7 +100,7 @@ fn held(
                 .filter(|known| known.status == condition_status::TRUE)
                 .map_or(Time::new(now), |known| known.last_transition_time),
             reason: invariant.reason().into(),
-            message: text(invariant, message).into(),
+            message: text(invariant, message),
         });
     }
     RolloutStatus {

@@ -17,7 +17,7 @@ fn marked(hash: Option<&str>, managed_by: Option<&str>, users: &[&str]) -> Marke
         uid: crate::uid::Uid::default(),
         version: 7,
         hash: hash.map(Into::into),
-        selector: gradus_api::Texts::default(),
+        selector: crate::frame::TextMap::default(),
         managed_by: managed_by.map(Into::into),
     };
     Marked {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gradus_api::Text;
 use gradus_api::names::{pause, reason};
 use gradus_api::rollout::BlueGreenStrategy;
 use jiff::{SignedDuration, Timestamp};
@@ -400,7 +399,7 @@ fn promote<'w>(draft: Draft<'w>, roles: Roles, why: &str) -> Draft<'w> {
         pauses: Pauses::Clear,
         is_aborted: false,
         promote_full: false,
-        stable: Text::from(&new.hash),
+        stable: new.hash.to_string(),
         abort_because: None,
     };
     status::persist(draft, roles, verdict)

@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gradus_api::Text;
 use gradus_api::names::{event, pause, reason, value};
 use gradus_api::rollout::StepKind;
 use jiff::SignedDuration;
@@ -410,7 +409,7 @@ fn is_fast(draft: &Draft<'_>, roles: Roles) -> bool {
 
 /// The new ReplicaSet becomes the stable one.
 fn promote<'w>(draft: Draft<'w>, roles: Roles, index: Option<i32>, why: &str) -> Draft<'w> {
-    let stable = Text::from(&draft.sets[roles.new].hash);
+    let stable = draft.sets[roles.new].hash.to_string();
     let mut draft = draft;
     if draft.status.stable_rs != stable {
         let revision = draft.sets[roles.new].revision.unwrap_or(0);

@@ -54,7 +54,7 @@ pub(super) fn refresh(conditions: &mut Vec<Condition>, now: Timestamp, statement
         last_update_time: now,
         last_transition_time: kept.map_or(now, |known| known.last_transition_time),
         reason: statement.reason.into(),
-        message: statement.message.into(),
+        message: statement.message.to_string(),
     });
 }
 

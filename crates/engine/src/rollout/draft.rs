@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gradus_api::Text;
 use gradus_api::names;
 use gradus_api::rollout::{
     BlueGreenStrategy, CanaryStep, CanaryStrategy, RolloutSpec, RolloutStatus,
@@ -92,7 +91,7 @@ impl<'w> Scratch<'w> {
             found: Box::default(),
             routes: traffic::seen(world),
             generation: rollout.generation,
-            revision: rollout.annotations.get(names::annotation::REVISION).map(str::to_owned),
+            revision: rollout.annotations.get(names::annotation::REVISION).cloned(),
             changes: Vec::new(),
             events: Vec::new(),
             asks: Vec::new(),
@@ -175,9 +174,8 @@ impl<'w> Scratch<'w> {
     }
 
     /// The generation as the status writes it.
-    pub fn generation_text(&self) -> Text {
-        let known = &self.status.observed_generation;
-        if self.is_observed() { known.clone() } else { self.generation.to_string().into() }
+    pub fn generation_text(&self) -> String {
+        self.generation.to_string()
     }
 
     /// Plans a merge patch of an object, joined with what is already planned for it.

@@ -198,7 +198,7 @@ fn create_error(draft: &Draft<'_>, failure: &Failure) -> (Option<RolloutStatus>,
     conditions::remove(&mut next.conditions, condition::INVALID_SPEC);
     next.observed_generation = draft.generation_text();
     // The old version may serve perfectly, but what was asked for is not there.
-    (next.phase, next.message) = (phase::PROGRESSING.into(), message.into());
+    (next.phase, next.message) = (phase::PROGRESSING.into(), message);
     ((next != *rollout.status).then_some(next), told)
 }
 

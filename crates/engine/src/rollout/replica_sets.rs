@@ -195,7 +195,7 @@ fn next_revision(sets: &[Arc<ReplicaSetView>], except: Option<usize>) -> i32 {
 
 fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
     let generation = rollout.spec.origin.generation();
-    let all = rollout.annotations.iter();
+    let all = rollout.annotations.iter().map(|(key, text)| (key.as_str(), text.as_str()));
     all.filter(|(key, _)| !NOT_COPIED.contains(key))
         .chain(generation.map(|generation| (annotation::WORKLOAD_GENERATION, &**generation)))
 }

@@ -4,7 +4,8 @@ use gradus_api::rollout::LabelSelector;
 
 /// `a=b,c in (x,y),!d`: requirements by key, values sorted.
 pub(crate) fn text(selector: &LabelSelector) -> String {
-    let equal = selector.match_labels.iter().map(|(key, value)| (key, format!("{key}={value}")));
+    let equal = selector.match_labels.iter();
+    let equal = equal.map(|(key, value)| (key.as_str(), format!("{key}={value}")));
     let further = selector.match_expressions.iter().map(|requirement| {
         let key = requirement.key.as_str();
         let mut values = requirement.values.clone();

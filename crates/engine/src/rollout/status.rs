@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gradus_api::Text;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_api::names::{condition, condition_status, event, message, pause, phase, reason};
 use gradus_api::rollout::status::{BlueGreenStatus, CanaryStatus, Condition, PauseCondition};
@@ -39,7 +38,7 @@ pub(super) struct UpdateState {
     /// Does a person still want the rest skipped?
     pub promote_full: bool,
     /// Hash of the stable revision.
-    pub stable: Text,
+    pub stable: String,
     /// Why the update is given up in this pass, in the words of whoever judged it.
     pub abort_because: Option<String>,
 }
@@ -152,8 +151,8 @@ fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
     let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
     RolloutStatus {
         blue_green,
-        current_pod_hash: Text::from(&new.hash),
-        current_step_hash: Text::from(&draft.rollout().spec.step_hash),
+        current_pod_hash: new.hash.to_string(),
+        current_step_hash: draft.rollout().spec.step_hash.to_string(),
         replicas: sum(|set| set.replicas),
         updated_replicas: new.replicas,
         ready_replicas: active.map_or_else(|| sum(|set| set.ready), |set| set.ready),
@@ -186,10 +185,7 @@ fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
         return BlueGreenStatus::default();
     };
     let hash = |name: &str| {
-        draft
-            .service(name)
-            .and_then(|service| service.hash.as_ref())
-            .map_or_else(Text::default, Text::from)
+        draft.service(name).map(|service| service.hash_text().to_owned()).unwrap_or_default()
     };
     BlueGreenStatus {
         active_selector: hash(&strategy.active_service),
@@ -201,13 +197,13 @@ fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
 }
 
 /// The selector an autoscaler uses: only the active pods of a blue-green rollout.
-fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> Text {
+fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> String {
     let (Some(wanted), Some(set)) = (&draft.spec().selector, active) else {
-        return Text::from(&draft.rollout().spec.selector);
+        return draft.rollout().spec.selector.to_string();
     };
     let mut wanted = wanted.clone();
-    wanted.match_labels = wanted.match_labels.with(POD_TEMPLATE_HASH, &set.hash);
-    selector::text(&wanted).into()
+    wanted.match_labels.insert(POD_TEMPLATE_HASH.to_owned(), set.hash.to_string());
+    selector::text(&wanted)
 }
 
 fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCondition>, bool) {
@@ -393,8 +389,8 @@ fn set_replica_failure(draft: &Draft<'_>, roles: Roles, next: &mut RolloutStatus
         status: condition_status::TRUE.into(),
         last_update_time: Time::new(draft.now),
         last_transition_time: Time::new(draft.now),
-        reason: failure.reason.clone().into(),
-        message: failure.message.clone().into(),
+        reason: failure.reason.clone(),
+        message: failure.message.clone(),
     });
 }
 
@@ -415,7 +411,7 @@ fn tell_pause<'w>(draft: Draft<'w>, next: &RolloutStatus) -> Draft<'w> {
 }
 
 /// The phase, and why: the first of these that applies.
-pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (Text, Text) {
+pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
     let because = |phase: &'static str, message: &'static str| (phase.into(), message.into());
     for known in &next.conditions {
         let is_degraded = known.r#type == condition::INVALID_SPEC
@@ -423,7 +419,7 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (Text, Text) {
             || known.reason == reason::PROGRESS_DEADLINE_EXCEEDED;
         if is_degraded {
             let message = format!("{}: {}", known.reason, known.message);
-            return (phase::DEGRADED.into(), message.into());
+            return (phase::DEGRADED.into(), message);
         }
     }
     if spec.paused {

@@ -1,7 +1,6 @@
 //! What does a Rollout take from the workload it refers to, and what becomes of that workload's own
 //! pods?
 
-use gradus_api::Text;
 use gradus_api::names::{annotation, condition, phase, value};
 use gradus_api::rollout::{RolloutStatus, WorkloadRef};
 use jiff::SignedDuration;
@@ -75,7 +74,7 @@ pub(super) fn note_generation(draft: Draft<'_>) -> Draft<'_> {
     let rollout = draft.rollout();
     let noted = rollout.annotations.get(annotation::WORKLOAD_GENERATION);
     match rollout.spec.origin.generation() {
-        Some(generation) if noted != Some(&**generation) => {
+        Some(generation) if noted.is_none_or(|noted| **noted != **generation) => {
             let notes = json!({ annotation::WORKLOAD_GENERATION: &**generation });
             let body = json!({ "metadata": { "annotations": notes } });
             draft.patch(rollout.reference(), body, rollout.version)
@@ -85,9 +84,9 @@ pub(super) fn note_generation(draft: Draft<'_>) -> Draft<'_> {
 }
 
 /// The generation of the workload that a status is about; empty without one.
-pub(super) fn observed_generation(draft: &Draft<'_>) -> Text {
+pub(super) fn observed_generation(draft: &Draft<'_>) -> String {
     let generation = draft.rollout().spec.origin.generation();
-    generation.map_or_else(Text::default, Text::from)
+    generation.map(ToString::to_string).unwrap_or_default()
 }
 
 /// While a Rollout takes over from a Deployment, that is while it is at its first revision, the

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gradus_api::Texts;
 use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
@@ -36,9 +35,9 @@ pub struct RolloutView {
     /// Is its deletion asked for?
     pub deleting: bool,
     /// Its labels.
-    pub labels: Arc<Texts>,
+    pub labels: Arc<TextMap>,
     /// Its annotations, without kubectl's copy of the whole object.
-    pub annotations: Arc<Texts>,
+    pub annotations: Arc<TextMap>,
     /// What is asked for.
     pub spec: Arc<Spec>,
     /// What was last written.
@@ -251,13 +250,10 @@ fn hashes(template: &Value, collision_count: Option<i32>) -> (Arc<str>, Arc<str>
 }
 
 /// The texts without kubectl's copy, which can be as large as the object; the earlier ones if equal.
-fn kept(texts: &TextMap, earlier: Option<&Arc<Texts>>) -> Arc<Texts> {
-    let ours = || {
-        let all = texts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        all.filter(|(key, _)| *key != names::annotation::LAST_APPLIED)
-    };
+fn kept(texts: &TextMap, earlier: Option<&Arc<TextMap>>) -> Arc<TextMap> {
+    let ours = || texts.iter().filter(|(key, _)| *key != names::annotation::LAST_APPLIED);
     match earlier {
         Some(earlier) if ours().eq(earlier.iter()) => Arc::clone(earlier),
-        _ => Arc::new(ours().collect()),
+        _ => Arc::new(ours().map(|(key, text)| (key.clone(), text.clone())).collect()),
     }
 }

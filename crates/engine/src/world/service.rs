@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use gradus_api::Texts;
 use gradus_api::names::{annotation, label};
 use serde::{Deserialize, Serialize};
 
-use crate::frame::Frame;
+use crate::frame::{Frame, TextMap};
 use crate::uid::Uid;
 
 /// A Service as decisions see it.
@@ -21,7 +20,7 @@ pub struct ServiceView {
     /// The revision it selects, if it selects one.
     pub hash: Option<Arc<str>>,
     /// The rest of its selector.
-    pub selector: Texts,
+    pub selector: TextMap,
     /// The Rollout that manages it, if one does.
     pub managed_by: Option<Arc<str>>,
 }
@@ -33,7 +32,8 @@ impl ServiceView {
         let selector = &frame.spec["selector"];
         let hash = selector[label::POD_TEMPLATE_HASH].as_str().filter(|hash| !hash.is_empty());
         let pairs = selector.as_object().into_iter().flatten();
-        let pairs = pairs.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let pairs =
+            pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
         ServiceView {
             name: Arc::clone(&meta.name),
             uid: meta.uid,

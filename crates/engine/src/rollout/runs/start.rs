@@ -93,6 +93,6 @@ fn metadata(
         notes.extend(own.annotations.iter().map(text));
     }
     let selector = draft.spec().selector.iter().flat_map(|selector| selector.match_labels.iter());
-    labels.extend(selector.map(|(key, value)| (key.to_owned(), json!(value))));
+    labels.extend(selector.map(text));
     (labels, notes)
 }
