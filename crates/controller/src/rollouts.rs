@@ -4,7 +4,6 @@
 mod named;
 mod orphans;
 mod owned;
-mod shown;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -19,7 +18,7 @@ use gradus_engine::frame::Frame;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
-    Earlier, Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView, TemplateView,
+    Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView, TemplateView,
     WorkloadView, World,
 };
 use gradus_engine::{kinds, traffic};
@@ -30,7 +29,6 @@ use crate::watched::{Key, Reach, Watch, Watched};
 use named::Named;
 use orphans::Orphans;
 use owned::Owned;
-use shown::Shown;
 use templates::TemplateIndex;
 
 /// Kinds of workloads, which are watched only once a Rollout refers to one.
@@ -43,7 +41,6 @@ pub struct RolloutIndex {
     /// Rollouts that refer to a workload, with its template and selector filled in.
     resolved: BTreeMap<Key, Arc<RolloutView>>,
     sets: Owned<ReplicaSetView>,
-    shown: Shown,
     runs: Owned<RunView>,
     experiments: Owned<RunView>,
     templates: TemplateIndex,
@@ -68,12 +65,8 @@ impl RolloutIndex {
     fn apply_set(&mut self, frame: &Frame) -> Vec<Key> {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
-        let shares_template = self.shown.is_same(frame);
-        let read = |frame: &Frame, earlier: Option<&ReplicaSetView>| {
-            ReplicaSetView::read(frame, earlier.map(|view| Earlier { view, shares_template }))
-        };
-        let mut woken = self.sets.apply(frame, read, name_of);
-        if let Some(orphan) = self.orphans.apply(frame, read) {
+        let mut woken = self.sets.apply(frame, ReplicaSetView::read, name_of);
+        if let Some(orphan) = self.orphans.apply(frame, ReplicaSetView::read) {
             let namespace = &frame.meta.namespace;
             let first = Key { namespace: Arc::clone(namespace), name: "".into() };
             let here = rollouts.range(first..).take_while(|(key, _)| key.namespace == *namespace);
@@ -88,7 +81,6 @@ impl RolloutIndex {
     }
 
     fn remove_set(&mut self, key: &Key) -> Vec<Key> {
-        self.shown.remove(key);
         self.orphans.remove(key);
         self.sets.remove(key)
     }

@@ -21,9 +21,6 @@ pub struct Frame {
     pub meta: Meta,
     /// Its `spec`, as sent.
     pub spec: Arc<Value>,
-    /// `spec.template` of a ReplicaSet, where who shows it shares it with others; else it is in `spec`.
-    #[serde(skip)]
-    pub template: Option<Arc<Value>>,
     /// Its `status`, as sent.
     pub status: Arc<Value>,
 }
@@ -41,10 +38,6 @@ impl Frame {
                         "blockOwnerDeletion": owner.block_owner_deletion })
             })
             .collect();
-        let mut spec = Value::clone(&self.spec);
-        if let Some(template) = &self.template {
-            spec["template"] = Value::clone(template);
-        }
         json!({
             "metadata": {
                 "name": &*self.meta.name,
@@ -57,7 +50,7 @@ impl Frame {
                 "annotations": self.meta.annotations,
                 "ownerReferences": owners,
             },
-            "spec": spec,
+            "spec": &*self.spec,
             "status": &*self.status,
         })
     }

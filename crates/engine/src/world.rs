@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use digest::Pair;
 pub use pod::PodView;
-pub use replica_set::{Deadline, Earlier, Rare, ReplicaFailure, ReplicaSetView};
+pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{Origin, RolloutView, Spec};
 pub use run::{ExperimentPods, RunPhase, RunView};
 pub use service::ServiceView;

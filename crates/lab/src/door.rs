@@ -405,7 +405,6 @@ pub(crate) fn frame(object: &Object) -> Frame {
         controller: one.controller == Some(true),
         block_owner_deletion: one.block_owner_deletion == Some(true),
     };
-    let is_set = object.kind == KindId::REPLICA_SET;
     Frame {
         meta: Meta {
             namespace: Arc::clone(&meta.namespace),
@@ -422,10 +421,9 @@ pub(crate) fn frame(object: &Object) -> Frame {
         },
         spec: match object.rest.get("template") {
             Some(template) => Arc::new(json!({ "template": template })),
-            None if is_set || object.template.is_none() => Arc::clone(&object.spec),
+            None if object.template.is_none() => Arc::clone(&object.spec),
             None => Arc::new(object.whole_spec()),
         },
-        template: object.template.clone().filter(|_| is_set),
         status: status_of(object),
     }
 }

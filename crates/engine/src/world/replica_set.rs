@@ -95,13 +95,12 @@ pub struct ReplicaFailure {
 
 impl ReplicaSetView {
     /// The view of a frame. `earlier` spares the digest while the template has not changed.
-    pub fn read(frame: &Frame, earlier: Option<Earlier<'_>>) -> Self {
+    pub fn read(frame: &Frame, earlier: Option<&ReplicaSetView>) -> Self {
         let meta = &frame.meta;
         let (notes, own) = Notes::read(meta);
         let spec = SpecFields::read(frame);
         let status = Counted::read(&frame.status);
-        let same = earlier.filter(|earlier| earlier.has_template_of(meta, &notes));
-        let same = same.map(|earlier| earlier.view);
+        let same = earlier.filter(|view| view.has_template_of(meta, &notes));
         let (template, digests) = match same {
             Some(view) => (view.template, view.digests_with(&own)),
             None => {
@@ -112,8 +111,7 @@ impl ReplicaSetView {
                 (digest, digests)
             }
         };
-        let known_hash =
-            earlier.map(|earlier| &earlier.view.hash).filter(|known| ***known == *notes.hash);
+        let known_hash = earlier.map(|view| &view.hash).filter(|known| ***known == *notes.hash);
         ReplicaSetView {
             name: Arc::clone(&meta.name),
             hash: known_hash.map_or_else(|| notes.hash.into(), Arc::clone),
@@ -230,28 +228,16 @@ impl ReplicaSetView {
     pub fn is_observed(&self) -> bool {
         self.observed_generation >= self.generation
     }
-}
 
-/// What was seen of a ReplicaSet before.
-#[derive(Clone, Copy, Debug)]
-pub struct Earlier<'v> {
-    /// Its view.
-    pub view: &'v ReplicaSetView,
-    /// Is it known that it has the template it had, whatever else of its spec has changed?
-    pub shares_template: bool,
-}
-
-impl Earlier<'_> {
-    /// Is the digest of the template still the one of the view? It depends on the template, of
+    /// Is the digest of the template still the one of this view? It depends on the template, of
     /// which a generation has one, and on what is recorded as injected into it.
     fn has_template_of(&self, meta: &Meta, notes: &Notes<'_>) -> bool {
-        let view = self.view;
-        if view.uid != meta.uid || !(self.shares_template || view.generation == meta.generation) {
+        if self.uid != meta.uid || self.generation != meta.generation {
             return false;
         }
         let key = names::annotation::EPHEMERAL_METADATA;
         let is_it = is_key(Pair::Annotation, key);
-        let recorded = view.digests.iter().copied();
+        let recorded = self.digests.iter().copied();
         let recorded = recorded.filter(|one| is_of(Bearer::Object, *one) && is_it(*one));
         let now = notes.ephemeral.map(|text| digest(Bearer::Object, Pair::Annotation, key, text));
         recorded.eq(now)
@@ -305,8 +291,7 @@ struct SpecFields<'f> {
 
 impl<'f> SpecFields<'f> {
     fn read(frame: &'f Frame) -> Self {
-        let template = frame.template.as_deref().unwrap_or(&Value::Null);
-        let mut asked = SpecFields { replicas: None, min_ready_seconds: 0, template };
+        let mut asked = SpecFields { replicas: None, min_ready_seconds: 0, template: &Value::Null };
         for (field, value) in frame.spec.as_object().into_iter().flatten() {
             match field.as_str() {
                 "replicas" => asked.replicas = count(value),
@@ -416,15 +401,13 @@ mod tests {
     #[test]
     fn the_digest_is_kept_while_the_template_is_the_same() {
         let first = ReplicaSetView::read(&set(1, "web:v1", json!({})), None);
-        let earlier = |shares_template| Some(Earlier { view: &first, shares_template });
         // The other image shows whether the template was looked at.
-        let is_kept = |generation, shares_template| {
+        let is_kept = |generation| {
             let frame = set(generation, "web:v2", json!({}));
-            ReplicaSetView::read(&frame, earlier(shares_template)).template == first.template
+            ReplicaSetView::read(&frame, Some(&first)).template == first.template
         };
-        assert!(is_kept(1, false), "one generation has one template");
-        assert!(!is_kept(2, false), "another generation may have another");
-        assert!(is_kept(2, true), "unless it is known to be the same");
+        assert!(is_kept(1), "one generation has one template");
+        assert!(!is_kept(2), "another generation may have another");
     }
 
     #[test]
@@ -441,10 +424,7 @@ mod tests {
             let before = ReplicaSetView::read(&set(1, "web:v1", before.clone()), None);
             let frame = set(1, "web:v1", after.clone());
             let fresh = ReplicaSetView::read(&frame, None);
-            for shares_template in [false, true] {
-                let earlier = Some(Earlier { view: &before, shares_template });
-                assert_eq!(ReplicaSetView::read(&frame, earlier), fresh, "{after}");
-            }
+            assert_eq!(ReplicaSetView::read(&frame, Some(&before)), fresh, "{after}");
         }
     }
 }
