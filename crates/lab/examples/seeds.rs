@@ -17,13 +17,6 @@ use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Ground, Prepared, narrate};
 use gradus_lab::trace::Met;
 
-// The allocator of the binary that is shipped.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-use mimalloc as _;
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// After so many failures more of them tell nothing new.
 const ENOUGH: usize = 10;
 /// How often the bar moves, and how wide it is.

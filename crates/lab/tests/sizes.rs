@@ -5,13 +5,6 @@ use gradus_engine::frame::Frame;
 use gradus_engine::world::RolloutView;
 use serde_json::{Value, json};
 
-// The allocator of the binary that is shipped.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-use mimalloc as _;
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// So many are held at once: enough that pages and their rounding do not matter.
 const VIEWS: usize = 2_000;
 

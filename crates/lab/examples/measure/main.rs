@@ -22,13 +22,6 @@ use gradus_engine::{kinds, template};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-// The allocator of the binary that is shipped.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-use mimalloc as _;
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const USAGE: &str = "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N
        measure scenario FILE [RUNS]
        measure hours|pods [RUNS]";
