@@ -10,7 +10,7 @@ use crate::values::IntOrPercent;
 /// Pods of a Rollout or a template that says nothing.
 pub const REPLICAS: i32 = 1;
 /// Old ReplicaSets that are kept.
-pub const REVISION_HISCENARIO_LIMIT: i32 = 10;
+pub const REVISION_HISTORY_LIMIT: i32 = 10;
 /// Seconds an update may stand still.
 pub const PROGRESS_DEADLINE_SECONDS: i32 = 600;
 /// Share of the pods that may be missing or too many.
@@ -18,7 +18,7 @@ pub const SURGE_PERCENT: u32 = 25;
 /// Seconds an old ReplicaSet stays after a switch of traffic, and a new one after an abort.
 pub const SCALE_DOWN_DELAY_SECONDS: i32 = 30;
 /// Finished runs that are kept of each outcome.
-pub const RUN_HISCENARIO_LIMIT: i32 = 5;
+pub const RUN_HISTORY_LIMIT: i32 = 5;
 /// What the whole traffic counts as.
 pub const MAX_TRAFFIC_WEIGHT: i32 = 100;
 
@@ -51,7 +51,7 @@ impl RolloutSpec {
 
     /// Old ReplicaSets to keep.
     pub fn revision_history_limit_or_default(&self) -> i32 {
-        self.revision_history_limit.unwrap_or(REVISION_HISCENARIO_LIMIT)
+        self.revision_history_limit.unwrap_or(REVISION_HISTORY_LIMIT)
     }
 
     /// Seconds an update may stand still.
@@ -62,14 +62,14 @@ impl RolloutSpec {
     /// Successful runs and experiments to keep.
     pub fn successful_run_history_limit(&self) -> i32 {
         let limit = self.analysis.as_ref().and_then(|history| history.successful_run_history_limit);
-        limit.unwrap_or(RUN_HISCENARIO_LIMIT)
+        limit.unwrap_or(RUN_HISTORY_LIMIT)
     }
 
     /// Other finished runs and experiments to keep.
     pub fn unsuccessful_run_history_limit(&self) -> i32 {
         let limit = self.analysis.as_ref();
         let limit = limit.and_then(|history| history.unsuccessful_run_history_limit);
-        limit.unwrap_or(RUN_HISCENARIO_LIMIT)
+        limit.unwrap_or(RUN_HISTORY_LIMIT)
     }
 }
 

@@ -65,7 +65,7 @@ pub mod annotation {
     /// kubectl's copy of what was last applied, as large as the object itself.
     pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
     /// Former revision numbers of a ReplicaSet, separated by commas.
-    pub const REVISION_HISCENARIO: &str = "rollout.argoproj.io/revision-history";
+    pub const REVISION_HISTORY: &str = "rollout.argoproj.io/revision-history";
     /// `spec.replicas` of the Rollout when the ReplicaSet was last scaled.
     pub const DESIRED_REPLICAS: &str = "rollout.argoproj.io/desired-replicas";
     /// Generation of the workload a Rollout refers to.

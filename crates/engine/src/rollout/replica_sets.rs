@@ -18,7 +18,7 @@ use crate::world::{Deadline, ReplicaSetView, RolloutView};
 const NOT_COPIED: [&str; 6] = [
     annotation::LAST_APPLIED,
     annotation::REVISION,
-    annotation::REVISION_HISCENARIO,
+    annotation::REVISION_HISTORY,
     annotation::DESIRED_REPLICAS,
     annotation::NOTIFIED,
     // As it will be, not as it is stored.
@@ -103,7 +103,7 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
             Some(history) => format!("{history},{former}"),
             None => former.to_string(),
         };
-        notes.insert(annotation::REVISION_HISCENARIO.to_owned(), json!(history));
+        notes.insert(annotation::REVISION_HISTORY.to_owned(), json!(history));
     }
     let mut spec = Map::new();
     let seconds = draft.spec().min_ready_seconds;

@@ -270,7 +270,7 @@ impl<'f> Notes<'f> {
             digests.push(digest(Bearer::Object, Pair::Annotation, key, value));
             let note = match key.as_str() {
                 names::annotation::REVISION => &mut notes.revision,
-                names::annotation::REVISION_HISCENARIO => &mut notes.revision_history,
+                names::annotation::REVISION_HISTORY => &mut notes.revision_history,
                 names::annotation::DESIRED_REPLICAS => &mut notes.desired_replicas,
                 names::annotation::SCALE_DOWN_DEADLINE => &mut notes.deadline,
                 names::annotation::EPHEMERAL_METADATA => &mut notes.ephemeral,
