@@ -2,7 +2,7 @@
 //! whoever starts it.
 
 pub mod arguments;
-pub(crate) mod condition;
+pub mod condition;
 pub mod merge;
 pub mod run;
 pub mod start;

@@ -122,10 +122,12 @@ impl Checker<'_> {
     }
 
     fn member(&mut self, node: &mut Node) -> Result<Type, Error> {
-        let span = node.span;
+        let whole = node.span;
         let Expr::Member(Member { base, property, is_optional, is_method }) = &mut node.expr else {
             return Ok(Type::Unknown);
         };
+        // A name that is not there is to blame itself.
+        let span = if property.literal().is_some() { property.span } else { whole };
         let refuse = |message: String| Err(Error::compile(span, message));
         let field = property.literal().and_then(|value| match value {
             Value::Text(text) => Some(text.to_string()),

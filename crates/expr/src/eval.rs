@@ -254,7 +254,9 @@ impl<'p> Evaluator<'p> {
     fn member(&mut self, member: &'p Member, node: &'p Node) -> Result<Option<Value>, Error> {
         let Some(base) = self.base(member)? else { return Ok(None) };
         let property = self.value(&member.property)?;
-        element(&base, &property).map(Some).map_err(|fault| fault.at(node.span))
+        let is_field = matches!(property, Value::Text(_));
+        let span = if is_field { member.property.span } else { node.span };
+        element(&base, &property).map(Some).map_err(|fault| fault.at(span))
     }
 
     fn call(

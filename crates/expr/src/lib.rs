@@ -32,6 +32,7 @@ mod value;
 
 pub use environment::{Environment, Function, Inputs};
 pub use error::{Error, Phase, Span};
+pub use number::{parse_float, parse_int, truncated};
 pub use program::Program;
 pub use types::{ListKind, MapKind, Signature, Type};
 pub use value::{IntKind, Key, List, Map, Value};

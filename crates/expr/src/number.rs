@@ -73,6 +73,9 @@ pub(crate) fn power(base: f64, exponent: f64) -> f64 {
     if !is_plain || base < 0.0 && exponent.fract() != 0.0 {
         return base.powf(exponent);
     }
+    if exponent.abs() == 0.5 {
+        return if exponent > 0.0 { base.sqrt() } else { 1.0 / base.sqrt() };
+    }
     let mut whole = exponent.abs().trunc();
     let mut fraction = exponent.abs().fract();
     let mut result = 1.0_f64;
@@ -259,7 +262,7 @@ mod tests {
             (0.0, 0.0, 1.0),
             (2.0, 1024.0, f64::INFINITY),
             (2.0, -1074.0, 5e-324),
-            (9.0, 0.5, 3.0),
+            (2.0, 0.5, std::f64::consts::SQRT_2),
         ] {
             assert_eq!(power(base, exponent), expected, "{base} ** {exponent}");
         }

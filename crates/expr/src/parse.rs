@@ -15,8 +15,11 @@ use crate::value::Value;
 /// More parts than this is no condition that a person wrote; the original has the same limit.
 const MOST_PARTS: usize = 10_000;
 
-/// How deep the tree and the brackets may be: what walks the tree calls itself so often.
-const MOST_DEEP: u32 = 250;
+/// How deep the tree may be: what walks it calls itself so often. A chain of as many `&&` fits.
+const MOST_DEEP: u32 = 200;
+
+/// How deep brackets and operators may be nested: reading one level takes several calls.
+const MOST_NESTED: u32 = 64;
 
 /// The tree of a text.
 pub(crate) fn parse(source: &str, environment: &Environment) -> Result<Node, Error> {
@@ -111,7 +114,7 @@ impl Parser<'_> {
     /// An expression whose operators bind at least so strongly.
     fn expression(&mut self, strength: u16) -> Result<Node, Error> {
         self.depth += 1;
-        if self.depth > MOST_DEEP {
+        if self.depth > MOST_NESTED {
             return Err(too_deep(self.current.span));
         }
         let node = match strength {
@@ -236,7 +239,7 @@ impl Parser<'_> {
         self.expect_operator("else")?;
         let no = if self.current.is_operator("if") {
             self.depth += 1;
-            if self.depth > MOST_DEEP {
+            if self.depth > MOST_NESTED {
                 return Err(too_deep(self.current.span));
             }
             let no = self.if_else()?;
@@ -432,7 +435,7 @@ fn too_many(span: Span) -> Error {
 }
 
 fn too_deep(span: Span) -> Error {
-    Error::compile(span, format!("expression is nested deeper than {MOST_DEEP} levels"))
+    Error::compile(span, "expression is nested too deep")
 }
 
 fn end() -> Token {

@@ -257,7 +257,7 @@ impl Key {
             Value::Text(text) => Ok(Key::Text(Arc::clone(text))),
             other => {
                 let name = other.type_name();
-                Err(Fault::run(format!("runtime error: hash of unhashable type {name}")))
+                Err(Fault::run(format!("runtime error: hash of unhashable type: {name}")))
             }
         }
     }

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::{Finding, licence};
 
 /// Our crates, from left to right: each may use those before it.
-const ORDER: [&str; 5] =
-    ["gradus-api", "gradus-engine", "gradus-controller", "gradus-lab", "gradus"];
+const ORDER: [&str; 6] =
+    ["gradus-expr", "gradus-api", "gradus-engine", "gradus-controller", "gradus-lab", "gradus"];
 
 /// The cluster in memory: it knows none of ours, and these alone know it.
 const CLUSTER: &str = "gradus-simkube";
@@ -141,7 +141,8 @@ fn wrong_arrow(from: &str, to: &str) -> Option<&'static str> {
         return Some("it to use none of ours");
     }
     let left = ORDER.iter().position(|name| *name == from)?;
-    (left <= right).then_some("api · engine · controller · lab · cli, each using those before it")
+    (left <= right)
+        .then_some("expr · api · engine · controller · lab · cli, each using those before it")
 }
 
 fn about(package: &Package, lock: &str, what: &str) -> Finding {

@@ -1,7 +1,10 @@
 //! What a value means: the conditions of a metric, and the functions that they may use.
 
 use gradus_api::analysis::Metric;
-use gradus_expr::{Environment, Function, Inputs, IntKind, Program, Type, Value};
+use gradus_expr::{
+    Environment, Error, Function, Inputs, IntKind, Phase, Program, Span, Type, Value, parse_float,
+    parse_int, truncated,
+};
 use jiff::Timestamp;
 
 use crate::ask::secret::has_marker;
@@ -41,6 +44,20 @@ pub fn moment(source: &str, now: Timestamp) -> Result<Timestamp, String> {
         }
         other => Err(format!("expected time.Time, but got {}", other.type_name())),
     }
+}
+
+/// Can a condition work, whatever a provider gives? The error knows which part cannot.
+pub fn check(source: &str) -> Result<(), Error> {
+    let environment = environment(&Value::Nil).with_type("result", Type::Unknown);
+    let program = Program::compile(source, &environment)?;
+    let found = match program.type_of() {
+        Type::Bool | Type::Unknown | Type::Any => return Ok(()),
+        Type::Nil => "<nil>".to_owned(),
+        other => other.to_string(),
+    };
+    let span = Span { start: 0, end: source.len() };
+    let message = format!("expected bool, but got {found}");
+    Err(Error { phase: Phase::Compile, span, message })
 }
 
 /// What conditions may use, where a provider gave this value.
@@ -112,11 +129,10 @@ fn as_int(arguments: &[Value]) -> Result<Value, String> {
     let whole = |number: i64| Ok(Value::Int(IntKind::Int64, number));
     match arguments.first().unwrap_or(&Value::Nil) {
         Value::Int(_, number) => whole(*number),
-        // As Go converts: towards zero.
-        Value::Float(number) => whole(*number as i64),
-        Value::Text(text) => match text.parse() {
-            Ok(number) => whole(number),
-            Err(_) => Err(unparsed("ParseInt", text)),
+        Value::Float(number) => whole(truncated(*number)),
+        Value::Text(text) => match parse_int(text) {
+            Some(number) => whole(number),
+            None => Err(unparsed("ParseInt", text)),
         },
         other => Err(format!("asInt() not supported on {} {other}", other.type_name())),
     }
@@ -126,9 +142,9 @@ fn as_float(arguments: &[Value]) -> Result<Value, String> {
     match arguments.first().unwrap_or(&Value::Nil) {
         Value::Int(_, number) => Ok(Value::Float(*number as f64)),
         Value::Float(number) => Ok(Value::Float(*number)),
-        Value::Text(text) => match text.parse() {
-            Ok(number) => Ok(Value::Float(number)),
-            Err(_) => Err(unparsed("ParseFloat", text)),
+        Value::Text(text) => match parse_float(text) {
+            Some(number) => Ok(Value::Float(number)),
+            None => Err(unparsed("ParseFloat", text)),
         },
         other => Err(format!("asFloat() not supported on {} {other}", other.type_name())),
     }
@@ -260,6 +276,26 @@ mod tests {
             let expected =
                 format!("could not evaluate successCondition \"{condition}\": {expected}");
             assert_eq!(judged(condition, "", &result), expected);
+        }
+    }
+
+    #[test]
+    fn a_condition_is_refused_only_where_no_value_could_satisfy_it() {
+        let cases = [
+            ("result > 1", ""),
+            ("result[0].a.b == 'x'", ""),
+            ("isNaN(result)", ""),
+            ("result > 1 &&", "&"),
+            ("reslut > 1", "reslut"),
+            ("len(result)", "len(result)"),
+            ("result.ok && 'a' > 1", "'a' > 1"),
+        ];
+        for (condition, expected) in cases {
+            let blamed = match check(condition) {
+                Ok(()) => "",
+                Err(error) => &condition[error.span.start..error.span.end],
+            };
+            assert_eq!(blamed, expected, "{condition}");
         }
     }
 

@@ -258,8 +258,11 @@ fn flatten(list: &List, flat: &mut Vec<Value>) {
 
 fn sorted(call: &mut Call<'_>) -> Result<Value, Fault> {
     let order = if call.arguments.len() < 2 { Order::Less } else { order(call.value(1), "sort")? };
-    let Value::List(list) = call.value(0) else {
-        return Ok(Value::List(List::nil_of(ListKind::Any)));
+    let is_known = |kind| !matches!(kind, ListKind::Byte | ListKind::Pair | ListKind::Pairs);
+    let list = match call.value(0) {
+        Value::List(list) if is_known(list.kind()) => list,
+        // What the original cannot sort it takes for nothing.
+        _ => return Ok(Value::List(List::nil_of(ListKind::Any))),
     };
     call.budget.items(list.items().len())?;
     let pairs = list.items().iter().map(|item| (item.clone(), item.clone())).collect();

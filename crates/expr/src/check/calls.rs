@@ -27,7 +27,10 @@ impl Checker<'_> {
         match of {
             // Whatever is called is known when it is called.
             of if of.is_unknown() => Ok(Type::Unknown),
-            Type::Function(signature) => self.arguments(&name, &signature, arguments, span),
+            Type::Function(signature) => {
+                let types = self.types(arguments)?;
+                fit(&name, &signature, arguments, &types, span)
+            }
             Type::Nil => {
                 let message = format!("{name} is nil; cannot call nil as function");
                 Err(Error::compile(span, message))
@@ -46,68 +49,36 @@ impl Checker<'_> {
         if builtin.name == "get" {
             return self.get(arguments, span);
         }
+        let types = self.types(arguments)?;
         match &builtin.check {
             Check::Types(check) => {
-                let mut types = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    let of = self.visit(argument)?;
-                    types.push(if of.is_unknown() { Type::Any } else { of });
-                }
+                let any = |of: Type| if of.is_unknown() { Type::Any } else { of };
+                let types: Vec<Type> = types.into_iter().map(any).collect();
                 check(&types).map_err(|text| Error::compile(span, text))
             }
             Check::Overloads(overloads, result) => {
-                let mut last = None;
+                let mut wrong: Option<Error> = None;
                 for parameters in *overloads {
+                    let is_count = parameters.len() == arguments.len();
                     let parameters = parameters.to_vec();
                     let signature =
                         Signature { parameters, is_variadic: false, result: result.clone() };
-                    match self.arguments(builtin.name, &signature, arguments, span) {
+                    match fit(builtin.name, &signature, arguments, &types, span) {
                         Ok(of) => return Ok(of),
-                        Err(error) => last = Some(error),
+                        // A wrong type says more than a wrong number.
+                        Err(error) if is_count || wrong.is_none() => wrong = Some(error),
+                        Err(_) => {}
                     }
                 }
                 let none =
                     || Error::compile(span, format!("no matching overload for {}", builtin.name));
-                Err(last.unwrap_or_else(none))
+                Err(wrong.unwrap_or_else(none))
             }
         }
     }
 
-    fn arguments(
-        &mut self,
-        name: &str,
-        signature: &Signature,
-        arguments: &mut [Node],
-        span: Span,
-    ) -> Result<Type, Error> {
-        let wanted = signature.parameters.len();
-        let least = if signature.is_variadic { wanted - 1 } else { wanted };
-        if arguments.len() < least {
-            return Err(Error::compile(span, format!("not enough arguments to call {name}")));
-        }
-        if arguments.len() > wanted && !signature.is_variadic {
-            return Err(Error::compile(span, format!("too many arguments to call {name}")));
-        }
-        for (at, argument) in arguments.iter_mut().enumerate() {
-            let of = self.visit(argument)?;
-            let wanted = &signature.parameters[at.min(wanted - 1)];
-            if *wanted == Type::Float && of.is_integer() {
-                make_float(argument);
-                continue;
-            }
-            if wanted.is_integer() && of.is_integer() {
-                continue;
-            }
-            if of == Type::Nil && !matches!(wanted.shape(), Shape::Interface | Shape::Pointer) {
-                let message = format!("cannot use nil as argument (type {wanted}) to call {name}");
-                return Err(Error::compile(argument.span, message));
-            }
-            if of != Type::Nil && !of.is_assignable_to(wanted) && !of.is_unknown() {
-                let message = format!("cannot use {of} as argument (type {wanted}) to call {name}");
-                return Err(Error::compile(argument.span, message));
-            }
-        }
-        Ok(signature.result.clone())
+    fn types(&mut self, arguments: &mut [Node]) -> Result<Vec<Type>, Error> {
+        arguments.iter_mut().map(|argument| self.visit(argument)).collect()
     }
 
     fn get(&mut self, arguments: &mut [Node], span: Span) -> Result<Type, Error> {
@@ -137,6 +108,43 @@ impl Checker<'_> {
             _ => Err(Error::compile(base.span, format!("type {of} does not support indexing"))),
         }
     }
+}
+
+/// Do the arguments, of these types, fit the parameters?
+fn fit(
+    name: &str,
+    signature: &Signature,
+    arguments: &mut [Node],
+    types: &[Type],
+    span: Span,
+) -> Result<Type, Error> {
+    let wanted = signature.parameters.len();
+    let least = if signature.is_variadic { wanted - 1 } else { wanted };
+    if arguments.len() < least {
+        return Err(Error::compile(span, format!("not enough arguments to call {name}")));
+    }
+    if arguments.len() > wanted && !signature.is_variadic {
+        return Err(Error::compile(span, format!("too many arguments to call {name}")));
+    }
+    for (at, (argument, of)) in arguments.iter_mut().zip(types).enumerate() {
+        let wanted = &signature.parameters[at.min(wanted - 1)];
+        if *wanted == Type::Float && of.is_integer() {
+            make_float(argument);
+            continue;
+        }
+        if wanted.is_integer() && of.is_integer() {
+            continue;
+        }
+        if *of == Type::Nil && !matches!(wanted.shape(), Shape::Interface | Shape::Pointer) {
+            let message = format!("cannot use nil as argument (type {wanted}) to call {name}");
+            return Err(Error::compile(argument.span, message));
+        }
+        if *of != Type::Nil && !of.is_assignable_to(wanted) && !of.is_unknown() {
+            let message = format!("cannot use {of} as argument (type {wanted}) to call {name}");
+            return Err(Error::compile(argument.span, message));
+        }
+    }
+    Ok(signature.result.clone())
 }
 
 /// Integers that are written where a fraction is wanted are fractions.

@@ -40,6 +40,7 @@ impl Parser<'_> {
             _ => (base, false),
         };
         let is_method = self.current.is_bracket('(');
+        let span = base.span.to(span);
         let member = Member { base: Box::new(base), property, is_optional, is_method };
         let mut node = self.node(Expr::Member(member), span)?;
         if is_method {

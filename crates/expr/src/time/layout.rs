@@ -215,7 +215,7 @@ impl<'t> Reading<'t> {
             Piece::DayOfYear => self.day_of_year = Some(self.number(3, 3)?),
             Piece::Weekday => drop(self.word(&WEEKDAYS, usize::MAX)?),
             Piece::ShortWeekday => drop(self.word(&WEEKDAYS, 3)?),
-            Piece::Hour => self.hour = self.within(2, 0, 23)?,
+            Piece::Hour => self.hour = self.within(1, 0, 23)?,
             Piece::ShortHour(width) => self.hour = self.within(width, 0, 12)?,
             Piece::Minute(width) => self.minute = self.within(width, 0, 59)?,
             Piece::Second(width) => self.second = self.within(width, 0, 59)?,

@@ -1,0 +1,39 @@
+//! The language as the Go original speaks it: `language.jsonl` holds expressions, a result, and what
+//! the original answered. `cargo xtask corpus expr` runs files of the same form.
+
+use gradus_expr::{Environment, Inputs, Program, Value};
+use serde_json::Value as Json;
+
+/// The type and the text of the value, or `ERR` and why there is none.
+fn answer(source: &str, result: &Value) -> String {
+    let environment = Environment::new().with_value("result", result);
+    let inputs = Inputs::new().with("result", result.clone());
+    let value = Program::compile(source, &environment).and_then(|program| program.run(&inputs));
+    match value {
+        Ok(Value::Bool(truth)) => truth.to_string(),
+        Ok(value) => format!("{} {value}", value.type_name()),
+        Err(error) => format!("ERR: {error}"),
+    }
+}
+
+fn result(row: &Json) -> Value {
+    let numbers = || row["val"].as_array().into_iter().flatten().filter_map(Json::as_f64);
+    match row["type"].as_str() {
+        Some("f64s") => Value::floats(numbers()),
+        Some("nan") => Value::Float(f64::NAN),
+        Some("inf") => Value::Float(f64::INFINITY),
+        _ => Value::from_json(&row["val"]).expect("a result is not nested so deep"),
+    }
+}
+
+#[test]
+fn every_answer_is_that_of_the_original() {
+    for line in include_str!("language.jsonl").lines() {
+        let row: Json = serde_json::from_str(line).unwrap();
+        let (source, expected) = (row["expr"].as_str().unwrap(), row["go"].as_str().unwrap());
+        let found = answer(source, &result(&row));
+        let is_error = |text: &str| text.starts_with("ERR");
+        let agrees = found == expected || is_error(&found) && is_error(expected);
+        assert!(agrees, "{source}\nexpected {expected}\nfound    {found}");
+    }
+}
