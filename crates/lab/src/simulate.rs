@@ -413,6 +413,7 @@ fn worker_name(actor: Actor) -> &'static str {
         Actor::Deployments => "Deployment controller",
         Actor::ReplicaSets => "ReplicaSet controller",
         Actor::StatefulSets => "StatefulSet controller",
+        Actor::Jobs => "Job controller",
         Actor::Pods => "kubelet",
         Actor::Garbage => "garbage collector",
         Actor::Namespaces => "namespace controller",

@@ -3,6 +3,7 @@
 //! between two steps.
 
 mod deployment;
+mod job;
 mod namespace;
 mod pod;
 mod queue;
@@ -38,6 +39,8 @@ pub enum Actor {
     ReplicaSets,
     /// Makes the pods of each StatefulSet in order, with names and claims of their own.
     StatefulSets,
+    /// Makes the pods of each Job one after another, until it has ended.
+    Jobs,
     /// The kubelet: starts and stops pods as their images behave.
     Pods,
     /// Deletes what has lost its owners.
@@ -49,11 +52,12 @@ pub enum Actor {
 impl Actor {
     /// All of them, in the order in which an undisturbed cluster lets them work: who counts pods
     /// comes after the kubelet, and counts once what has happened to many.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Deployments,
         Self::Pods,
         Self::ReplicaSets,
         Self::StatefulSets,
+        Self::Jobs,
         Self::Garbage,
         Self::Namespaces,
     ];
@@ -65,6 +69,7 @@ pub(crate) struct Work {
     pub(crate) deployments: Queue,
     pub(crate) replica_sets: Queue,
     pub(crate) stateful_sets: Queue,
+    pub(crate) jobs: Queue,
     pub(crate) pods: Queue,
     pub(crate) garbage: BTreeSet<Place>,
     pub(crate) namespaces: Queue,
@@ -79,6 +84,7 @@ pub(crate) struct Users {
     pub(crate) deployments: Arc<str>,
     pub(crate) replica_sets: Arc<str>,
     pub(crate) stateful_sets: Arc<str>,
+    pub(crate) jobs: Arc<str>,
     pub(crate) pods: Arc<str>,
     pub(crate) garbage: Arc<str>,
     pub(crate) namespaces: Arc<str>,
@@ -91,6 +97,7 @@ impl Default for Work {
             deployments: Queue::default(),
             replica_sets: Queue::default(),
             stateful_sets: Queue::default(),
+            jobs: Queue::default(),
             pods: Queue::default(),
             garbage: BTreeSet::new(),
             namespaces: Queue::default(),
@@ -100,6 +107,7 @@ impl Default for Work {
                 deployments: "deployment-controller".into(),
                 replica_sets: "replicaset-controller".into(),
                 stateful_sets: "statefulset-controller".into(),
+                jobs: "job-controller".into(),
                 pods: "kubelet".into(),
                 garbage: "garbage-collector".into(),
                 namespaces: "namespace-controller".into(),
@@ -116,6 +124,7 @@ impl SimCluster {
             Actor::Deployments => self.work.deployments.has_work(now),
             Actor::ReplicaSets => self.work.replica_sets.has_work(now),
             Actor::StatefulSets => self.work.stateful_sets.has_work(now),
+            Actor::Jobs => self.work.jobs.has_work(now),
             Actor::Pods => self.work.pods.has_work(now),
             Actor::Garbage => !self.work.garbage.is_empty(),
             Actor::Namespaces => self.work.namespaces.has_work(now),
@@ -135,6 +144,10 @@ impl SimCluster {
             },
             Actor::StatefulSets => match self.work.stateful_sets.take(now) {
                 Some(key) => self.sync_stateful_set(&key, now),
+                None => return false,
+            },
+            Actor::Jobs => match self.work.jobs.take(now) {
+                Some(key) => self.sync_job(&key, now),
                 None => return false,
             },
             Actor::Pods => match self.work.pods.take(now) {
@@ -172,8 +185,8 @@ impl SimCluster {
 
     /// The next moment at which something changes by itself.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let Work { deployments, replica_sets, stateful_sets, pods, .. } = &self.work;
-        let due = [deployments, replica_sets, stateful_sets, pods].map(Queue::next_due);
+        let Work { deployments, replica_sets, stateful_sets, jobs, pods, .. } = &self.work;
+        let due = [deployments, replica_sets, stateful_sets, jobs, pods].map(Queue::next_due);
         due.into_iter().flatten().min()
     }
 
@@ -181,7 +194,7 @@ impl SimCluster {
     pub(crate) fn notice(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         let Some(object) = after.or(before) else { return };
         let is_there = after.is_some();
-        let Work { deployments, replica_sets, stateful_sets, pods, namespaces, .. } =
+        let Work { deployments, replica_sets, stateful_sets, jobs, pods, namespaces, .. } =
             &mut self.work;
         match object.kind {
             KindId::DEPLOYMENT if is_there => deployments.mark(object.key()),
@@ -193,6 +206,8 @@ impl SimCluster {
             }
             KindId::STATEFUL_SET if is_there => stateful_sets.mark(object.key()),
             KindId::STATEFUL_SET => stateful_sets.forget(&object.key()),
+            KindId::JOB if is_there => jobs.mark(object.key()),
+            KindId::JOB => jobs.forget(&object.key()),
             KindId::POD if is_there => pods.mark(object.key()),
             KindId::POD => {
                 pods.forget(&object.key());
@@ -249,6 +264,13 @@ impl SimCluster {
             if let Some(key) = self.replica_set_of(pod, owner) {
                 self.work.replica_sets.mark(key);
             }
+        }
+        if !self.store.is_bare(KindId::JOB)
+            && let Some(owner) = owner.or(old_owner)
+            && let Some(place) = self.store.place(&owner.uid)
+            && place.kind == KindId::JOB
+        {
+            self.work.jobs.mark(place.key.clone());
         }
         let key = pod.key();
         if !self.store.is_bare(KindId::STATEFUL_SET)

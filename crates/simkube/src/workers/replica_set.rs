@@ -315,7 +315,7 @@ fn is_terminating(pod: &Object) -> bool {
     pod.meta.deleting.is_some() && !phase(pod).has_ended()
 }
 
-fn phase(pod: &Object) -> Phase {
+pub(super) fn phase(pod: &Object) -> Phase {
     if let Some(status) = &pod.pod {
         return status.state.phase;
     }
