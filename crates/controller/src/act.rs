@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use gradus_engine::StatusPlace;
 use gradus_engine::decision::{After, Change, ChangeId, Event, Expect, ObjectRef, OnRefusal, Op};
-use gradus_engine::{Engine, Head};
+use gradus_engine::{Head, StatusPlace};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -17,7 +16,7 @@ use crate::watched::Key;
 mod tests;
 
 /// A decision on its way out.
-pub struct Job<E: Engine> {
+pub struct Job {
     /// Whose.
     pub key: Key,
     /// The object itself, as decided on.
@@ -28,8 +27,6 @@ pub struct Job<E: Engine> {
     pub status: Option<StatusWrite>,
     /// Events, in order.
     pub events: Vec<Event>,
-    /// What the engine recalls once the status is stored.
-    pub memo: Option<E::Memo>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
     /// When it was decided.
@@ -48,9 +45,9 @@ pub struct StatusWrite {
 }
 
 /// What carrying a decision out has shown.
-pub struct Acted<E: Engine> {
+pub struct Acted {
     /// The job. Its changes, its patch of the status and its Events are used up.
-    pub job: Box<Job<E>>,
+    pub job: Box<Job>,
     /// How many changes it had.
     pub changes: usize,
     /// Writes the server has acknowledged.
@@ -74,11 +71,7 @@ pub struct Acknowledged {
 
 /// Carries a decision out. Every write goes through the one door, `cluster`; an Event is told as soon
 /// as its write and those of the Events before it are acknowledged.
-pub async fn act<E: Engine, C: Cluster>(
-    cluster: &C,
-    job: Box<Job<E>>,
-    tell: impl Fn(Event),
-) -> Acted<E> {
+pub async fn act<C: Cluster>(cluster: &C, job: Box<Job>, tell: impl Fn(Event)) -> Acted {
     let mut job = job;
     let mut news = News { events: std::mem::take(&mut job.events).into(), tell };
     let (changes, status) = (std::mem::take(&mut job.changes), job.status.as_mut());

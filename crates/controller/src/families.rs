@@ -9,13 +9,11 @@ use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::family::Family;
 use gradus_engine::frame::Frame;
 
-use crate::watched::{Key, Reach, Reporter, Watch, Watched};
+use crate::watched::{Key, Reach, Scope, Selection, Shelf, Watched};
 
 /// An engine whose World is a [`Family`]: what belongs to an object carries a label with its name.
 /// That is all the loop must know of it.
 pub trait OfFamily: Engine<World = Family<<Self as Engine>::Memo>, Memo: Clone> {
-    /// Who reports its Events and owns the fields it writes.
-    const NAME: &'static str;
     /// On everything that belongs to an object: its name.
     const LABEL: &'static str;
     /// The kinds of what belongs to it.
@@ -27,36 +25,43 @@ pub trait OfFamily: Engine<World = Family<<Self as Engine>::Memo>, Memo: Clone> 
 impl<E: OfFamily> Watched for E {
     type Index = Families;
 
-    const REPORTER: Reporter = Reporter { component: E::NAME, manager: E::NAME };
+    type Source = Source;
 
-    fn watches(_: &str) -> Vec<Watch> {
-        let labelled = |kind: &Kind| Watch { kind: kind.clone(), labels: Some(E::LABEL.into()) };
-        let head = Watch { kind: E::KIND, labels: None };
-        std::iter::once(head).chain(E::MEMBERS.iter().map(labelled)).collect()
+    fn sources() -> Vec<Source> {
+        let members = E::MEMBERS.iter().cloned().map(Source::Member);
+        std::iter::once(Source::Head).chain(members).collect()
     }
 
-    fn needs_metadata_alone(kind: &Kind) -> bool {
-        E::METADATA_ALONE.contains(kind)
+    fn kind_of(source: &Source) -> Kind {
+        match source {
+            Source::Head => E::KIND,
+            Source::Member(kind) => kind.clone(),
+        }
     }
 
-    fn reach(families: &mut Families, kind: &Kind, reach: Reach<'_>) -> Vec<Key> {
-        families.reach(kind, reach)
+    fn selection(source: &Source, scope: &Scope) -> Option<Selection> {
+        let kind = Self::kind_of(source);
+        let metadata_alone = E::METADATA_ALONE.contains(&kind);
+        let selection = match source {
+            Source::Head => scope.all(kind),
+            Source::Member(_) => scope.labelled(kind, E::LABEL),
+        };
+        Some(Selection { metadata_alone, ..selection })
     }
 
-    fn apply(families: &mut Families, kind: &Kind, frame: &Frame) -> Vec<Key> {
-        families.apply(E::LABEL, kind, frame)
+    fn shelf(source: &Source) -> Shelf<Families> {
+        match source {
+            Source::Head | Source::Member(_) => Shelf {
+                apply: |families, kind, frame| families.apply(E::LABEL, kind, frame),
+                remove: Families::remove,
+                version: Families::version,
+                objects: Families::objects,
+            },
+        }
     }
 
-    fn remove(families: &mut Families, object: &ObjectRef) -> Vec<Key> {
-        families.remove(object)
-    }
-
-    fn version(families: &Families, object: &ObjectRef) -> Option<u64> {
-        families.version(object)
-    }
-
-    fn objects(families: &Families, kind: &Kind) -> Vec<ObjectRef> {
-        families.objects(kind)
+    fn reach(families: &mut Families, source: &Source, reach: Reach<'_>) -> Vec<Key> {
+        families.reach(&Self::kind_of(source), reach)
     }
 
     fn gather(
@@ -67,6 +72,15 @@ impl<E: OfFamily> Watched for E {
     ) -> Option<E::World> {
         families.gather(E::KIND, key, answers, recall)
     }
+}
+
+/// What is watched for a family.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The objects that the engine decides about.
+    Head,
+    /// Objects of this kind that belong to them.
+    Member(Kind),
 }
 
 /// Objects and what belongs to them: an index for engines whose World is a [`Family`].
@@ -98,8 +112,10 @@ impl Families {
         let Some((key, _)) = self.objects.remove(object) else { return Vec::new() };
         if let Some(members) = self.members.get_mut(&key) {
             members.remove(object);
+            if members.is_empty() {
+                self.members.remove(&key);
+            }
         }
-        self.members.retain(|_, members| !members.is_empty());
         vec![key]
     }
 

@@ -21,6 +21,8 @@ pub type Key = (String, String);
 
 /// A question to the loop: the World and the Decision of a key, as JSON without secrets.
 pub struct WorldRequest {
+    /// Of which kind, as a person writes it: its name or its plural.
+    pub kind: String,
     /// Of which object.
     pub key: Key,
     /// Where the answer goes; `None` where there is no such object.
@@ -54,9 +56,9 @@ impl Health {
         self.ready.load(Ordering::Relaxed)
     }
 
-    async fn world(&self, key: Key) -> Result<Option<Value>, Away> {
+    async fn world(&self, kind: String, key: Key) -> Result<Option<Value>, Away> {
         let (reply, answer) = oneshot::channel();
-        self.worlds.send(WorldRequest { key, reply }).await.map_err(|_| Away)?;
+        self.worlds.send(WorldRequest { kind, key, reply }).await.map_err(|_| Away)?;
         answer.await.map_err(|_| Away)
     }
 }
@@ -64,12 +66,12 @@ impl Health {
 /// The loop has ended.
 struct Away;
 
-/// Serves `/healthz`, `/readyz` and `/debug/world/NAMESPACE/NAME` until the task is dropped.
+/// Serves `/healthz`, `/readyz` and `/debug/world/KIND/NAMESPACE/NAME` until the task is dropped.
 pub async fn serve_health(listener: TcpListener, health: Health) -> std::io::Result<()> {
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
-        .route("/debug/world/{namespace}/{name}", get(world))
+        .route("/debug/world/{kind}/{namespace}/{name}", get(world))
         .with_state(health);
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).await
@@ -99,7 +101,7 @@ fn not_ready() -> Response {
 async fn world(
     State(health): State<Health>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Path(key): Path<Key>,
+    Path((kind, namespace, name)): Path<(String, String, String)>,
 ) -> Response {
     // A World holds whole specs: not for everyone who reaches the port.
     if !peer.ip().to_canonical().is_loopback() {
@@ -110,7 +112,7 @@ async fn world(
     if !health.is_ready() {
         return not_ready();
     }
-    match health.world(key).await {
+    match health.world(kind, (namespace, name)).await {
         Ok(Some(world)) => {
             ([(header::CONTENT_TYPE, "application/json")], format!("{world:#}\n")).into_response()
         }
@@ -157,7 +159,8 @@ mod tests {
         tokio::spawn(serve_health(listener, health.clone()));
         assert_eq!(fetch(address, "/healthz").await, (200, "ok".into()));
         assert_eq!(fetch(address, "/readyz").await.0, 503);
-        let world = tokio::time::timeout(PATIENCE, fetch(address, "/debug/world/shop/web")).await;
+        let world =
+            tokio::time::timeout(PATIENCE, fetch(address, "/debug/world/rollout/shop/web")).await;
         assert_eq!(world.expect("an answer, though no loop runs").0, 503);
         health.set_ready(true);
         assert_eq!(fetch(address, "/readyz").await, (200, "ok".into()));
@@ -170,14 +173,15 @@ mod tests {
         health.set_ready(true);
         tokio::spawn(serve_health(listener, health));
         tokio::spawn(async move {
-            while let Some(WorldRequest { key, reply }) = questions.recv().await {
-                let known = key == ("shop".to_owned(), "web".to_owned());
+            while let Some(WorldRequest { kind, key, reply }) = questions.recv().await {
+                let known = kind == "rollout" && key == ("shop".to_owned(), "web".to_owned());
                 reply.send(known.then(|| json!({ "world": 1 }))).unwrap();
             }
         });
-        let (status, body) = fetch(address, "/debug/world/shop/web").await;
+        let (status, body) = fetch(address, "/debug/world/rollout/shop/web").await;
         assert_eq!((status, serde_json::from_str(&body).unwrap()), (200, json!({ "world": 1 })));
-        assert_eq!(fetch(address, "/debug/world/shop/api").await.0, 404);
+        assert_eq!(fetch(address, "/debug/world/rollout/shop/api").await.0, 404);
+        assert_eq!(fetch(address, "/debug/world/service/shop/web").await.0, 404);
     }
 
     #[tokio::test]
@@ -187,17 +191,19 @@ mod tests {
         health.set_ready(true);
         drop(questions);
         tokio::spawn(serve_health(listener, health));
-        assert_eq!(fetch(address, "/debug/world/shop/web").await.0, 503);
+        assert_eq!(fetch(address, "/debug/world/rollout/shop/web").await.0, 503);
     }
 
     #[tokio::test]
     async fn strangers_may_not_look_into_the_world() {
         use tower::ServiceExt;
         let (health, _questions) = Health::new();
-        let router =
-            Router::new().route("/debug/world/{namespace}/{name}", get(world)).with_state(health);
+        let router = Router::new()
+            .route("/debug/world/{kind}/{namespace}/{name}", get(world))
+            .with_state(health);
         for stranger in ["10.0.0.7:4000", "[::ffff:10.0.0.7]:4000", "[2001:db8::1]:4000"] {
-            let mut request = Request::get("/debug/world/shop/web").body(Body::empty()).unwrap();
+            let mut request =
+                Request::get("/debug/world/rollout/shop/web").body(Body::empty()).unwrap();
             let peer: SocketAddr = stranger.parse().unwrap();
             request.extensions_mut().insert(ConnectInfo(peer));
             let answer = router.clone().oneshot(request).await.unwrap();

@@ -8,14 +8,13 @@ use std::time::Duration;
 use gradus_engine::ask::Class;
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
-use gradus_engine::rollout::Rollouts;
 use http::{Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
 
 use crate::cluster::{Cluster, Listing, PostedEvent, Write, WriteError, Written};
+use crate::engines::Reporter;
 use crate::telemetry::Metrics;
-use crate::watched::{Reporter, Watched};
 
 #[cfg(test)]
 mod tests;
@@ -32,14 +31,9 @@ pub struct KubeCluster {
 }
 
 impl KubeCluster {
-    /// The cluster that the client speaks to. The client must not retry by itself.
-    pub fn new(client: Client, metrics: Metrics) -> Self {
-        KubeCluster { client, metrics, reporter: Rollouts::REPORTER }
-    }
-
-    /// The same cluster, to which somebody else writes.
-    pub fn reporting_as(self, reporter: Reporter) -> Self {
-        KubeCluster { reporter, ..self }
+    /// The cluster that the client speaks to in this name. The client must not retry by itself.
+    pub fn new(client: Client, metrics: Metrics, reporter: Reporter) -> Self {
+        KubeCluster { client, metrics, reporter }
     }
 
     /// Sends one request and returns the body of a good answer.

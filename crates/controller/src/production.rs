@@ -1,16 +1,16 @@
-//! How are the parts of a controller put together? The same for every engine, on a real cluster or
-//! an embedded one.
+//! Puts the parts of a controller together: the same for every program, on a real cluster or an
+//! embedded one.
 
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::engines::Engines;
 use crate::events::post_events;
 use crate::health::{Health, WorldRequest};
 use crate::kube_cluster::KubeCluster;
 use crate::rate::{Limited, Rate};
-use crate::run::{Outside, Settings, run_all};
+use crate::run::{Outside, Settings, run};
 use crate::telemetry::Metrics;
-use crate::watched::Watched;
 use futures::future::{Either, select};
 use kube::Client;
 use tokio::sync::mpsc;
@@ -38,14 +38,14 @@ pub struct Parts {
 
 /// Runs the controller until `stop` is ready; then finishes the work under way and posts the
 /// Events that still wait, as long as that is quick.
-pub async fn control<W: Watched>(parts: Parts, stop: impl Future<Output = ()>) {
+pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>) {
     let Parts { client, rate, clock, metrics, health, worlds, settings } = parts;
-    let cluster = KubeCluster::new(client.clone(), metrics.clone()).reporting_as(W::REPORTER);
+    let cluster = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
     let cluster = Limited::new(cluster, rate);
     let (events, inbox) = mpsc::unbounded_channel();
     let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
     let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
-    let looping = Box::pin(run_all::<W, _>(outside, settings, stop));
+    let looping = Box::pin(run(engines, outside, settings, stop));
     match select(looping, posting).await {
         Either::Left(((), posting)) => {
             if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {

@@ -9,13 +9,14 @@ use tokio::net::TcpListener;
 
 use crate::clock::Clock;
 use crate::connect::{ConnectError, connect, reach};
+use crate::engines::Engines;
 use crate::health::{Health, serve_health, serve_metrics};
 use crate::production::{Parts, control};
 use crate::rate::Rate;
 use crate::run::Settings;
 use crate::stop::Stop;
 use crate::telemetry::{LoggingError, Metrics, start_logging};
-use crate::watched::Watched;
+use crate::watched::Scope;
 
 /// The flags that every controller has, as Argo Rollouts names them.
 #[derive(Debug, Args)]
@@ -79,14 +80,24 @@ impl Flags {
         start_logging(&self.loglevel, self.logformat.parse()?)
     }
 
-    /// Says what the program looks after, and runs an engine until it is asked to end. The
+    /// Says what the program looks after, and runs its engines until it is asked to end. The
     /// settings' namespace is the one of the flags.
-    pub fn run<W: Watched>(self, title: &str, settings: Settings) -> Result<(), ProgramError> {
+    pub fn run(
+        self,
+        engines: &Engines,
+        title: &str,
+        settings: Settings,
+    ) -> Result<(), ProgramError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(self.serve::<W>(title, settings))
+        runtime.block_on(self.serve(engines, title, settings))
     }
 
-    async fn serve<W: Watched>(self, title: &str, settings: Settings) -> Result<(), ProgramError> {
+    async fn serve(
+        self,
+        engines: &Engines,
+        title: &str,
+        settings: Settings,
+    ) -> Result<(), ProgramError> {
         let mut stop = Stop::listen()?;
         let (health, worlds) = Health::new();
         let metrics = Metrics::new();
@@ -110,11 +121,11 @@ impl Flags {
         let given = self.namespace.filter(|namespace| !namespace.is_empty());
         let namespace = given.unwrap_or(connection.namespace);
         let namespace = self.namespaced.then_some(namespace);
-        let settings = Settings { namespace, ..settings };
+        let settings = Settings { scope: Scope { namespace, ..settings.scope }, ..settings };
         let rate = Rate { per_second: self.qps, burst: self.burst };
         let client = connection.client;
         let parts = Parts { client, rate, clock, metrics, health, worlds, settings };
-        control::<W>(parts, async {
+        control(engines, parts, async {
             stop.asked().await;
             tracing::info!("asked to stop: finishing the work under way");
         })

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_engine::ask::{Answer, AskId, Recall};
-use gradus_engine::decision::{Event, Kind, ObjectRef};
+use gradus_engine::decision::Kind;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
 use gradus_engine::release::{Mark, Marked, Releases};
 
-use crate::watched::{Key, Watch, Watched};
+use crate::watched::{Key, Scope, Selection, Shelf, Watched, references_to};
 
 /// Objects of one kind with our marks, and which of them each Rollout names.
 pub struct ReleaseIndex<M> {
@@ -18,6 +18,15 @@ pub struct ReleaseIndex<M> {
     rollouts: BTreeMap<Key, Names>,
     /// Which Rollouts name an object.
     users: BTreeMap<Key, BTreeSet<Arc<str>>>,
+}
+
+/// What is watched for marked objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Objects that may carry our marks.
+    Marked,
+    /// Rollouts, which name them.
+    Rollouts,
 }
 
 /// What a Rollout names.
@@ -82,39 +91,43 @@ impl<M: Mark> ReleaseIndex<M> {
 impl<M: Mark> Watched for Releases<M> {
     type Index = ReleaseIndex<M>;
 
-    fn watches(instance_id: &str) -> Vec<Watch> {
-        vec![Watch::of_instance(kinds::ROLLOUT, instance_id), Watch { kind: M::KIND, labels: None }]
+    type Source = Source;
+
+    fn sources() -> Vec<Source> {
+        vec![Source::Marked, Source::Rollouts]
     }
 
-    fn apply(index: &mut ReleaseIndex<M>, kind: &Kind, frame: &Frame) -> Vec<Key> {
-        if *kind == M::KIND {
-            return index.apply_object(frame);
+    fn kind_of(source: &Source) -> Kind {
+        match source {
+            Source::Marked => M::KIND,
+            Source::Rollouts => kinds::ROLLOUT,
         }
-        index.apply_rollout(frame)
     }
 
-    fn remove(index: &mut ReleaseIndex<M>, object: &ObjectRef) -> Vec<Key> {
-        let key = Key::new(&object.namespace, &object.name);
-        if object.kind == M::KIND {
-            return index.marked.remove(&key).map(|_| key).into_iter().collect();
+    fn selection(source: &Source, scope: &Scope) -> Option<Selection> {
+        match source {
+            Source::Marked => Some(scope.all(M::KIND)),
+            Source::Rollouts => Some(scope.of_instance(kinds::ROLLOUT)),
         }
-        index.remove_rollout(&key)
     }
 
-    fn version(index: &ReleaseIndex<M>, object: &ObjectRef) -> Option<u64> {
-        let key = Key::new(&object.namespace, &object.name);
-        if object.kind == M::KIND {
-            return index.marked.get(&key).map(|marked| marked.version());
-        }
-        index.rollouts.get(&key).map(|names| names.version)
-    }
-
-    fn objects(index: &ReleaseIndex<M>, kind: &Kind) -> Vec<ObjectRef> {
-        let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
-        if *kind == M::KIND {
-            index.marked.keys().map(of).collect()
-        } else {
-            index.rollouts.keys().map(of).collect()
+    fn shelf(source: &Source) -> Shelf<ReleaseIndex<M>> {
+        match source {
+            Source::Marked => Shelf {
+                apply: |index, _, frame| index.apply_object(frame),
+                remove: |index, object| {
+                    let key = Key::of(object);
+                    index.marked.remove(&key).map(|_| key).into_iter().collect()
+                },
+                version: |index, object| Some(index.marked.get(&Key::of(object))?.version()),
+                objects: |index, kind| references_to(kind, index.marked.keys()),
+            },
+            Source::Rollouts => Shelf {
+                apply: |index, _, frame| index.apply_rollout(frame),
+                remove: |index, object| index.remove_rollout(&Key::of(object)),
+                version: |index, object| Some(index.rollouts.get(&Key::of(object))?.version),
+                objects: |index, kind| references_to(kind, index.rollouts.keys()),
+            },
         }
     }
 
@@ -138,14 +151,6 @@ impl<M: Mark> Watched for Releases<M> {
             answers: answers.clone(),
             recall: recall.clone(),
         })
-    }
-
-    fn is_urgent(_: &Marked<M>) -> bool {
-        false
-    }
-
-    fn farewell(_: &ObjectRef) -> Option<Event> {
-        None
     }
 }
 

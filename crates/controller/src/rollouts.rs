@@ -25,14 +25,35 @@ use gradus_engine::{kinds, traffic};
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
-use crate::watched::{Key, Reach, Watch, Watched};
+use crate::watched::{Key, Measured, Reach, Scope, Selection, Shelf, Watched, references_to};
 use named::Named;
 use orphans::Orphans;
 use owned::Owned;
 use templates::TemplateIndex;
 
 /// Kinds of workloads, which are watched only once a Rollout refers to one.
-static WORKLOADS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::REFERRED_REPLICA_SET, kinds::POD_TEMPLATE];
+static WORKLOADS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::REPLICA_SET, kinds::POD_TEMPLATE];
+
+/// What is watched for Rollouts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The Rollouts themselves.
+    Rollouts,
+    /// ReplicaSets with our label.
+    ReplicaSets,
+    /// Services.
+    Services,
+    /// AnalysisRuns.
+    AnalysisRuns,
+    /// Experiments.
+    Experiments,
+    /// AnalysisTemplates.
+    AnalysisTemplates,
+    /// ClusterAnalysisTemplates.
+    ClusterAnalysisTemplates,
+    /// A kind that is watched once a Rollout names an object of it: whatever labels that has.
+    Named(Kind),
+}
 
 /// Slim views of Rollouts, of what they control and of what they name.
 #[derive(Default)]
@@ -47,8 +68,8 @@ pub struct RolloutIndex {
     orphans: Orphans,
     services: BTreeMap<Key, Arc<ServiceView>>,
     named: Named,
-    /// Kinds that cannot be read, in the server's words.
-    unreadable: BTreeMap<Kind, String>,
+    /// What cannot be read, in the server's words.
+    unreadable: BTreeMap<Source, String>,
 }
 
 impl RolloutIndex {
@@ -98,11 +119,47 @@ impl RolloutIndex {
         runs.apply(frame, |frame, _| RunView::read(kind, frame), name_of)
     }
 
-    fn runs_of(&self, kind: &Kind) -> Option<&Owned<RunView>> {
-        if *kind == kinds::ANALYSIS_RUN {
-            return Some(&self.runs);
-        }
-        (*kind == kinds::EXPERIMENT).then_some(&self.experiments)
+    fn apply_service(&mut self, frame: &Frame) -> Vec<Key> {
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let object = ObjectRef::new(kinds::SERVICE, &key.namespace, &key.name);
+        self.services.insert(key, Arc::new(ServiceView::read(frame)));
+        self.named.users(&object)
+    }
+
+    fn remove_service(&mut self, object: &ObjectRef) -> Vec<Key> {
+        self.services.remove(&Key::of(object));
+        self.named.users(object)
+    }
+
+    fn apply_template(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
+        self.templates.insert(object.clone(), TemplateView::read(frame));
+        self.users_of_template(&object)
+    }
+
+    fn remove_template(&mut self, object: &ObjectRef) -> Vec<Key> {
+        self.templates.remove(object);
+        self.users_of_template(object)
+    }
+
+    fn apply_named(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
+        let woken = self.named.keep(kind, frame);
+        self.resolve_all(woken)
+    }
+
+    fn remove_named(&mut self, object: &ObjectRef) -> Vec<Key> {
+        let woken = self.named.drop(object);
+        self.resolve_all(woken)
+    }
+
+    /// Why templates of a kind cannot be read, if so.
+    fn unreadable_template(&self, kind: &Kind) -> Option<String> {
+        let source = if *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE {
+            Source::ClusterAnalysisTemplates
+        } else {
+            Source::AnalysisTemplates
+        };
+        self.unreadable.get(&source).cloned()
     }
 
     /// Who names a template, or one that names it.
@@ -162,7 +219,7 @@ impl RolloutIndex {
             Known::Absent => Known::Absent,
             Known::Unknown(message) => Known::Unknown(message),
         };
-        Some(self.readable(&object.kind, known))
+        Some(self.readable(&Source::Named(object.kind), known))
     }
 
     /// The Services a Rollout names, there or not.
@@ -170,7 +227,10 @@ impl RolloutIndex {
         let named = services::references(&rollout.spec.fields).map(|named| {
             let key = Key { namespace: Arc::clone(&rollout.namespace), name: named.name.into() };
             let found = self.services.get(&key).cloned();
-            (key.name, self.readable(&kinds::SERVICE, found.map_or(Known::Absent, Known::Present)))
+            (
+                key.name,
+                self.readable(&Source::Services, found.map_or(Known::Absent, Known::Present)),
+            )
         });
         named.collect()
     }
@@ -178,7 +238,8 @@ impl RolloutIndex {
     /// The routing objects a Rollout names, there or not.
     fn routes_of(&self, rollout: &RolloutView) -> Vec<Route> {
         let named = references::routes(rollout).into_iter().map(|object| {
-            let known = self.readable(&object.kind, self.named.known(&object));
+            let source = Source::Named(object.kind.clone());
+            let known = self.readable(&source, self.named.known(&object));
             Route { object, known }
         });
         named.collect()
@@ -188,12 +249,12 @@ impl RolloutIndex {
     fn sets_of(&self, owner: Uid) -> Known<Vec<Arc<ReplicaSetView>>> {
         let mut sets = self.sets.of(owner);
         sets.sort_by_key(|set| set.created);
-        self.readable(&kinds::REPLICA_SET, Known::Present(sets))
+        self.readable(&Source::ReplicaSets, Known::Present(sets))
     }
 
-    /// What is known of objects of a kind, unless that kind cannot be read.
-    fn readable<T>(&self, kind: &Kind, known: Known<T>) -> Known<T> {
-        match self.unreadable.get(kind) {
+    /// What is known of objects of a source, unless that cannot be read.
+    fn readable<T>(&self, source: &Source, known: Known<T>) -> Known<T> {
+        match self.unreadable.get(source) {
             Some(message) => Known::Unknown(message.clone()),
             None => known,
         }
@@ -202,137 +263,123 @@ impl RolloutIndex {
 
 impl Watched for Rollouts {
     type Index = RolloutIndex;
-    const IS_MEASURED: bool = true;
+    type Source = Source;
 
-    fn watches(instance_id: &str) -> Vec<Watch> {
+    fn sources() -> Vec<Source> {
         vec![
-            Watch::of_instance(kinds::ROLLOUT, instance_id),
-            Watch {
-                kind: kinds::REPLICA_SET,
-                labels: Some(names::label::POD_TEMPLATE_HASH.to_owned()),
-            },
-            Watch { kind: kinds::SERVICE, labels: None },
-            Watch::of_instance(kinds::ANALYSIS_RUN, instance_id),
-            Watch::of_instance(kinds::EXPERIMENT, instance_id),
-            Watch::of_instance(kinds::ANALYSIS_TEMPLATE, instance_id),
-            Watch::of_instance(kinds::CLUSTER_ANALYSIS_TEMPLATE, instance_id),
+            Source::Rollouts,
+            Source::ReplicaSets,
+            Source::Services,
+            Source::AnalysisRuns,
+            Source::Experiments,
+            Source::AnalysisTemplates,
+            Source::ClusterAnalysisTemplates,
         ]
     }
 
-    fn is_cluster_scoped(kind: &Kind) -> bool {
-        *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE
-    }
-
-    fn apply(index: &mut RolloutIndex, kind: &Kind, frame: &Frame) -> Vec<Key> {
-        if *kind == kinds::ROLLOUT {
-            return index.apply_rollout(frame);
-        }
-        if *kind == kinds::REPLICA_SET {
-            return index.apply_set(frame);
-        }
-        if *kind == kinds::SERVICE {
-            let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-            let object = ObjectRef::new(kinds::SERVICE, &key.namespace, &key.name);
-            index.services.insert(key, Arc::new(ServiceView::read(frame)));
-            return index.named.users(&object);
-        }
-        if index.runs_of(kind).is_some() {
-            return index.apply_run(kind, frame);
-        }
-        if templates::is_template(kind) {
-            let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
-            index.templates.insert(object.clone(), TemplateView::read(frame));
-            return index.users_of_template(&object);
-        }
-        let woken = index.named.keep(kind, frame);
-        index.resolve_all(woken)
-    }
-
-    fn remove(index: &mut RolloutIndex, object: &ObjectRef) -> Vec<Key> {
-        let key = Key::new(&object.namespace, &object.name);
-        if object.kind == kinds::REPLICA_SET {
-            return index.remove_set(&key);
-        }
-        if object.kind == kinds::SERVICE {
-            index.services.remove(&key);
-            return index.named.users(object);
-        }
-        if object.kind == kinds::ANALYSIS_RUN {
-            return index.runs.remove(&key);
-        }
-        if object.kind == kinds::EXPERIMENT {
-            return index.experiments.remove(&key);
-        }
-        if templates::is_template(&object.kind) {
-            index.templates.remove(object);
-            return index.users_of_template(object);
-        }
-        if named::is_on_demand(&object.kind) {
-            let woken = index.named.drop(object);
-            return index.resolve_all(woken);
-        }
-        index.remove_rollout(&key)
-    }
-
-    fn version(index: &RolloutIndex, object: &ObjectRef) -> Option<u64> {
-        let key = Key::new(&object.namespace, &object.name);
-        if object.kind == kinds::ROLLOUT {
-            return index.rollouts.get(&key).map(|view| view.version);
-        }
-        if object.kind == kinds::REPLICA_SET {
-            return index.set(&key).map(|view| view.version);
-        }
-        if object.kind == kinds::SERVICE {
-            return index.services.get(&key).map(|view| view.version);
-        }
-        if let Some(runs) = index.runs_of(&object.kind) {
-            return runs.get(&key).map(|view| view.version);
-        }
-        if templates::is_template(&object.kind) {
-            return index.templates.get(object).map(|view| view.version);
-        }
-        index.named.version(object)
-    }
-
-    fn objects(index: &RolloutIndex, kind: &Kind) -> Vec<ObjectRef> {
-        let of = |key: &Key| ObjectRef::new(kind.clone(), &key.namespace, &key.name);
-        if *kind == kinds::REPLICA_SET {
-            index.sets.keys().chain(index.orphans.keys()).map(of).collect()
-        } else if let Some(runs) = index.runs_of(kind) {
-            runs.keys().map(of).collect()
-        } else if templates::is_template(kind) {
-            index.templates.objects(kind)
-        } else if named::is_on_demand(kind) {
-            index.named.objects(kind)
-        } else if *kind == kinds::SERVICE {
-            index.services.keys().map(of).collect()
-        } else {
-            index.rollouts.keys().map(of).collect()
+    fn kind_of(source: &Source) -> Kind {
+        match source {
+            Source::Rollouts => kinds::ROLLOUT,
+            Source::ReplicaSets => kinds::REPLICA_SET,
+            Source::Services => kinds::SERVICE,
+            Source::AnalysisRuns => kinds::ANALYSIS_RUN,
+            Source::Experiments => kinds::EXPERIMENT,
+            Source::AnalysisTemplates => kinds::ANALYSIS_TEMPLATE,
+            Source::ClusterAnalysisTemplates => kinds::CLUSTER_ANALYSIS_TEMPLATE,
+            Source::Named(kind) => kind.clone(),
         }
     }
 
-    fn demands(index: &RolloutIndex) -> Vec<Kind> {
-        index.named.demands()
+    fn selection(source: &Source, scope: &Scope) -> Option<Selection> {
+        let kind = Self::kind_of(source);
+        match source {
+            Source::ReplicaSets => Some(scope.labelled(kind, names::label::POD_TEMPLATE_HASH)),
+            Source::Services | Source::Named(_) => Some(scope.all(kind)),
+            Source::Rollouts
+            | Source::AnalysisRuns
+            | Source::Experiments
+            | Source::AnalysisTemplates => Some(scope.of_instance(kind)),
+            Source::ClusterAnalysisTemplates => scope.of_instance_in_cluster(kind),
+        }
     }
 
-    fn reach(index: &mut RolloutIndex, kind: &Kind, reach: Reach<'_>) -> Vec<Key> {
+    fn shelf(source: &Source) -> Shelf<RolloutIndex> {
+        match source {
+            Source::Rollouts => Shelf {
+                apply: |index, _, frame| index.apply_rollout(frame),
+                remove: |index, object| index.remove_rollout(&Key::of(object)),
+                version: |index, object| Some(index.rollouts.get(&Key::of(object))?.version),
+                objects: |index, kind| references_to(kind, index.rollouts.keys()),
+            },
+            Source::ReplicaSets => Shelf {
+                apply: |index, _, frame| index.apply_set(frame),
+                remove: |index, object| index.remove_set(&Key::of(object)),
+                version: |index, object| Some(index.set(&Key::of(object))?.version),
+                objects: |index, kind| {
+                    references_to(kind, index.sets.keys().chain(index.orphans.keys()))
+                },
+            },
+            Source::Services => Shelf {
+                apply: |index, _, frame| index.apply_service(frame),
+                remove: |index, object| index.remove_service(object),
+                version: |index, object| Some(index.services.get(&Key::of(object))?.version),
+                objects: |index, kind| references_to(kind, index.services.keys()),
+            },
+            Source::AnalysisRuns => Shelf {
+                apply: |index, kind, frame| index.apply_run(kind, frame),
+                remove: |index, object| index.runs.remove(&Key::of(object)),
+                version: |index, object| Some(index.runs.get(&Key::of(object))?.version),
+                objects: |index, kind| references_to(kind, index.runs.keys()),
+            },
+            Source::Experiments => Shelf {
+                apply: |index, kind, frame| index.apply_run(kind, frame),
+                remove: |index, object| index.experiments.remove(&Key::of(object)),
+                version: |index, object| Some(index.experiments.get(&Key::of(object))?.version),
+                objects: |index, kind| references_to(kind, index.experiments.keys()),
+            },
+            Source::AnalysisTemplates | Source::ClusterAnalysisTemplates => Shelf {
+                apply: |index, kind, frame| index.apply_template(kind, frame),
+                remove: |index, object| index.remove_template(object),
+                version: |index, object| Some(index.templates.get(object)?.version),
+                objects: |index, kind| index.templates.objects(kind),
+            },
+            Source::Named(_) => Shelf {
+                apply: |index, kind, frame| index.apply_named(kind, frame),
+                remove: |index, object| index.remove_named(object),
+                version: |index, object| index.named.version(object),
+                objects: |index, kind| index.named.objects(kind),
+            },
+        }
+    }
+
+    fn demands(index: &RolloutIndex) -> Vec<Source> {
+        index.named.demands().into_iter().map(Source::Named).collect()
+    }
+
+    fn reach(index: &mut RolloutIndex, source: &Source, reach: Reach<'_>) -> Vec<Key> {
         let was = match reach {
-            Reach::Listed => index.unreadable.remove(kind),
-            Reach::Unreadable(message) => index.unreadable.insert(kind.clone(), message.to_owned()),
+            Reach::Listed => index.unreadable.remove(source),
+            Reach::Unreadable(message) => {
+                index.unreadable.insert(source.clone(), message.to_owned())
+            }
         };
         let is_news = match reach {
             Reach::Listed => was.is_some(),
             Reach::Unreadable(message) => was.as_deref() != Some(message),
         };
-        let mut woken = if reach == Reach::Listed { index.named.listed(kind) } else { Vec::new() };
+        let mut woken = match (source, reach) {
+            (Source::Named(kind), Reach::Listed) => index.named.listed(kind),
+            _ => Vec::new(),
+        };
         if is_news {
             woken.extend(index.rollouts.keys().cloned());
         }
         woken
     }
 
-    fn unseen(index: &RolloutIndex, key: &Key) -> Option<ObjectRef> {
-        index.named.unseen(key).cloned()
+    fn unseen(index: &RolloutIndex, key: &Key) -> Option<(Source, ObjectRef)> {
+        let object = index.named.unseen(key)?;
+        Some((Source::Named(object.kind.clone()), object.clone()))
     }
 
     fn gather(
@@ -350,10 +397,10 @@ impl Watched for Rollouts {
                 .matching(&rollout.namespace, rollout.spec.fields.selector.as_ref()),
             services: index.services_of(rollout),
             routes: index.routes_of(rollout),
-            runs: index.readable(&kinds::ANALYSIS_RUN, Known::Present(index.runs.of(rollout.uid))),
+            runs: index.readable(&Source::AnalysisRuns, Known::Present(index.runs.of(rollout.uid))),
             experiments: index
-                .readable(&kinds::EXPERIMENT, Known::Present(index.experiments.of(rollout.uid))),
-            templates: index.templates.of(rollout, |kind| index.unreadable.get(kind).cloned()),
+                .readable(&Source::Experiments, Known::Present(index.experiments.of(rollout.uid))),
+            templates: index.templates.of(rollout, |kind| index.unreadable_template(kind)),
             workload: index.workload_of(rollout),
             // Nobody can ask a load balancer yet.
             verifies: false,
@@ -371,6 +418,20 @@ impl Watched for Rollouts {
             Some(rollout) => metrics.rollout(&key.namespace, &key.name, figures(rollout)),
             None => metrics.deleted(&key.namespace, &key.name, now),
         }
+    }
+
+    fn measure(metrics: &Metrics, key: &Key, measured: Measured<'_>) {
+        let (namespace, name) = (&key.namespace, &key.name);
+        match measured {
+            Measured::Reconciled(took) => metrics.reconciled(namespace, name, took),
+            Measured::Failed => metrics.reconcile_failed(namespace, name),
+            Measured::Held(held) => metrics.held(namespace, name, held),
+            Measured::Event(kind, reason) => metrics.event(namespace, name, kind, reason),
+        }
+    }
+
+    fn command_line(command: &str, key: &Key) -> String {
+        format!("kubectl argo rollouts {command} {} -n {}", key.name, key.namespace)
     }
 
     fn farewell(object: &ObjectRef) -> Option<Event> {

@@ -1,33 +1,35 @@
-//! What runs when? The production loop: one select over a closed list of events.
+//! The production loop of all engines of a program: one select over a closed list of events.
+
+mod report;
+#[cfg(test)]
+mod tests;
+mod watches;
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{FutureExt, LocalBoxFuture, join3};
-use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
-use gradus_engine::ask::Class;
-use gradus_engine::decision::{Event, Frees, Kind};
+use futures::future::{FutureExt, LocalBoxFuture};
+use futures::stream::{FuturesUnordered, StreamExt};
 use gradus_engine::frame::Frame;
-use gradus_engine::kinds;
-use gradus_engine::release::{ManagedIngress, Releases};
-use gradus_engine::world::ServiceView;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
 
-use crate::act::{Acted, Job, act};
+use crate::act::{Acted, act};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
+use crate::engines::Engines;
 use crate::health::{Health, WorldRequest};
 use crate::random;
-use crate::shell::{Alarm, InterlockMode, Outgoing, Read, Seen, Shell, Target, Work};
+use crate::reconciler::Reconciler;
+use crate::shell::{InterlockMode, Outgoing, Read, Seen, Target, Work};
 use crate::telemetry::Metrics;
-use crate::watch::{Failed, Outage, Selection, counted, watch};
-use crate::watched::{Key, Watch, Watched};
-
-#[cfg(test)]
-mod tests;
+use crate::watch::{Failed, Outage};
+use crate::watched::{Key, Measured, Scope, Selection};
+use report::Voice;
+use watches::{Message, Watches};
 
 /// How often held objects are looked at, for the metric and the one log line.
 const HELD_INTERVAL: Duration = Duration::from_secs(15);
@@ -35,10 +37,8 @@ const HELD_INTERVAL: Duration = Duration::from_secs(15);
 /// How a controller is to run.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Only this namespace, or all.
-    pub namespace: Option<String>,
-    /// Only objects of this instance; empty for those of none.
-    pub instance_id: String,
+    /// What it manages of the cluster.
+    pub scope: Scope,
     /// Decide and say, never write.
     pub dry_run: bool,
     /// What all watches know together of the server's troubles: each is said once.
@@ -65,45 +65,12 @@ pub struct Outside<C> {
     pub events: mpsc::UnboundedSender<Outgoing>,
 }
 
-impl<C: Clone> Outside<C> {
-    /// The same for a further engine: of readiness and of questions only the first one knows.
-    pub fn beside(&self) -> Self {
-        let (health, worlds) = Health::new();
-        Outside {
-            client: self.client.clone(),
-            cluster: self.cluster.clone(),
-            clock: self.clock,
-            metrics: self.metrics.clone(),
-            health,
-            worlds,
-            events: self.events.clone(),
-        }
-    }
-}
-
-/// Runs an engine; beside that of Rollouts, those that let go of the Services and Ingresses they
-/// leave.
-pub async fn run_all<W: Watched, C: Cluster + Clone>(
-    outside: Outside<C>,
-    settings: Settings,
-    stop: impl Future<Output = ()>,
-) {
-    if W::KIND != kinds::ROLLOUT {
-        return run::<W, C>(outside, settings, stop).await;
-    }
-    let stop = stop.shared();
-    let (beside, also) = (settings.clone(), settings.clone());
-    let services = run::<Releases<ServiceView>, C>(outside.beside(), beside, stop.clone());
-    let ingresses = run::<Releases<ManagedIngress>, C>(outside.beside(), also, stop.clone());
-    join3(run::<W, C>(outside, settings, stop), services, ingresses).await;
-}
-
-/// Everything that can wake the loop.
-enum Happening<W: Watched> {
-    Watched(Kind, Result<Seen, Failed>),
-    Acted(Box<Acted<W>>),
-    Read(Read, Result<Vec<Frame>, WriteError>),
-    Panicked(Key),
+/// Everything that can wake the loop. The number is the place of the engine it is for.
+enum Happening {
+    Watched(Message),
+    Acted(usize, Box<Acted>),
+    Read(usize, Read, Result<Vec<Frame>, WriteError>),
+    Panicked(usize, Key),
     Asked(WorldRequest),
     Due,
     LookAtHeld,
@@ -111,143 +78,85 @@ enum Happening<W: Watched> {
 }
 
 /// What the loop waits for of its own.
-struct UnderWay<'c, W: Watched> {
-    acting: FuturesUnordered<LocalBoxFuture<'c, Happening<W>>>,
-    reading: FuturesUnordered<LocalBoxFuture<'c, Happening<W>>>,
+#[derive(Default)]
+struct UnderWay<'c> {
+    acting: FuturesUnordered<LocalBoxFuture<'c, Happening>>,
+    reading: FuturesUnordered<LocalBoxFuture<'c, Happening>>,
 }
 
-impl<W: Watched> Default for UnderWay<'_, W> {
-    fn default() -> Self {
-        UnderWay { acting: FuturesUnordered::new(), reading: FuturesUnordered::new() }
-    }
-}
-
-/// Runs an engine until `stop` is ready. Writes under way are finished first.
-pub async fn run<W: Watched, C: Cluster>(
+/// Runs all engines of a program until `stop` is ready. Writes under way are finished first.
+pub async fn run<C: Cluster>(
+    engines: &Engines,
     outside: Outside<C>,
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) {
     let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
-    let mut watches = Watches::new(client, &settings, &metrics);
+    let mut watches = Watches::new(client, settings.outage.clone(), metrics.clone());
     let voice = Voice { events, metrics: metrics.clone(), dry_run: settings.dry_run };
-    let mut loop_state = Loop::<W>::new(settings, clock, metrics, health);
-    for wanted in W::watches(&loop_state.settings.instance_id) {
-        if loop_state.serves(&wanted.kind) {
-            watches.start::<W>(wanted);
-        }
+    let mut looping = Loop::new(engines, settings, clock, metrics, health);
+    looping.say_unread();
+    for (at, engine) in looping.engines.iter().enumerate() {
+        engine.reconciler.selections().into_iter().for_each(|wanted| watches.want(wanted, at));
     }
     let mut under_way = UnderWay::default();
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
     loop {
-        loop_state.start_work(&cluster, &voice, &mut under_way);
-        for kind in loop_state.shell.take_demands() {
-            watches.start::<W>(Watch { kind, labels: None });
-        }
-        loop_state.shell.take_events().into_iter().for_each(|outgoing| voice.tell(outgoing));
-        loop_state.say_alarms();
-        let due = loop_state.shell.next_due().unwrap_or(Timestamp::MAX);
+        looping.start_work(&cluster, &voice, &mut under_way);
+        looping.meet_demands(&mut watches);
+        looping.post_events(&voice);
+        looping.say_alarms();
+        let due = looping.next_due().unwrap_or(Timestamp::MAX);
         let happening = tokio::select! {
             biased;
             () = &mut stop => Happening::Stop,
-            Some((kind, seen)) = watches.streams.next() => Happening::Watched(kind, seen),
+            Some(message) = watches.next() => Happening::Watched(message),
             Some(done) = under_way.acting.next() => done,
             Some(read) = under_way.reading.next() => read,
             Some(request) = worlds.recv() => Happening::Asked(request),
-            () = tokio::time::sleep_until(loop_state.clock.instant(due)) => Happening::Due,
+            () = tokio::time::sleep_until(looping.clock.instant(due)) => Happening::Due,
             _ = held.tick() => Happening::LookAtHeld,
         };
         if matches!(happening, Happening::Stop) {
             break;
         }
-        loop_state.take_in(happening);
+        looping.take_in(happening, |watch| watches.engines(watch));
     }
     // Nobody decides any more, so nobody waits for what is read.
     while let Some(done) = under_way.acting.next().await {
-        loop_state.take_in(done);
+        looping.take_in(done, |_| Vec::new());
     }
 }
 
-/// Hands Events to the poster; who may not write says them instead.
-#[derive(Clone)]
-struct Voice {
-    events: mpsc::UnboundedSender<Outgoing>,
-    metrics: Metrics,
-    dry_run: bool,
-}
-
-impl Voice {
-    fn tell(&self, outgoing: Outgoing) {
-        let Event { about, kind, reason, message, .. } = &outgoing.event;
-        if self.dry_run {
-            tracing::info!(%about, "dry run: would event {reason}: {message}");
-            return;
-        }
-        let kind = crate::events::kind_name(*kind);
-        self.metrics.event(&about.namespace, &about.name, kind, reason);
-        if self.events.send(outgoing).is_err() {
-            tracing::error!("the Event poster has ended; Events are lost");
-        }
-    }
-}
-
-/// All watches that run; one more may start at any time.
-struct Watches {
-    client: Client,
-    namespace: Option<String>,
-    outage: Outage,
-    metrics: Metrics,
-    streams: SelectAll<BoxStream<'static, (Kind, Result<Seen, Failed>)>>,
-}
-
-impl Watches {
-    fn new(client: Client, settings: &Settings, metrics: &Metrics) -> Self {
-        let (namespace, outage) = (settings.namespace.clone(), settings.outage.clone());
-        Watches { client, namespace, outage, metrics: metrics.clone(), streams: SelectAll::new() }
-    }
-
-    fn start<W: Watched>(&mut self, wanted: Watch) {
-        let selection = Selection {
-            kind: wanted.kind.clone(),
-            namespace: self.namespace.clone(),
-            label_selector: wanted.labels,
-            metadata_alone: W::needs_metadata_alone(&wanted.kind),
-        };
-        let client = counted(self.client.clone(), &selection, &self.metrics);
-        let stream = watch(client, selection, &self.outage);
-        self.streams.push(stream.map(move |seen| (wanted.kind.clone(), seen)).boxed());
-    }
-}
-
-struct Loop<W: Watched> {
-    shell: Shell<W>,
+/// All engines of a program, and what they share.
+struct Loop {
+    engines: Vec<Engaged>,
     settings: Settings,
     clock: Clock,
     metrics: Metrics,
     health: Health,
+}
+
+/// One engine at work.
+struct Engaged {
+    reconciler: Box<dyn Reconciler>,
     /// Keys that the metrics show as held.
     shown_held: BTreeSet<Key>,
 }
 
-impl<W: Watched> Loop<W> {
-    fn new(settings: Settings, clock: Clock, metrics: Metrics, health: Health) -> Self {
-        let shell = Shell::with_interlock(settings.interlock);
-        Loop { shell, settings, clock, metrics, health, shown_held: BTreeSet::new() }
-    }
-
-    /// Is a kind watched at all? One without namespaces is empty for a controller of one namespace.
-    fn serves(&mut self, kind: &Kind) -> bool {
-        let Some(namespace) = &self.settings.namespace else { return true };
-        if !W::is_cluster_scoped(kind) {
-            return true;
-        }
-        let plural = &kind.plural;
-        tracing::info!("{plural} are not read: only objects of namespace {namespace} are");
-        let now = self.clock.now();
-        self.observe(kind, Seen::Init, now);
-        self.observe(kind, Seen::InitDone, now);
-        false
+impl Loop {
+    fn new(
+        engines: &Engines,
+        settings: Settings,
+        clock: Clock,
+        metrics: Metrics,
+        health: Health,
+    ) -> Self {
+        let reconcilers = engines.start(&settings.scope, settings.interlock).into_iter();
+        let engaged = |reconciler| Engaged { reconciler, shown_held: BTreeSet::new() };
+        let engines = reconcilers.map(engaged).collect();
+        Loop { engines, settings, clock, metrics, health }
     }
 
     /// Everything due now is decided and put under way.
@@ -255,176 +164,145 @@ impl<W: Watched> Loop<W> {
         &mut self,
         cluster: &'c C,
         voice: &'c Voice,
-        under_way: &mut UnderWay<'c, W>,
+        under_way: &mut UnderWay<'c>,
     ) {
         let now = self.clock.now();
-        while let Some(work) = self.shell.next_work(now) {
-            match work {
-                Work::Act(job) if self.settings.dry_run => {
-                    say_job(&job);
-                    self.shell.decline(&job.key, now);
-                }
-                Work::Act(job) => {
-                    let (key, clock) = (job.key.clone(), self.clock);
-                    let (uid, version) = (job.head.uid, job.head.version);
-                    let tell = move |event| {
-                        voice.tell(Outgoing { event, uid, version, at: clock.now() });
-                    };
-                    let acting = AssertUnwindSafe(act(cluster, job, tell)).catch_unwind();
-                    under_way.acting.push(Box::pin(async move {
-                        match acting.await {
-                            Ok(acted) => Happening::Acted(Box::new(acted)),
-                            Err(_) => Happening::Panicked(key),
-                        }
-                    }));
-                }
-                Work::Draw(draw) => {
-                    let bytes = random::bytes(draw.count);
-                    self.shell.learn_draw(draw, bytes, now);
-                }
-                Work::Read(read) => under_way.reading.push(Box::pin(async move {
-                    let reply = read.carry_out(cluster).await;
-                    Happening::Read(read, reply)
-                })),
+        for at in 0..self.engines.len() {
+            while let Some(work) = self.engines[at].reconciler.next_work(now) {
+                self.start(at, work, (cluster, voice), under_way, now);
             }
         }
     }
 
-    fn take_in(&mut self, happening: Happening<W>) {
+    /// Puts one piece of work of an engine under way.
+    fn start<'c, C: Cluster>(
+        &mut self,
+        at: usize,
+        work: Work,
+        (cluster, voice): (&'c C, &'c Voice),
+        under_way: &mut UnderWay<'c>,
+        now: Timestamp,
+    ) {
+        let reconciler = &mut self.engines[at].reconciler;
+        match work {
+            Work::Act(job) if self.settings.dry_run => {
+                report::say_job(&job);
+                reconciler.decline(&job.key, now);
+            }
+            Work::Act(job) => {
+                let (key, clock, meter) = (job.key.clone(), self.clock, reconciler.meter());
+                let (uid, version) = (job.head.uid, job.head.version);
+                let tell = move |event| {
+                    voice.tell(Outgoing { event, uid, version, at: clock.now() }, meter);
+                };
+                let acting = AssertUnwindSafe(act(cluster, job, tell)).catch_unwind();
+                under_way.acting.push(Box::pin(async move {
+                    match acting.await {
+                        Ok(acted) => Happening::Acted(at, Box::new(acted)),
+                        Err(_) => Happening::Panicked(at, key),
+                    }
+                }));
+            }
+            Work::Draw(draw) => {
+                let bytes = random::bytes(draw.count);
+                reconciler.learn_draw(draw, bytes, now);
+            }
+            Work::Read(read) => under_way.reading.push(Box::pin(async move {
+                let reply = read.carry_out(cluster).await;
+                Happening::Read(at, read, reply)
+            })),
+        }
+    }
+
+    /// Starts the watches that an index has wanted since.
+    fn meet_demands(&mut self, watches: &mut Watches) {
+        for (at, engine) in self.engines.iter_mut().enumerate() {
+            let wanted = engine.reconciler.take_demands();
+            wanted.into_iter().for_each(|wanted| watches.want(wanted, at));
+        }
+    }
+
+    fn post_events(&mut self, voice: &Voice) {
+        for engine in &mut self.engines {
+            let meter = engine.reconciler.meter();
+            let events = engine.reconciler.take_events().into_iter();
+            events.for_each(|outgoing| voice.tell(outgoing, meter));
+        }
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.engines.iter().filter_map(|engine| engine.reconciler.next_due()).min()
+    }
+
+    fn take_in(&mut self, happening: Happening, engines: impl Fn(&Arc<Selection>) -> Vec<usize>) {
         let now = self.clock.now();
         match happening {
-            Happening::Watched(kind, Ok(seen)) => self.observe(&kind, seen, now),
-            // The watch has logged it, and goes on trying.
-            Happening::Watched(kind, Err(failed)) => {
-                self.shell.observe_failure(&kind, &failed, now);
-                // It may have been the last that was waited for.
-                self.health.set_ready(self.shell.is_synced());
+            Happening::Watched((watch, shown)) => {
+                let wanting = engines(&watch);
+                self.observe(&wanting, &watch, &shown, now);
             }
-            Happening::Acted(acted) => {
-                let (key, took) = (acted.job.key.clone(), now.duration_since(acted.job.decided_at));
-                if W::IS_MEASURED {
-                    self.metrics.reconciled(&key.namespace, &key.name, took.unsigned_abs());
+            Happening::Acted(at, acted) => {
+                let Loop { engines, metrics, settings, .. } = self;
+                let reconciler = &mut engines[at].reconciler;
+                let (key, took) = (&acted.job.key, now.duration_since(acted.job.decided_at));
+                let meter = reconciler.meter();
+                meter(metrics, key, Measured::Reconciled(took.unsigned_abs()));
+                if !acted.failures.is_empty() {
+                    meter(metrics, key, Measured::Failed);
                 }
                 if !acted.written.is_empty() {
-                    self.settings.outage.takes_writes();
+                    settings.outage.takes_writes();
                 }
-                if W::IS_MEASURED && !acted.failures.is_empty() {
-                    self.metrics.reconcile_failed(&key.namespace, &key.name);
-                }
-                self.shell.learn(*acted, now);
+                reconciler.learn(*acted, now);
             }
-            Happening::Read(read, reply) => {
-                let is_own =
-                    matches!(&read.target, Target::Object(object) if object.kind == W::KIND);
+            Happening::Read(at, read, reply) => {
+                let reconciler = &mut self.engines[at].reconciler;
+                let own = reconciler.kind();
+                let is_own = matches!(&read.target, Target::Object(object) if object.kind == own);
                 let own = is_own.then(|| read.key.clone());
-                self.shell.learn_read(read, reply, now);
-                self.publish(own, now);
+                reconciler.learn_read(read, reply, now);
+                own.iter().for_each(|key| reconciler.publish(key, &self.metrics, now));
             }
-            Happening::Panicked(key) => {
+            Happening::Panicked(at, key) => {
                 tracing::error!(%key, "a pass panicked while writing; it is tried again");
-                self.shell.abandon(&key, now);
+                self.engines[at].reconciler.abandon(&key, now);
             }
-            Happening::Asked(WorldRequest { key: (namespace, name), reply }) => {
+            Happening::Asked(WorldRequest { kind, key: (namespace, name), reply }) => {
                 let key = Key { namespace: namespace.into(), name: name.into() };
+                let is_meant = |engine: &&Engaged| engine.reconciler.kind().is_called(&kind);
+                let engine = self.engines.iter().find(is_meant);
+                let seen = engine.and_then(|engine| engine.reconciler.inspect(&key, now));
                 // Nobody waits any more if this fails; then nobody misses it.
-                drop(reply.send(self.shell.inspect(&key, now)));
+                drop(reply.send(seen));
             }
             Happening::LookAtHeld => self.look_at_held(now),
             Happening::Due | Happening::Stop => {}
         }
     }
 
-    fn observe(&mut self, kind: &Kind, seen: Seen, now: Timestamp) {
-        let is_done = matches!(seen, Seen::InitDone);
-        let concerned = self.shell.observe(kind, seen, now);
-        self.publish(concerned, now);
-        if is_done {
-            self.health.set_ready(self.shell.is_synced());
-        }
-    }
-
-    /// Shows in the metrics what has become of these objects.
-    fn publish(&self, keys: impl IntoIterator<Item = Key>, now: Timestamp) {
-        for key in keys {
-            W::publish(self.shell.index(), &key, &self.metrics, now);
-        }
-    }
-
-    fn look_at_held(&mut self, now: Timestamp) {
-        let all_held = self.shell.held(now);
-        if W::IS_MEASURED {
-            let keys = all_held.iter().map(|(key, _)| key.clone()).collect();
-            let shown = std::mem::replace(&mut self.shown_held, keys);
-            for freed in shown.difference(&self.shown_held) {
-                self.metrics.held(&freed.namespace, &freed.name, None);
+    /// Shows one message of a watch to the engines that want it. A failure was logged by the watch,
+    /// which goes on trying.
+    fn observe(
+        &mut self,
+        wanting: &[usize],
+        watch: &Selection,
+        shown: &Result<Seen, Failed>,
+        now: Timestamp,
+    ) {
+        for at in wanting {
+            let reconciler = &mut self.engines[*at].reconciler;
+            match shown {
+                Ok(seen) => {
+                    let concerned = reconciler.observe(watch, seen, now);
+                    concerned.iter().for_each(|key| reconciler.publish(key, &self.metrics, now));
+                }
+                Err(failed) => reconciler.observe_failure(watch, failed, now),
             }
         }
-        for (key, held) in all_held {
-            let figures = Some((held.guard.as_str(), held.seconds as f64));
-            if W::IS_MEASURED {
-                self.metrics.held(&key.namespace, &key.name, figures);
-            }
-            if held.is_news {
-                let why = gradus_engine::explain::sentence(&held.why);
-                let frees = match &held.frees {
-                    Frees::Command(command) => {
-                        format!("; to go on: {}", command_line(command, &key))
-                    }
-                    _ => String::new(),
-                };
-                tracing::warn!(
-                    namespace = %key.namespace, name = %key.name, guard = held.guard,
-                    seconds = held.seconds, "held for {} min: {why}{frees}", held.seconds / 60,
-                );
-            }
+        // It may have been the last that was waited for.
+        if matches!(shown, Ok(Seen::InitDone) | Err(_)) {
+            let is_synced = |engine: &Engaged| engine.reconciler.is_synced();
+            self.health.set_ready(self.engines.iter().all(is_synced));
         }
-    }
-
-    fn say_alarms(&mut self) {
-        for alarm in self.shell.take_alarms() {
-            match alarm {
-                Alarm::Panicked { key, doing, message } => {
-                    tracing::error!(%key, "{doing} panicked: {message}; the others go on");
-                }
-                Alarm::Interlock { key, invariant, message, mode } => {
-                    let done = match mode {
-                        InterlockMode::Enforce => "is held",
-                        InterlockMode::Warn => "is done all the same (--interlock=warn)",
-                    };
-                    tracing::error!(%key, "what would break invariant {} {done}: {message}", invariant.id());
-                }
-                Alarm::Refused { key, change, class, message, times } => {
-                    // The first refusals are ordinary; a refusal that stays is news. Of a server
-                    // that is away, one tells for all.
-                    let is_of_server = matches!(class, Class::Unreachable | Class::Unknown);
-                    let is_lasting = times.is_power_of_two() && times > 1;
-                    if is_lasting && (!is_of_server || self.settings.outage.refuses_writes()) {
-                        tracing::warn!(%key, %change, ?class, times, "refused: {message}");
-                    } else {
-                        tracing::debug!(%key, %change, ?class, times, "refused: {message}");
-                    }
-                }
-                Alarm::Pruned { key, fields } => {
-                    let fields = fields.join(", ");
-                    tracing::warn!(%key, "the CRD on this server is older and drops status fields: {fields}");
-                }
-            }
-        }
-    }
-}
-
-/// The command that frees a held object, ready to be pasted.
-fn command_line(command: &str, key: &Key) -> String {
-    format!("kubectl argo rollouts {command} {} -n {}", key.name, key.namespace)
-}
-
-/// What would be done, in the order in which it would be.
-fn say_job<W: Watched>(job: &Job<W>) {
-    let writes = job.changes.iter().map(|change| format!("write {}", change.id.0));
-    let status = job.status.iter().map(|status| format!("status {}", status.patch));
-    let events =
-        job.events.iter().map(|event| format!("event {}: {}", event.reason, event.message));
-    for one in writes.chain(status).chain(events) {
-        tracing::info!(key = %job.key, "dry run: would {one}");
     }
 }

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use crate::act::{Job, StatusWrite};
 use crate::cluster::Lane;
 use crate::queue::Queue;
-use crate::watched::{Key, Watched};
+use crate::watched::{Key, Reach, Scope, Selection, Watched};
 pub use asking::{Purpose, Read, Target};
 pub use learning::Refusal;
 pub use memory::Held;
@@ -48,15 +48,16 @@ const DEFERRED_AT_REST: SignedDuration = SignedDuration::from_millis(250);
 
 /// The synchronous heart of a controller: events in, work out, outcomes in.
 pub struct Shell<W: Watched> {
-    /// Kinds that must be synced before anything is decided.
-    kinds: Vec<Kind>,
-    /// Kinds that the index wanted watched, and that are.
-    demanded: BTreeSet<Kind>,
+    scope: Scope,
+    /// What is watched: the constant sources, and those that the index has wanted since.
+    watches: BTreeMap<Selection, W::Source>,
+    /// Constant sources that a controller of this scope does not read.
+    unread: BTreeSet<W::Source>,
     index: W::Index,
     queue: Queue<Key>,
     keys: BTreeMap<Key, KeyState<W>>,
-    watching: Watching,
-    notes: Notes,
+    watching: Watching<W::Source>,
+    notes: Notes<W::Source>,
     reads: VecDeque<Read>,
     /// Questions that are under way.
     reads_under_way: usize,
@@ -137,9 +138,9 @@ pub enum Alarm {
 }
 
 /// One thing to do outside.
-pub enum Work<W: Watched> {
+pub enum Work {
     /// Carry a decision out.
-    Act(Box<Job<W>>),
+    Act(Box<Job>),
     /// Read something past the index.
     Read(Read),
     /// Draw random bytes.
@@ -157,15 +158,17 @@ pub struct Draw {
     asked_at: Timestamp,
 }
 
-impl<W: Watched> Default for Shell<W> {
-    fn default() -> Self {
-        Shell {
-            kinds: W::watches("").into_iter().map(|watch| watch.kind).collect(),
-            demanded: BTreeSet::new(),
+impl<W: Watched> Shell<W> {
+    /// A shell that has seen nothing yet.
+    pub fn new(scope: &Scope, interlock: InterlockMode) -> Self {
+        let mut shell = Shell {
+            scope: scope.clone(),
+            watches: BTreeMap::new(),
+            unread: BTreeSet::new(),
             index: W::Index::default(),
             queue: Queue::new(),
             keys: BTreeMap::new(),
-            watching: Watching::default(),
+            watching: Watching::new(W::sources()),
             notes: Notes::default(),
             reads: VecDeque::new(),
             reads_under_way: 0,
@@ -174,15 +177,20 @@ impl<W: Watched> Default for Shell<W> {
             busy: BTreeMap::new(),
             outbox: Vec::new(),
             alarms: Vec::new(),
-            interlock: InterlockMode::default(),
+            interlock,
+        };
+        for source in W::sources() {
+            match W::selection(&source, scope) {
+                Some(selection) => drop(shell.watches.insert(selection, source)),
+                None => {
+                    // Nobody is in the index yet whom that could wake.
+                    W::reach(&mut shell.index, &source, Reach::Listed);
+                    shell.watching.sync(&source);
+                    shell.unread.insert(source);
+                }
+            }
         }
-    }
-}
-
-impl<W: Watched> Shell<W> {
-    /// What happens to decisions that would break an invariant.
-    pub fn with_interlock(interlock: InterlockMode) -> Self {
-        Shell { interlock, ..Shell::default() }
+        shell
     }
 
     /// What it remembers of the cluster.
@@ -192,13 +200,35 @@ impl<W: Watched> Shell<W> {
 
     /// Are all watched kinds synced?
     pub fn is_synced(&self) -> bool {
-        self.watching.has_reached_all(&self.kinds, &W::KIND)
+        self.watching.has_reached_all(|source| W::kind_of(source) == W::KIND)
     }
 
-    /// Kinds to be watched from now on, because something in the index names an object of them.
-    pub fn take_demands(&mut self) -> Vec<Kind> {
-        let wanted = W::demands(&self.index).into_iter();
-        wanted.filter(|kind| self.demanded.insert(kind.clone())).collect()
+    /// What is watched now, in order.
+    pub fn selections(&self) -> Vec<Selection> {
+        self.watches.keys().cloned().collect()
+    }
+
+    /// The source that a watch shows, if it is one of ours.
+    pub fn source(&self, watch: &Selection) -> Option<&W::Source> {
+        self.watches.get(watch)
+    }
+
+    /// Kinds that a controller of this scope does not read.
+    pub fn unread_kinds(&self) -> Vec<Kind> {
+        self.unread.iter().map(W::kind_of).collect()
+    }
+
+    /// What is to be watched from now on, because something in the index names an object of it.
+    pub fn take_demands(&mut self) -> Vec<Selection> {
+        let mut wanted = Vec::new();
+        for source in W::demands(&self.index) {
+            let selection = W::selection(&source, &self.scope);
+            if let Some(selection) = selection.filter(|one| !self.watches.contains_key(one)) {
+                self.watches.insert(selection.clone(), source);
+                wanted.push(selection);
+            }
+        }
+        wanted
     }
 
     /// When there is something to do even if nothing happens. While no key may be decided, only what
@@ -249,7 +279,9 @@ impl<W: Watched> Shell<W> {
 
     /// Decides every key again, whatever it recalls of earlier decisions: must change nothing.
     pub fn wake_all(&mut self, now: Timestamp) {
-        for object in W::objects(&self.index, &W::KIND) {
+        let own = self.watches.values().find(|source| W::kind_of(source) == W::KIND);
+        let all = own.map(|source| (W::shelf(source).objects)(&self.index, &W::KIND));
+        for object in all.into_iter().flatten() {
             let key = Key::new(&object.namespace, &object.name);
             if let Some(state) = self.keys.get_mut(&key) {
                 state.settled = None;
@@ -259,7 +291,7 @@ impl<W: Watched> Shell<W> {
     }
 
     /// The next thing to do outside; `None` when nothing is due now.
-    pub fn next_work(&mut self, now: Timestamp) -> Option<Work<W>> {
+    pub fn next_work(&mut self, now: Timestamp) -> Option<Work> {
         if let Some(asked) = self.next_asked() {
             return Some(asked);
         }
@@ -285,7 +317,7 @@ impl<W: Watched> Shell<W> {
     }
 
     /// The next thing that is to be read or drawn.
-    fn next_asked(&mut self) -> Option<Work<W>> {
+    fn next_asked(&mut self) -> Option<Work> {
         if let Some(draw) = self.draws.pop_front() {
             return Some(Work::Draw(draw));
         }
@@ -297,18 +329,18 @@ impl<W: Watched> Shell<W> {
         Some(Work::Read(read))
     }
 
-    fn work_on(&mut self, key: &Key, now: Timestamp) -> Option<Work<W>> {
+    fn work_on(&mut self, key: &Key, now: Timestamp) -> Option<Work> {
         if let Some(note) = self.notes.first(key) {
-            let (due, target) = (note.due, note.object.clone());
+            let (due, shown) = (note.due, note.shown.clone());
             if now < due {
                 self.queue.finish(key);
                 self.queue.add(key.clone(), due);
                 return None;
             }
-            return Some(Work::Read(self.read(key, Target::Object(target), Purpose::Settle, now)));
+            return Some(Work::Read(self.settling(key, shown, now)));
         }
-        if let Some(target) = W::unseen(&self.index, key) {
-            return Some(Work::Read(self.read(key, Target::Object(target), Purpose::Settle, now)));
+        if let Some(shown) = W::unseen(&self.index, key) {
+            return Some(Work::Read(self.settling(key, shown, now)));
         }
         let state = self.keys.entry(key.clone()).or_default();
         let Some(world) = W::gather(&self.index, key, &state.answers, &state.recall) else {
@@ -376,7 +408,7 @@ impl<W: Watched> Shell<W> {
         decision: Decision<W::Status, W::Memo>,
         fingerprint: u64,
         now: Timestamp,
-    ) -> Option<Work<W>> {
+    ) -> Option<Work> {
         let head = W::head(world);
         self.start_asks(key, &decision.asks, now);
         let state = self.keys.entry(key.clone()).or_default();
@@ -409,7 +441,7 @@ impl<W: Watched> Shell<W> {
         state.settled = None;
         *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;
         let status = patch.map(|patch| StatusWrite { patch: Arc::new(patch), place: W::STATUS });
-        let memo = (!is_deferred).then_some(decision.memo);
+        state.pending_memo = (!is_deferred).then_some(decision.memo);
         let Decision { changes, events, .. } = decision;
         Some(Work::Act(Box::new(Job {
             key: key.clone(),
@@ -417,7 +449,6 @@ impl<W: Watched> Shell<W> {
             changes,
             status,
             events,
-            memo,
             wake_at,
             decided_at: now,
             lane: if W::is_urgent(world) { Lane::Urgent } else { Lane::Ordinary },

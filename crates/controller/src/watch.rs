@@ -21,6 +21,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::shell::Seen;
 use crate::tolerant::Tolerant;
+use crate::watched::Selection;
 pub use counted::counted;
 pub use outage::Outage;
 use pace::Beginning;
@@ -28,19 +29,6 @@ use problem::{Problem, Scope, Step};
 
 #[cfg(test)]
 mod tests;
-
-/// Which objects are watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
-    /// Of this kind.
-    pub kind: Kind,
-    /// In this namespace, or in all.
-    pub namespace: Option<String>,
-    /// With these labels, or any.
-    pub label_selector: Option<String>,
-    /// Of each nothing but its metadata.
-    pub metadata_alone: bool,
-}
 
 /// Why a watch sees nothing at the moment. It goes on trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +92,14 @@ impl Source {
     }
 
     fn ask<const METADATA_ALONE: bool>(&self) -> BoxStream<'static, watcher::Result<Seen>> {
-        let Selection { kind, namespace, label_selector, .. } = &self.selection;
+        let Selection { kind, namespace, labels, .. } = &self.selection;
         let client = pace::paced(self.client.clone(), self.beginning.clone());
         let api: Api<WatchedObject<METADATA_ALONE>> = match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, kind),
             None => Api::all_with(client, kind),
         };
         let mut config = watcher::Config::default().page_size(PAGE);
-        config.label_selector.clone_from(label_selector);
+        config.label_selector.clone_from(labels);
         let seen = |event: Event<WatchedObject<METADATA_ALONE>>| match event {
             Event::Init => Seen::Init,
             Event::InitApply(object) => Seen::InitApply(object.frame),

@@ -1,7 +1,10 @@
-//! What does an engine need of the loop? Which kinds it watches, which keys they wake, its World.
+//! What an engine tells the loop: what it watches, which keys that wakes, and how its World is
+//! gathered.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gradus_api::names::label;
 use gradus_engine::Engine;
@@ -26,36 +29,75 @@ impl Key {
     pub fn new(namespace: &Arc<str>, name: &Arc<str>) -> Self {
         Key { namespace: Arc::clone(namespace), name: Arc::clone(name) }
     }
+
+    /// The key of an object.
+    pub fn of(object: &ObjectRef) -> Self {
+        Key::new(&object.namespace, &object.name)
+    }
 }
 
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The objects of a kind that have these keys.
+pub fn references_to<'k>(kind: &Kind, keys: impl Iterator<Item = &'k Key>) -> Vec<ObjectRef> {
+    keys.map(|key| ObjectRef::new(kind.clone(), &key.namespace, &key.name)).collect()
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
-/// A kind to be watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watch {
-    /// The kind.
+/// Which objects a watch shows. In one process there is one watch per selection, whoever wants it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Selection {
+    /// Of this kind.
     pub kind: Kind,
-    /// Only objects with these labels, as the API server reads selectors.
+    /// In this namespace, or in all.
+    pub namespace: Option<String>,
+    /// With these labels, as the API server reads selectors, or any.
     pub labels: Option<String>,
+    /// Of each nothing but its metadata.
+    pub metadata_alone: bool,
 }
 
-impl Watch {
-    /// The objects of a kind that are one instance's; of none where the id is empty.
-    pub fn of_instance(kind: Kind, instance_id: &str) -> Self {
-        let ours = if instance_id.is_empty() {
+/// What a controller manages of the cluster: it narrows every selection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Only this namespace, or all.
+    pub namespace: Option<String>,
+    /// Only objects of this instance; empty for those of none.
+    pub instance_id: String,
+}
+
+impl Scope {
+    /// All objects of a kind.
+    pub fn all(&self, kind: Kind) -> Selection {
+        Selection { kind, namespace: self.namespace.clone(), labels: None, metadata_alone: false }
+    }
+
+    /// The objects of a kind with certain labels.
+    pub fn labelled(&self, kind: Kind, labels: impl Into<String>) -> Selection {
+        Selection { labels: Some(labels.into()), ..self.all(kind) }
+    }
+
+    /// The objects of a kind that are this instance's; of none where the id is empty.
+    pub fn of_instance(&self, kind: Kind) -> Selection {
+        let id = &self.instance_id;
+        let ours = if id.is_empty() {
             format!("!{}", label::INSTANCE_ID)
         } else {
-            format!("{}={instance_id}", label::INSTANCE_ID)
+            format!("{}={id}", label::INSTANCE_ID)
         };
-        Watch { kind, labels: Some(ours) }
+        self.labelled(kind, ours)
+    }
+
+    /// The same of a kind without namespaces, which a controller of one namespace does not read.
+    pub fn of_instance_in_cluster(&self, kind: Kind) -> Option<Selection> {
+        self.namespace.is_none().then(|| self.of_instance(kind))
     }
 }
 
-/// What became of the watch of a kind.
+/// What became of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'m> {
     /// A list is complete: what it did not show is not there.
@@ -64,65 +106,69 @@ pub enum Reach<'m> {
     Unreadable(&'m str),
 }
 
-/// How a controller is named to the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reporter {
-    /// Who reports Events: the name that users and tools filter by.
-    pub component: &'static str,
-    /// Who owns written fields, as `managedFields` shows it.
-    pub manager: &'static str,
+/// What the index of an engine does with the objects of one source.
+pub struct Shelf<I> {
+    /// Takes in a new or changed object; returns the keys it wakes.
+    pub apply: fn(&mut I, &Kind, &Frame) -> Vec<Key>,
+    /// Forgets an object; returns the keys that wakes.
+    pub remove: fn(&mut I, &ObjectRef) -> Vec<Key>,
+    /// The version of an object that the index holds.
+    pub version: fn(&I, &ObjectRef) -> Option<u64>,
+    /// All objects of the kind that the index holds.
+    pub objects: fn(&I, &Kind) -> Vec<ObjectRef>,
 }
+
+/// Something the metrics may show of one object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measured<'m> {
+    /// A reconcile took so long.
+    Reconciled(Duration),
+    /// A reconcile failed.
+    Failed,
+    /// A guard, by name, has held it for so many seconds; `None` once it is free.
+    Held(Option<(&'m str, f64)>),
+    /// An Event of this type and reason was made.
+    Event(&'m str, &'m str),
+}
+
+/// Shows what happens to the objects of one engine in the metrics.
+pub type Meter = fn(&Metrics, &Key, Measured<'_>);
 
 /// An engine that the loop can run: what it watches, and how its World comes out of an index.
 pub trait Watched: Engine {
     /// What it remembers of the cluster, as slim views.
     type Index: Default;
+    /// What it watches: an enum, so that [`Watched::shelf`] forgets none.
+    type Source: Clone + Ord + fmt::Debug + 'static;
 
-    /// Who reports its Events and owns the fields it writes.
-    const REPORTER: Reporter = Reporter { component: "rollouts-controller", manager: "gradus" };
-    /// Are its passes, and what holds its objects, shown in the metrics of Rollouts?
-    const IS_MEASURED: bool = false;
+    /// What it always watches; nothing is decided before all of them are synced once.
+    fn sources() -> Vec<Self::Source>;
 
-    /// The kinds it watches; nothing is decided before all of them are synced once.
-    fn watches(instance_id: &str) -> Vec<Watch>;
+    /// The kind of a source's objects.
+    fn kind_of(source: &Self::Source) -> Kind;
 
-    /// Has this kind no namespaces? Then a controller of one namespace does not see it.
-    fn is_cluster_scoped(_kind: &Kind) -> bool {
-        false
-    }
+    /// Which objects a source shows; `None` where a controller of this scope does not read them.
+    /// Then there are none.
+    fn selection(source: &Self::Source, scope: &Scope) -> Option<Selection>;
 
-    /// Further kinds that are watched once something in the index names an object of them.
-    fn demands(_index: &Self::Index) -> Vec<Kind> {
+    /// Where the objects of a source are kept.
+    fn shelf(source: &Self::Source) -> Shelf<Self::Index>;
+
+    /// Further sources, which are watched once something in the index names an object of them.
+    fn demands(_index: &Self::Index) -> Vec<Self::Source> {
         Vec::new()
     }
 
-    /// Takes in that a kind is listed, or cannot be read; says which keys that wakes.
-    fn reach(_index: &mut Self::Index, _kind: &Kind, _reach: Reach<'_>) -> Vec<Key> {
+    /// Takes in that a source is listed, or cannot be read; returns the keys that wakes.
+    fn reach(_index: &mut Self::Index, _source: &Self::Source, _reach: Reach<'_>) -> Vec<Key> {
         Vec::new()
     }
 
-    /// An object that this key's World needs and that has passed by unkept: it is read first.
-    fn unseen(_index: &Self::Index, _key: &Key) -> Option<ObjectRef> {
+    /// An object that this key's World needs and that was shown before anybody named it: it is
+    /// read first.
+    fn unseen(_index: &Self::Index, _key: &Key) -> Option<(Self::Source, ObjectRef)> {
         None
     }
-
-    /// Is nothing of this kind needed but metadata? Then nothing else is ever sent: what a Secret
-    /// holds stays where it is.
-    fn needs_metadata_alone(_kind: &Kind) -> bool {
-        false
-    }
-
-    /// Takes in a new or changed object; says which keys it wakes.
-    fn apply(index: &mut Self::Index, kind: &Kind, frame: &Frame) -> Vec<Key>;
-
-    /// Forgets an object; says which keys that wakes.
-    fn remove(index: &mut Self::Index, object: &ObjectRef) -> Vec<Key>;
-
-    /// The version of an object that the index holds.
-    fn version(index: &Self::Index, object: &ObjectRef) -> Option<u64>;
-
-    /// All objects of a kind that the index holds.
-    fn objects(index: &Self::Index, kind: &Kind) -> Vec<ObjectRef>;
 
     /// The World of a key; `None` when its object is gone.
     fn gather(
@@ -139,6 +185,14 @@ pub trait Watched: Engine {
 
     /// Shows an object of the engine's kind, or its end, in the metrics.
     fn publish(_index: &Self::Index, _key: &Key, _metrics: &Metrics, _now: Timestamp) {}
+
+    /// Shows what happens to an object of the engine's kind in the metrics.
+    fn measure(_metrics: &Metrics, _key: &Key, _measured: Measured<'_>) {}
+
+    /// The line a person types to give an object a command that frees it.
+    fn command_line(command: &str, key: &Key) -> String {
+        format!("{command} {key}")
+    }
 
     /// The Event that tells of an object's end.
     fn farewell(_object: &ObjectRef) -> Option<Event> {

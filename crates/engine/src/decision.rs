@@ -120,6 +120,11 @@ impl Kind {
             format!("{}/{}", self.group, self.version)
         }
     }
+
+    /// Does a person mean this kind by its name or plural, in any case?
+    pub fn is_called(&self, text: &str) -> bool {
+        self.name.eq_ignore_ascii_case(text) || self.plural.eq_ignore_ascii_case(text)
+    }
 }
 
 /// Names a change within its key, the same in every pass that plans it.

@@ -59,8 +59,3 @@ pub const DEPLOYMENT: Kind = Kind::new("apps", "v1", "Deployment", "deployments"
 
 /// The PodTemplate of core.
 pub const POD_TEMPLATE: Kind = Kind::new("", "v1", "PodTemplate", "podtemplates");
-
-/// ReplicaSets that Rollouts refer to as workloads. They do not carry our label, so they are watched
-/// apart from our own; a watch is known by its kind, hence the name.
-pub const REFERRED_REPLICA_SET: Kind =
-    Kind::new("apps", "v1", "ReplicaSet as workload", "replicasets");

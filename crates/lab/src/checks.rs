@@ -63,7 +63,7 @@ pub type Counts = BTreeMap<String, (u32, u32)>;
 /// Judges every write of ours.
 #[derive(Clone, Debug)]
 pub struct Checker {
-    rollout: Option<KindId>,
+    rollout: KindId,
     sizes: Sizes,
     runs: Runs,
     traffic: Traffic,
@@ -80,29 +80,129 @@ pub struct Checker {
     /// Without a Rollout nothing can be done wrong: what is still written about it is written by
     /// somebody whose watch has not shown its end.
     is_gone: bool,
+    tally: Tally,
+}
+
+/// Judges every write of a controller.
+pub trait Judge: fmt::Debug {
+    /// Takes in one write, whoever made it, and judges it if it is the controller's.
+    fn judge(&mut self, write: &Write, now: Timestamp);
+
+    /// What was counted and found so far.
+    fn tally(&self) -> &Tally;
+
+    /// The controller sends this write. It must say on what it rests, or it could undo what somebody
+    /// has done since, at the one moment that nobody tries.
+    fn sent(&mut self, sent: &Sent);
+
+    /// The controller has been shown this object.
+    fn shown(&mut self, _object: &Object) {}
+
+    /// The controller has been told of these pods, which this selector selects.
+    fn listed(&mut self, _selector: &str, _pods: &[Arc<Object>], _now: Timestamp) {}
+
+    /// The controller has decided on what it was shown so far.
+    fn decided(&mut self) {}
+
+    /// The controller is another one, which was shown nothing.
+    fn restarted(&mut self) {}
+
+    /// What is wrong at the end.
+    fn judge_end(&self) -> Option<(&'static str, String)> {
+        None
+    }
+
+    /// How many writes of ours were done.
+    fn writes(&self) -> usize {
+        self.tally().writes
+    }
+
+    /// How often we created and deleted each object.
+    fn counts(&self) -> &Counts {
+        &self.tally().counts
+    }
+
+    /// What was found so far.
+    fn violations(&self) -> &[Violation] {
+        &self.tally().violations
+    }
+}
+
+/// What is counted of every program's writes, and what was found.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
     writes: usize,
     counts: Counts,
     violations: Vec<Violation>,
 }
 
+impl Judge for Tally {
+    fn judge(&mut self, write: &Write, _: Timestamp) {
+        self.take_in(write);
+    }
+
+    fn tally(&self) -> &Tally {
+        self
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        if !matches!(sent.op, Op::Create(_)) && sent.expect == Expect::Nothing {
+            let write = format!("a write after our write {}", self.writes);
+            let numbers = "it names no version and no uid".to_owned();
+            let object = sent.target.to_string();
+            self.violations.push(Violation { invariant: "rule 2", write, object, numbers });
+        }
+    }
+}
+
+impl Tally {
+    /// Counts a write if it is the controller's; is it?
+    fn take_in(&mut self, write: &Write) -> bool {
+        // Events are told, not done: a crash may lose some, and they are not counted.
+        let is_ours = &*write.user == CONTROLLER && write.after.kind != KindId::EVENT;
+        if is_ours {
+            self.writes += 1;
+            self.count(write);
+        }
+        is_ours
+    }
+
+    fn count(&mut self, write: &Write) {
+        if write.after.kind == KindId::POD {
+            return self.count_eviction(write);
+        }
+        let made = match write.change {
+            Change::Added => (1, 0),
+            Change::Deleted => (0, 1),
+            Change::Modified => return,
+        };
+        let count = self.counts.entry(name_of(&write.after)).or_default();
+        *count = (count.0 + made.0, count.1 + made.1);
+    }
+
+    /// Names of pods are drawn anew in every run: their evictions are counted by owner.
+    fn count_eviction(&mut self, write: &Write) {
+        let owner = write.after.controller().filter(|_| evictions::is_eviction(write));
+        if let Some(owner) = owner {
+            self.counts.entry(format!("a pod of {}", owner.name)).or_default().1 += 1;
+        }
+    }
+
+    fn blame(&mut self, invariant: &'static str, write: &Write, numbers: String) {
+        let place = format!("our write {} (version {})", self.writes, write.version);
+        let object = name_of(&write.after);
+        self.violations.push(Violation { invariant, write: place, object, numbers });
+    }
+}
+
 impl Checker {
-    /// A checker for a cluster in which Rollouts are of this kind.
-    pub fn new(rollout: KindId) -> Self {
-        Checker { rollout: Some(rollout), ..Checker::counting() }
-    }
-
-    /// The same, in a cluster that knows these kinds.
-    pub fn in_cluster(self, kinds: &Kinds) -> Self {
-        Checker { traffic: Traffic::new(kinds), ..self }
-    }
-
-    /// A checker that knows nothing of what it counts.
-    pub fn counting() -> Self {
+    /// A checker for a cluster that knows these kinds, in which Rollouts are of this one.
+    pub fn new(rollout: KindId, kinds: &Kinds) -> Self {
         Checker {
-            rollout: None,
+            rollout,
             sizes: Sizes::default(),
             runs: Runs::default(),
-            traffic: Traffic::new(&Kinds::default()),
+            traffic: Traffic::new(kinds),
             pods: Pods::default(),
             resumed: Resumed::default(),
             seen: BTreeMap::new(),
@@ -110,21 +210,15 @@ impl Checker {
             shown_spec: None,
             serving: Vec::new(),
             is_gone: false,
-            writes: 0,
-            counts: Counts::new(),
-            violations: Vec::new(),
+            tally: Tally::default(),
         }
     }
+}
 
-    /// Takes in one write, whoever made it, and judges it if it is ours.
-    pub fn judge(&mut self, write: &Write, now: Timestamp) {
-        // Events are told, not done: a crash may lose some, and they are not counted.
-        let is_ours = &*write.user == CONTROLLER && write.after.kind != KindId::EVENT;
-        if is_ours {
-            self.writes += 1;
-            self.count(write);
-        }
-        self.runs.take_in(write, is_ours, Some(write.after.kind) == self.rollout);
+impl Judge for Checker {
+    fn judge(&mut self, write: &Write, now: Timestamp) {
+        let is_ours = self.tally.take_in(write);
+        self.runs.take_in(write, is_ours, write.after.kind == self.rollout);
         let found = match write.after.kind {
             KindId::REPLICA_SET => {
                 let mut found = self.sizes.replica_set(write, is_ours, &self.traffic);
@@ -147,7 +241,7 @@ impl Checker {
             kind if self.traffic.is_route(kind) => {
                 self.traffic.judge(write, is_ours, &self.sizes, &self.runs)
             }
-            kind if Some(kind) == self.rollout => {
+            kind if kind == self.rollout => {
                 self.is_gone = write.change == Change::Deleted;
                 self.traffic.rollout(&write.after);
                 self.rollout_spec(&write.after.spec);
@@ -158,23 +252,20 @@ impl Checker {
         };
         let is_gone = self.is_gone;
         for (invariant, numbers) in found.into_iter().filter(|_| !is_gone) {
-            self.blame(invariant, write, numbers);
+            self.tally.blame(invariant, write, numbers);
         }
     }
 
-    /// The controller sends this write. It must say on what it rests, or it could undo what somebody
-    /// has done since, at the one moment that nobody tries.
-    pub fn sent(&mut self, sent: &Sent) {
-        if !matches!(sent.op, Op::Create(_)) && sent.expect == Expect::Nothing {
-            let write = format!("a write after our write {}", self.writes);
-            let numbers = "it names no version and no uid".to_owned();
-            let object = sent.target.to_string();
-            self.violations.push(Violation { invariant: "rule 2", write, object, numbers });
-        }
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 
-    /// The controller has been shown this object. What is older than what it has seen says nothing.
-    pub fn shown(&mut self, object: &Object) {
+    fn sent(&mut self, sent: &Sent) {
+        self.tally.sent(sent);
+    }
+
+    /// What is older than what it has seen says nothing.
+    fn shown(&mut self, object: &Object) {
         let seen = self.seen.entry(Arc::clone(&object.meta.uid)).or_default();
         if object.version < *seen {
             return;
@@ -182,7 +273,7 @@ impl Checker {
         *seen = object.version;
         if object.kind == KindId::REPLICA_SET {
             self.sizes.shown(object);
-        } else if Some(object.kind) == self.rollout {
+        } else if object.kind == self.rollout {
             self.traffic.shown(object);
             if !is_same(self.shown_spec.as_ref(), &object.spec) {
                 self.sizes.shown_rollout(&object.spec);
@@ -194,48 +285,31 @@ impl Checker {
         }
     }
 
-    /// The controller has been told of these pods, which this selector selects.
-    pub fn listed(&mut self, selector: &str, pods: &[Arc<Object>], now: Timestamp) {
+    fn listed(&mut self, selector: &str, pods: &[Arc<Object>], now: Timestamp) {
         self.pods.listed(selector, pods, now);
     }
 
-    /// What is wrong with how the traffic goes at the end.
-    pub fn judge_end(&self) -> Option<(&'static str, String)> {
+    fn judge_end(&self) -> Option<(&'static str, String)> {
         self.traffic.judge_end(&self.sizes)
     }
 
-    /// The controller has decided on what it was shown so far.
-    pub fn decided(&mut self) {
+    fn decided(&mut self) {
         self.sizes.decided();
         self.runs.decided();
         self.traffic.decided();
         self.pods.decided(self.sizes.decided_available());
     }
 
-    /// The controller is another one, which was shown nothing.
-    pub fn restarted(&mut self) {
+    fn restarted(&mut self) {
         self.seen.clear();
         self.shown_spec = None;
         self.sizes.restarted();
         self.runs.restarted();
         self.pods.restarted();
     }
+}
 
-    /// How many writes of ours were done.
-    pub fn writes(&self) -> usize {
-        self.writes
-    }
-
-    /// How often we created and deleted each object.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// What was found so far.
-    pub fn violations(&self) -> &[Violation] {
-        &self.violations
-    }
-
+impl Checker {
     /// Takes in the spec of the Rollout, if it is another.
     fn rollout_spec(&mut self, spec: &Arc<Value>) {
         if is_same(self.spec.as_ref(), spec) {
@@ -282,33 +356,6 @@ impl Checker {
         let steps = steps::judge(spec, (old, new), seen);
         let command = commands::judge(spec, old, new).map(|numbers| ("commands", numbers));
         steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()
-    }
-
-    fn count(&mut self, write: &Write) {
-        if write.after.kind == KindId::POD {
-            return self.count_eviction(write);
-        }
-        let made = match write.change {
-            Change::Added => (1, 0),
-            Change::Deleted => (0, 1),
-            Change::Modified => return,
-        };
-        let count = self.counts.entry(name_of(&write.after)).or_default();
-        *count = (count.0 + made.0, count.1 + made.1);
-    }
-
-    /// Names of pods are drawn anew in every run: their evictions are counted by owner.
-    fn count_eviction(&mut self, write: &Write) {
-        let owner = write.after.controller().filter(|_| evictions::is_eviction(write));
-        if let Some(owner) = owner {
-            self.counts.entry(format!("a pod of {}", owner.name)).or_default().1 += 1;
-        }
-    }
-
-    fn blame(&mut self, invariant: &'static str, write: &Write, numbers: String) {
-        let place = format!("our write {} (version {})", self.writes, write.version);
-        let object = name_of(&write.after);
-        self.violations.push(Violation { invariant, write: place, object, numbers });
     }
 }
 

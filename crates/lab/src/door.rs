@@ -25,7 +25,7 @@ use gradus_simkube::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::checks::{CONTROLLER, Checker};
+use crate::checks::{CONTROLLER, Judge};
 use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
 use crate::person::Action;
@@ -38,7 +38,7 @@ const SLOWEST_MILLISECONDS: u64 = 1_900;
 pub(crate) struct Bench {
     pub(crate) cluster: SimCluster,
     pub(crate) now: Timestamp,
-    pub(crate) checker: Checker,
+    pub(crate) checker: Box<dyn Judge>,
     pub(crate) trace: Trace,
     /// The Rollout the scenario is about.
     pub(crate) place: Place,
@@ -68,7 +68,7 @@ impl Bench {
     pub(crate) fn new(
         cluster: SimCluster,
         place: Place,
-        checker: Checker,
+        checker: Box<dyn Judge>,
         now: Timestamp,
         faults: &Faults,
         trace: Trace,

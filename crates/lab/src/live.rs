@@ -16,7 +16,7 @@ use gradus_controller::clock::Clock;
 use gradus_controller::events::post_events;
 use gradus_controller::health::Health;
 use gradus_controller::kube_cluster::KubeCluster;
-use gradus_controller::run::Outside;
+use gradus_controller::run::{Outside, Settings, run};
 use gradus_controller::telemetry::Metrics;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
@@ -280,14 +280,15 @@ impl Lab {
         };
         let client = Client::new(MapRequest::new(self.server.service(), named), NAMESPACE);
         let metrics = Metrics::new();
-        let cluster = KubeCluster::new(client.clone(), metrics.clone());
+        let engines = self.subject.engines;
+        let cluster = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
         let (health, worlds) = Health::new();
         let (events, inbox) = mpsc::unbounded_channel();
         let clock = self.clock;
         let posting = post_events(cluster.clone(), clock, inbox, metrics.clone());
         let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
-        let looping = (self.subject.control)(outside);
         let controller = spawn_local(async move {
+            let looping = run(engines, outside, Settings::default(), std::future::pending());
             tokio::join!(looping, posting);
         });
         self.controller.replace(Some(controller.abort_handle()));

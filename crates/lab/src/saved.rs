@@ -29,7 +29,7 @@ pub enum Unsaved {
     /// The file cannot be read.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] io::Error),
-    /// It is not what `/debug/world/NAMESPACE/NAME` shows.
+    /// It is not what `/debug/world/KIND/NAMESPACE/NAME` shows.
     #[error("{0}: not a World as /debug/world shows it: {1}")]
     Form(PathBuf, #[source] serde_json::Error),
 }

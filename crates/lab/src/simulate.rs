@@ -14,16 +14,10 @@ mod tests;
 mod watches;
 
 use std::cell::RefCell;
-use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gradus_controller::watched::Watched;
-use gradus_engine::Engine;
-use gradus_engine::release::{ManagedIngress, Releases};
-use gradus_engine::rollout::Rollouts;
-use gradus_engine::world::ServiceView;
-use gradus_simkube::{Actor, SimCluster};
+use gradus_simkube::Actor;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::checks::Violation;
@@ -33,13 +27,13 @@ use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
 use crate::meddler::{self, Meddler};
 use crate::person::Action;
-use crate::subject::Subject;
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use beside::Bystander;
-use mind::{Mind, Thinking};
+use mind::Mind;
 use playback::Playback;
 use stages::Stage;
+use watches::Feed;
 
 pub use ground::{Ground, Prepared, Unprepared};
 
@@ -75,27 +69,22 @@ pub struct Outcome {
 
 /// Runs a scenario. The same scenario and faults always give the same outcome.
 pub fn simulate(prepared: &Prepared, faults: &Faults) -> Outcome {
-    (prepared.subject.simulate)(prepared, faults, Trace::hashed())
+    Run::new(prepared, faults, Trace::hashed()).finish()
 }
 
 /// Runs a scenario and keeps everything that happened for printing.
 pub fn narrate(prepared: &Prepared, faults: &Faults) -> Outcome {
-    (prepared.subject.simulate)(prepared, faults, Trace::printable())
-}
-
-/// Runs a scenario about objects of this kind.
-pub(crate) fn run<S: Subject>(prepared: &Prepared, faults: &Faults, trace: Trace) -> Outcome {
-    Run::<S>::new(prepared, faults, trace).finish()
+    Run::new(prepared, faults, Trace::printable()).finish()
 }
 
 /// Runs a scenario while somebody looks at the cluster after every change.
 pub fn simulate_watched(prepared: &Prepared, faults: &Faults, watcher: Watcher<'_>) -> Outcome {
-    let run = Run::<Rollouts>::new(prepared, faults, Trace::hashed());
+    let run = Run::new(prepared, faults, Trace::hashed());
     Run { watcher: Some(watcher), ..run }.finish()
 }
 
 /// One run in progress.
-struct Run<'p, S: Subject> {
+struct Run<'p> {
     /// Looks at the cluster after every change.
     watcher: Option<Watcher<'p>>,
     /// The version it has last looked at.
@@ -104,8 +93,11 @@ struct Run<'p, S: Subject> {
     bench: Rc<RefCell<Bench>>,
     now: Timestamp,
     /// The engines of the controller: first the one the scenario is about.
-    minds: Vec<Box<dyn Mind>>,
-    subject: PhantomData<S>,
+    minds: Vec<Mind>,
+    /// The watches that they share.
+    feeds: Vec<Feed>,
+    /// The version of the cluster of which every watch has shown all there is.
+    quiet_at: Option<u64>,
     playback: Playback,
     bystander: Bystander,
     chance: Option<Chance>,
@@ -126,8 +118,8 @@ struct Run<'p, S: Subject> {
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Worker(Actor),
-    /// An engine, and one of its watches.
-    Watch(usize, usize),
+    /// A watch.
+    Watch(usize),
     Decide(usize),
     /// An engine, and one of its works.
     Flight(usize, usize),
@@ -135,23 +127,18 @@ enum Turn {
     Bystander,
 }
 
-impl<'p, S: Subject> Run<'p, S> {
+impl<'p> Run<'p> {
     fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
         let Prepared { scenario, cluster, rollout, start, subject, feeds } = prepared;
         let is_as_told = *faults == Faults::default();
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
-        let checker = (subject.checker)(rollout.kind).in_cluster(cluster.kinds());
+        let checker = (subject.judge)(rollout.kind, cluster.kinds());
         let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
         let bench = Rc::new(RefCell::new(bench));
-        let mut minds: Vec<Box<dyn Mind>> =
-            vec![Box::new(Thinking::<S>::new(&bench, feeds.clone()))];
-        if S::KIND == Rollouts::KIND && scenario.has("Service") {
-            minds.push(beside::<Releases<ServiceView>>(&bench, cluster));
-        }
-        if S::KIND == Rollouts::KIND && scenario.has("Ingress") {
-            minds.push(beside::<Releases<ManagedIngress>>(&bench, cluster));
-        }
+        let list = subject.engines.list.iter().enumerate();
+        let minds = list.map(|(at, entry)| Mind::new(&bench, entry, at == watches::JUDGED));
+        let minds = minds.collect();
         Run {
             watcher: None,
             watched: 0,
@@ -159,7 +146,8 @@ impl<'p, S: Subject> Run<'p, S> {
             bench,
             now: *start,
             minds,
-            subject: PhantomData,
+            feeds: feeds.clone(),
+            quiet_at: None,
             playback: Playback::new(Arc::clone(scenario), *start, faults.is_seeded()),
             bystander: Bystander::new(Arc::clone(scenario), *start),
             chance: faults.seed.map(Chance::new),
@@ -269,11 +257,14 @@ impl<'p, S: Subject> Run<'p, S> {
                 bench.judge();
                 bench.trace.note(self.now, Record::Worked(worker_name(actor)));
             }
-            Some(Turn::Watch(mind, at)) => {
-                let (chance, faults) = (&mut self.chance, &self.faults);
-                self.minds[mind].show(at, self.now, chance, faults);
+            Some(Turn::Watch(at)) => self.show(at),
+            Some(Turn::Decide(mind)) => {
+                for selection in self.minds[mind].decide(self.now) {
+                    let cluster = &self.bench.borrow().cluster;
+                    watches::want(&mut self.feeds, selection, mind, cluster);
+                    self.quiet_at = None;
+                }
             }
-            Some(Turn::Decide(mind)) => self.minds[mind].decide(self.now),
             Some(Turn::Flight(mind, at)) => self.minds[mind].fly(at, self.now),
             Some(Turn::Person) => self.playback.act(&self.bench)?,
             Some(Turn::Bystander) => self.bystander.act(&self.bench)?,
@@ -304,13 +295,11 @@ impl<'p, S: Subject> Run<'p, S> {
             }
             self.idle_at = Some(moment);
         }
+        let shown = self.first_ready_watch().map(Turn::Watch);
         let minds = || self.minds.iter().enumerate();
-        let shown = minds().find_map(|(who, mind)| {
-            mind.first_ready_watch(self.now).map(|at| Turn::Watch(who, at))
-        });
         let flown = || {
             minds().find_map(|(who, mind)| {
-                mind.first_arrived(self.now).map(|at| Turn::Flight(who, at))
+                mind.arrived(self.now).next().map(|at| Turn::Flight(who, at))
             })
         };
         if let Some(turn) = shown.or_else(flown) {
@@ -332,9 +321,9 @@ impl<'p, S: Subject> Run<'p, S> {
         let mut turns = std::mem::take(&mut self.turns);
         turns.clear();
         turns.extend(self.bench.borrow().cluster.runnable(self.now).map(Turn::Worker));
+        turns.extend(self.ready_watches().map(Turn::Watch));
         for (who, mind) in self.minds.iter().enumerate() {
-            turns.extend(mind.ready_watches(self.now).into_iter().map(|at| Turn::Watch(who, at)));
-            turns.extend(mind.arrived(self.now).into_iter().map(|at| Turn::Flight(who, at)));
+            turns.extend(mind.arrived(self.now).map(|at| Turn::Flight(who, at)));
             if mind.is_stirred() {
                 turns.push(Turn::Decide(who));
             }
@@ -369,7 +358,10 @@ impl<'p, S: Subject> Run<'p, S> {
 
     /// The controller dies with all it knows; another one starts.
     fn restart(&mut self) {
-        self.minds.iter_mut().for_each(|mind| mind.restart());
+        self.minds.iter_mut().for_each(Mind::restart);
+        // What was watched on demand is not watched before it is demanded again.
+        self.feeds.clone_from(&self.prepared.feeds);
+        self.quiet_at = None;
         let mut bench = self.bench.borrow_mut();
         bench.has_crashed = false;
         bench.checker.restarted();
@@ -384,7 +376,14 @@ impl<'p, S: Subject> Run<'p, S> {
         let beside = self.playback.has_begun().then(beside).flatten();
         let moments = [bench.cluster.next_due(), playback, beside];
         let minds = self.minds.iter().filter_map(|mind| mind.next_due(self.now));
-        moments.into_iter().flatten().chain(minds).filter(|moment| self.now < *moment).min()
+        let feeds = self.feeds.iter().filter_map(|feed| feed.next_due(self.now));
+        moments
+            .into_iter()
+            .flatten()
+            .chain(minds)
+            .chain(feeds)
+            .filter(|moment| self.now < *moment)
+            .min()
     }
 
     fn move_to(&mut self, moment: Timestamp) {
@@ -401,11 +400,6 @@ impl<'p, S: Subject> Run<'p, S> {
         let object = self.prepared.rollout.key.name.to_string();
         Violation { invariant, write: "the end".to_owned(), object, numbers }
     }
-}
-
-/// An engine that runs beside the one the scenario is about.
-fn beside<W: Watched>(bench: &Rc<RefCell<Bench>>, cluster: &SimCluster) -> Box<dyn Mind> {
-    Box::new(Thinking::<W>::new(bench, watches::feeds::<W>(cluster)))
 }
 
 fn worker_name(actor: Actor) -> &'static str {

@@ -1,31 +1,27 @@
-//! What must the lab know of a controller to tell scenarios about it?
+//! What the lab must know of a program to run scenarios about it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use gradus_controller::kube_cluster::KubeCluster;
-use gradus_controller::run::{Outside, Settings, run_all};
-use gradus_controller::watched::Watched;
-use gradus_engine::rollout::Rollouts;
+use gradus_controller::engines::{Engines, GRADUS};
 use gradus_simkube::SimCluster;
-use gradus_simkube::kinds::KindId;
+use gradus_simkube::kinds::{KindId, Kinds};
 use gradus_simkube::object::Object;
 use serde_json::Value;
 
-use crate::checks::{Checker, Counts, Violation};
+use crate::checks::{Checker, Counts, Judge, Tally, Violation};
 use crate::ends;
-use crate::faults::Faults;
-use crate::simulate::{self, Outcome, Prepared};
-use crate::trace::Trace;
 
-/// A controller that scenarios can be told about.
-pub trait Subject: Watched {
+/// A program that scenarios can be run with. They are about objects of its main kind.
+pub trait Subject {
+    /// Its engines: the list that it runs in production.
+    const ENGINES: &'static Engines;
+
     /// The custom kinds of its cluster, by name.
     fn definitions() -> Vec<(&'static str, Value)>;
 
-    /// Who judges its writes, where its own kind has this number.
-    fn checker(_kind: KindId) -> Checker {
-        Checker::counting()
+    /// Who judges its writes, where its main kind has this number.
+    fn judge(_kind: KindId, _kinds: &Kinds) -> Box<dyn Judge> {
+        Box::new(Tally::default())
     }
 
     /// What is wrong with an end, beyond what every scenario says of its own.
@@ -34,13 +30,18 @@ pub trait Subject: Watched {
     }
 }
 
-impl Subject for Rollouts {
+/// Gradus itself.
+pub struct Gradus;
+
+impl Subject for Gradus {
+    const ENGINES: &'static Engines = &GRADUS;
+
     fn definitions() -> Vec<(&'static str, Value)> {
         gradus_api::crd::crds()
     }
 
-    fn checker(kind: KindId) -> Checker {
-        Checker::new(kind)
+    fn judge(kind: KindId, kinds: &Kinds) -> Box<dyn Judge> {
+        Box::new(Checker::new(kind, kinds))
     }
 
     fn judge_end(
@@ -52,31 +53,19 @@ impl Subject for Rollouts {
     }
 }
 
-/// A production loop that runs.
-pub(crate) type Looping = Pin<Box<dyn Future<Output = ()>>>;
-
-/// A subject without its type: scenarios of all kinds are run by the same code.
+/// A subject without its type: scenarios of all programs are run by the same code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Erased {
+    /// Its engines.
+    pub(crate) engines: &'static Engines,
     /// Who judges its writes.
-    pub(crate) checker: fn(KindId) -> Checker,
+    pub(crate) judge: fn(KindId, &Kinds) -> Box<dyn Judge>,
     /// Who judges its end.
     pub(crate) judge_end: fn(&SimCluster, Option<&Arc<Object>>, &Counts) -> Vec<Violation>,
-    /// Runs a scenario in virtual time.
-    pub(crate) simulate: fn(&Prepared, &Faults, Trace) -> Outcome,
-    /// Runs the production loop.
-    pub(crate) control: fn(Outside<KubeCluster>) -> Looping,
 }
 
 impl Erased {
     pub(crate) fn of<S: Subject>() -> Self {
-        Erased {
-            checker: S::checker,
-            judge_end: S::judge_end,
-            simulate: simulate::run::<S>,
-            control: |outside| {
-                Box::pin(run_all::<S, _>(outside, Settings::default(), std::future::pending()))
-            },
-        }
+        Erased { engines: S::ENGINES, judge: S::judge, judge_end: S::judge_end }
     }
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gradus_controller::shell::{Seen, Shell};
-use gradus_controller::watched::{Key, Watched};
+use gradus_controller::rollouts::Source;
+use gradus_controller::shell::{InterlockMode, Seen, Shell};
+use gradus_controller::watched::{Key, Scope, Watched};
 use gradus_engine::decision::Guard;
 use gradus_engine::frame::Frame;
-use gradus_engine::kinds;
 use gradus_engine::rollout::Rollouts;
 use gradus_lab::saved::{Unsaved, replayed};
 use jiff::Timestamp;
@@ -31,13 +31,13 @@ fn shown() -> String {
                   "template": template, "strategy": { "canary": {} } },
     }))
     .expect("a Rollout");
-    let mut shell = Shell::<Rollouts>::default();
-    for watch in Rollouts::watches("") {
-        shell.observe(&watch.kind, Seen::Init, now);
-        if watch.kind == kinds::ROLLOUT {
-            shell.observe(&watch.kind, Seen::InitApply(rollout.clone()), now);
+    let mut shell = Shell::<Rollouts>::new(&Scope::default(), InterlockMode::default());
+    for source in Rollouts::sources() {
+        shell.observe(&source, &Seen::Init, now);
+        if source == Source::Rollouts {
+            shell.observe(&source, &Seen::InitApply(rollout.clone()), now);
         }
-        shell.observe(&watch.kind, Seen::InitDone, now);
+        shell.observe(&source, &Seen::InitDone, now);
     }
     let key = Key { namespace: "shop".into(), name: "web".into() };
     shell.inspect(&key, now).expect("it is listed").to_string()

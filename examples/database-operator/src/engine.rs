@@ -1,5 +1,6 @@
 //! What should happen next to one Database? Read, compare, create, update, report.
 
+use gradus_controller::engines::{Engines, Entry, Reporter};
 use gradus_controller::families::OfFamily;
 use gradus_engine::ask::{Ask, Class};
 use gradus_engine::decision::{After, Change, Decision, EventKind, Kind, Op};
@@ -22,9 +23,12 @@ const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The engine of Databases.
 pub struct Databases;
 
+/// All engines of this program.
+pub static ENGINES: Engines =
+    Engines { reporter: Reporter::named("database-operator"), list: &[Entry::of::<Databases>()] };
+
 /// What the loop watches: Databases, and everything with their label.
 impl OfFamily for Databases {
-    const NAME: &'static str = "database-operator";
     const LABEL: &'static str = LABEL;
     const MEMBERS: &'static [Kind] = &[SECRET, SERVICE, STATEFUL_SET, CLAIM];
     const METADATA_ALONE: &'static [Kind] = &[SECRET];
@@ -185,11 +189,8 @@ fn status(family: &Family, standing: &DatabaseState, now: Timestamp) -> Value {
             ("Waiting", vec![accepted, ready, (*what, true, *reason, text.clone())])
         }
     };
-    json!({
-        "phase": phase,
-        "observedGeneration": family.head.meta.generation,
-        "conditions": family.conditions(told, now),
-    })
+    let told = family.conditions(told, now);
+    json!({ "phase": phase, "observedGeneration": family.head.meta.generation, "conditions": told })
 }
 
 /// What the StatefulSet says, in a word and a sentence.

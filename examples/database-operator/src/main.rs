@@ -16,7 +16,7 @@ use clap::Parser;
 use gradus_controller::program::Flags;
 use gradus_controller::run::Settings;
 
-use crate::engine::Databases;
+use crate::engine::ENGINES;
 
 /// PostgreSQL databases as Kubernetes objects
 #[derive(Debug, Parser)]
@@ -32,7 +32,7 @@ fn main() -> anyhow::Result<()> {
         Command::Demo => demo::play(),
         Command::Controller(flags) => {
             flags.start_logging()?;
-            Ok(flags.run::<Databases>("looking after the Databases", Settings::default())?)
+            Ok(flags.run(&ENGINES, "looking after the Databases", Settings::default())?)
         }
     }
 }

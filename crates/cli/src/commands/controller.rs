@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Args, ValueEnum};
 use gradus_api::validate::label_value_errors;
+use gradus_controller::engines::GRADUS;
 use gradus_controller::program::Flags;
 use gradus_controller::run::Settings;
 use gradus_controller::shell::InterlockMode;
-use gradus_engine::rollout::Rollouts;
+use gradus_controller::watched::Scope;
 
 /// Run the controller against a cluster
 #[derive(Debug, Args)]
@@ -116,7 +117,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         tracing::warn!("leader election is not there yet: run one controller; going on without");
     }
     let settings = Settings {
-        instance_id: arguments.instance_id,
+        scope: Scope { instance_id: arguments.instance_id, ..Scope::default() },
         dry_run: arguments.dry_run,
         interlock: arguments.interlock.into(),
         ..Settings::default()
@@ -124,7 +125,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let version = env!("CARGO_PKG_VERSION");
     let writes = if arguments.dry_run { ", in a dry run that writes nothing," } else { "" };
     let title = format!("gradus {version} looks after rollouts{writes}");
-    arguments.flags.run::<Rollouts>(&title, settings)?;
+    arguments.flags.run(&GRADUS, &title, settings)?;
     Ok(ExitCode::SUCCESS)
 }
 

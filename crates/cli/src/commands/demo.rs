@@ -17,13 +17,13 @@ use anyhow::Context;
 use clap::Args;
 use gradus_controller::clock::Clock;
 use gradus_controller::connect;
+use gradus_controller::engines::GRADUS;
 use gradus_controller::health::Health;
 use gradus_controller::production::{Parts, control};
 use gradus_controller::rate::Rate;
 use gradus_controller::run::Settings;
 use gradus_controller::stop::Stop;
 use gradus_controller::telemetry::{LogFormat, Metrics, start_logging};
-use gradus_engine::rollout::Rollouts;
 use gradus_lab::sight::Sight;
 use tokio::sync::oneshot;
 
@@ -78,7 +78,7 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
         drop(done);
         outcome
     };
-    let controlling = control::<Rollouts>(parts(&embedded, clock)?, async {
+    let controlling = control(&GRADUS, parts(&embedded, clock)?, async {
         // The sender sends nothing: its end is the message.
         drop(is_done.await);
     });

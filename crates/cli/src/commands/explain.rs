@@ -33,8 +33,8 @@ const DIFFERENT: u8 = 2;
 /// Say why a rollout is where it is, and what would move it
 ///
 /// Decides as the controller would, on the cluster as it is now, on a folder of exported YAML, or
-/// on a World that the controller's health port shows at /debug/world/NAMESPACE/NAME. With a saved
-/// World the exit code is 0 if this version decides the same as the saved decision, 2 if not.
+/// on a World that the controller's health port shows at /debug/world/rollout/NAMESPACE/NAME. With a
+/// saved World the exit code is 0 if this version decides the same as the saved decision, 2 if not.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The rollout; a saved World needs none

@@ -140,11 +140,15 @@ fn a_dry_run_says_what_it_would_do_and_writes_nothing() {
     let before = cluster.server.with(|cluster, _| cluster.version());
     let (mut controller, ..) = start(&cluster.kubeconfig, &["--dry-run"]);
     controller.until("dry run: would write create ReplicaSet default/cart-");
-    assert_eq!(controller.count("dry run: would event"), 0, "an Event follows what it reports");
-    controller.until("dry run: would event RolloutUpdated");
+    assert_eq!(
+        controller.count("dry run: would emit event"),
+        0,
+        "an Event follows what it reports"
+    );
+    controller.until("dry run: would emit event RolloutUpdated");
     assert_eq!(cluster.server.with(|cluster, _| cluster.version()), before);
     cluster.delete_rollout("cart");
-    controller.until("dry run: would event RolloutDeleted: Rollout cart/default is deleted.");
+    controller.until("dry run: would emit event RolloutDeleted: Rollout cart/default is deleted.");
     controller.signal("TERM");
     assert!(controller.end().success());
     let events = cluster
@@ -161,7 +165,7 @@ fn one_namespace_alone_is_looked_after() {
     let flags = ["--namespaced", "--namespace=kube-system"];
     let (_controller, health, _) = start(&cluster.kubeconfig, &flags);
     ask_until(health, "/readyz", |status, _| status == 200);
-    assert_eq!(get(health, "/debug/world/default/cart").unwrap().0, 404);
+    assert_eq!(get(health, "/debug/world/rollout/default/cart").unwrap().0, 404);
     assert!(cluster.rollout("cart")["status"].is_null());
 }
 
@@ -171,5 +175,5 @@ fn a_namespace_without_a_name_is_the_one_of_the_kubeconfig() {
     let cluster = Cluster::start(0, &folder);
     cluster.create(sample("rolling-update.yaml"));
     let (_controller, health, _) = start(&cluster.kubeconfig, &["--namespaced", "--namespace="]);
-    ask_until(health, "/debug/world/default/cart", |status, _| status == 200);
+    ask_until(health, "/debug/world/rollout/default/cart", |status, _| status == 200);
 }

@@ -19,7 +19,7 @@ fn saved(name: &str) -> Value {
         let is_there = serde_json::from_str(body).is_ok_and(has_set);
         status == 200 && is_there && body.contains("SpecPaused")
     };
-    let text = ask_until(health, "/debug/world/default/checkout", is_paused);
+    let text = ask_until(health, "/debug/world/rollout/default/checkout", is_paused);
     serde_json::from_str(&text).unwrap()
 }
 

@@ -77,7 +77,7 @@ fn commands_print_what_the_documents_show() {
         let is_so = |saved: Value| saved["world"]["rollout"]["status"]["phase"] == "Paused";
         serde_json::from_str(text).is_ok_and(is_so)
     };
-    let world = ask_until(health, "/debug/world/default/checkout", is_paused);
+    let world = ask_until(health, "/debug/world/rollout/default/checkout", is_paused);
     std::fs::write(shell.home.join("world.json"), world).unwrap();
     let blocks = blocks();
     let mut wrong = Vec::new();

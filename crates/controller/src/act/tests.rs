@@ -6,7 +6,6 @@ use gradus_engine::ask::Class;
 use gradus_engine::decision::EventKind;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds::{ROLLOUT, SERVICE};
-use gradus_engine::rollout::Rollouts;
 use gradus_engine::uid::Uid;
 use serde_json::json;
 
@@ -107,14 +106,13 @@ fn web() -> ObjectRef {
 }
 
 /// These changes and a status, decided on version 7.
-fn job(changes: Vec<Change>, events: Vec<Event>) -> Box<Job<Rollouts>> {
+fn job(changes: Vec<Change>, events: Vec<Event>) -> Box<Job> {
     Box::new(Job {
         key: Key::new(&"shop".into(), &"web".into()),
         head: Head { object: web(), uid: Uid::default(), version: 7 },
         changes,
         status: Some(StatusWrite { patch: Arc::default(), place: StatusPlace::Subresource }),
         events,
-        memo: None,
         wake_at: None,
         decided_at: Timestamp::UNIX_EPOCH,
         lane: Lane::default(),

@@ -11,6 +11,7 @@ use gradus_engine::decision::{Kind, ObjectRef};
 
 use super::*;
 use crate::cluster::Cluster;
+use crate::engines::GRADUS;
 use crate::kube_cluster::KubeCluster;
 use crate::telemetry::Metrics;
 
@@ -78,7 +79,7 @@ async fn a_renewed_token_is_used_after_one_refusal() {
     let config = folder.write("config", &kubeconfig(&server, &token_file));
     let connection = connect(Some(&config)).await.unwrap();
     assert_eq!(connection.namespace, "shop");
-    let cluster = KubeCluster::new(connection.client.clone(), Metrics::new());
+    let cluster = KubeCluster::new(connection.client.clone(), Metrics::new(), GRADUS.reporter);
     assert!(cluster.read(&rollout()).await.unwrap().is_none());
     let agent = concat!("gradus/", env!("CARGO_PKG_VERSION"));
     assert_eq!(seen.lock().unwrap()["user-agent"], agent);
@@ -123,7 +124,7 @@ async fn a_missing_token_file_is_named_and_nothing_was_sent() {
     let config = kubeconfig("http://127.0.0.1:1", &folder.0.join("nothing"));
     let config = folder.write("config", &config);
     let connection = connect(Some(&config)).await.unwrap();
-    let cluster = KubeCluster::new(connection.client, Metrics::new());
+    let cluster = KubeCluster::new(connection.client, Metrics::new(), GRADUS.reporter);
     let error = cluster.read(&rollout()).await.unwrap_err();
     assert_eq!(error.class, Class::Unreachable);
     assert!(error.message.contains("nothing: No such file"), "{error}");

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Listing, PostedEvent, ResourcePart, Write};
-use crate::watched::Reporter;
+use crate::engines::Reporter;
 
 const EVENT: Kind = Kind::new("", "v1", "Event", "events");
 

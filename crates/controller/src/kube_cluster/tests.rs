@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{KubeCluster, answer};
 use crate::cluster::{Cluster, Lane, Listing, PostedEvent, ResourcePart, Write, WriteError};
+use crate::engines::GRADUS;
 use crate::telemetry::Metrics;
 
 const ROLLOUT: Kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
@@ -52,7 +53,7 @@ fn scripted(answers: Vec<(u16, Value)>) -> (KubeCluster, Arc<Mutex<Vec<SentReque
         }
     });
     let client = kube::Client::new(service, "default");
-    (KubeCluster::new(client, Metrics::new()), asked)
+    (KubeCluster::new(client, Metrics::new(), GRADUS.reporter), asked)
 }
 
 fn object(version: &str) -> Value {
@@ -336,7 +337,8 @@ async fn failing(error: std::io::Error) -> WriteError {
         let error = error.lock().unwrap().take().unwrap();
         async move { Err::<Response<Body>, _>(error) }
     });
-    let cluster = KubeCluster::new(kube::Client::new(service, "default"), Metrics::new());
+    let cluster =
+        KubeCluster::new(kube::Client::new(service, "default"), Metrics::new(), GRADUS.reporter);
     cluster.read(&target(ROLLOUT)).await.unwrap_err()
 }
 
@@ -355,7 +357,10 @@ async fn a_port_without_listener_is_unreachable() {
     let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
     let client = kube::Client::try_from(kube::Config::new(uri)).unwrap();
-    let error = KubeCluster::new(client, Metrics::new()).read(&target(ROLLOUT)).await.unwrap_err();
+    let error = KubeCluster::new(client, Metrics::new(), GRADUS.reporter)
+        .read(&target(ROLLOUT))
+        .await
+        .unwrap_err();
     assert_eq!(error.class, Class::Unreachable, "{error}");
 }
 
@@ -364,7 +369,8 @@ async fn a_server_that_never_answers_leaves_the_write_unknown() {
     let service = tower::service_fn(|_: Request<Body>| {
         std::future::pending::<Result<Response<Body>, std::io::Error>>()
     });
-    let cluster = KubeCluster::new(kube::Client::new(service, "default"), Metrics::new());
+    let cluster =
+        KubeCluster::new(kube::Client::new(service, "default"), Metrics::new(), GRADUS.reporter);
     let error = cluster.read(&target(ROLLOUT)).await.unwrap_err();
     assert_eq!(error.class, Class::Unknown);
     assert_eq!(error.message, "Get Rollout shop/web: no answer within 4 s");

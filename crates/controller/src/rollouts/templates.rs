@@ -17,11 +17,6 @@ pub(super) struct TemplateIndex {
     views: BTreeMap<ObjectRef, Arc<TemplateView>>,
 }
 
-/// Is this a kind of template?
-pub(super) fn is_template(kind: &Kind) -> bool {
-    *kind == kinds::ANALYSIS_TEMPLATE || *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE
-}
-
 impl TemplateIndex {
     pub fn get(&self, object: &ObjectRef) -> Option<&Arc<TemplateView>> {
         self.views.get(object)

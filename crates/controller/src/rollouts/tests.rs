@@ -6,7 +6,7 @@ use gradus_engine::frame::Frame;
 use serde_json::json;
 
 use super::*;
-use crate::shell::{Seen, Shell, Work};
+use crate::shell::{InterlockMode, Seen, Shell, Work};
 use crate::watch::{Cause, Failed};
 
 fn at(seconds: i64) -> Timestamp {
@@ -29,15 +29,19 @@ fn rollout(name: &str, ingress: &str) -> Frame {
 
 /// A shell that has listed these Rollouts, and nothing else is there.
 fn shell(rollouts: &[Frame]) -> Shell<Rollouts> {
-    let mut shell = Shell::default();
-    for watch in Rollouts::watches("") {
-        shell.observe(&watch.kind, Seen::Init, at(0));
-        for frame in rollouts.iter().filter(|_| watch.kind == kinds::ROLLOUT) {
-            shell.observe(&watch.kind, Seen::InitApply(frame.clone()), at(0));
+    let mut shell = Shell::new(&Scope::default(), InterlockMode::default());
+    for source in Rollouts::sources() {
+        shell.observe(&source, &Seen::Init, at(0));
+        for frame in rollouts.iter().filter(|_| source == Source::Rollouts) {
+            shell.observe(&source, &Seen::InitApply(frame.clone()), at(0));
         }
-        shell.observe(&watch.kind, Seen::InitDone, at(0));
+        shell.observe(&source, &Seen::InitDone, at(0));
     }
     shell
+}
+
+fn ingresses() -> Source {
+    Source::Named(kinds::INGRESS)
 }
 
 fn route(shell: &Shell<Rollouts>, rollout: &str) -> Known<Arc<serde_json::Value>> {
@@ -50,31 +54,31 @@ fn route(shell: &Shell<Rollouts>, rollout: &str) -> Known<Arc<serde_json::Value>
 #[test]
 fn a_kind_is_watched_once_a_rollout_names_an_object_of_it() {
     let mut shell = shell(&[rollout("web", "front")]);
-    assert_eq!(shell.take_demands(), [kinds::INGRESS]);
+    assert_eq!(shell.take_demands(), [Scope::default().all(kinds::INGRESS)]);
     assert_eq!(shell.take_demands(), [], "asked for once");
     assert_eq!(route(&shell, "web"), Known::Unknown(String::new()), "nobody has looked yet");
 
-    shell.observe(&kinds::INGRESS, Seen::Init, at(1));
+    shell.observe(&ingresses(), &Seen::Init, at(1));
     let other = frame(&kinds::INGRESS, "other", 7, json!({}));
-    shell.observe(&kinds::INGRESS, Seen::InitApply(other), at(1));
-    shell.observe(&kinds::INGRESS, Seen::InitDone, at(1));
+    shell.observe(&ingresses(), &Seen::InitApply(other), at(1));
+    shell.observe(&ingresses(), &Seen::InitDone, at(1));
     assert_eq!(route(&shell, "web"), Known::Absent);
     assert_eq!(shell.index().named.objects(&kinds::INGRESS), [], "what nobody names is not kept");
 
     let front = frame(&kinds::INGRESS, "front", 8, json!({ "rules": [] }));
-    shell.observe(&kinds::INGRESS, Seen::Apply(front.clone()), at(2));
+    shell.observe(&ingresses(), &Seen::Apply(front.clone()), at(2));
     assert_eq!(route(&shell, "web"), Known::Present(Arc::new(front.object())));
-    shell.observe(&kinds::INGRESS, Seen::Delete(front), at(3));
+    shell.observe(&ingresses(), &Seen::Delete(front), at(3));
     assert_eq!(route(&shell, "web"), Known::Absent);
 }
 
 #[test]
 fn an_object_that_has_passed_by_unkept_is_read_when_it_is_named() {
     let mut shell = shell(&[rollout("web", "front")]);
-    shell.observe(&kinds::INGRESS, Seen::Init, at(1));
-    shell.observe(&kinds::INGRESS, Seen::InitDone, at(1));
+    shell.observe(&ingresses(), &Seen::Init, at(1));
+    shell.observe(&ingresses(), &Seen::InitDone, at(1));
     while shell.next_work(at(1)).is_some() {}
-    shell.observe(&kinds::ROLLOUT, Seen::Apply(rollout("shop", "late")), at(2));
+    shell.observe(&Source::Rollouts, &Seen::Apply(rollout("shop", "late")), at(2));
     let Some(Work::Read(read)) = shell.next_work(at(2)) else { panic!("it is read") };
     assert_eq!(read.target.to_string(), "Ingress default/late");
     let late = frame(&kinds::INGRESS, "late", 6, json!({}));
@@ -89,15 +93,15 @@ fn a_kind_we_may_not_read_is_unknown_at_once_and_one_that_is_away_after_a_minute
     let sets = |shell: &Shell<Rollouts>| shell.index().sets_of(Uid::default());
 
     let mut shell = shell(&[rollout("web", "front")]);
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(0));
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(59));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(0));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(59));
     assert_eq!(sets(&shell), Known::Present(Vec::new()), "a short absence tells nothing");
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(60));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(60));
     assert_eq!(sets(&shell), Known::Unknown("connection refused".into()));
-    shell.observe_failure(&kinds::REPLICA_SET, &denied, at(61));
+    shell.observe_failure(&Source::ReplicaSets, &denied, at(61));
     assert_eq!(sets(&shell), Known::Unknown("services is forbidden".into()));
-    shell.observe(&kinds::REPLICA_SET, Seen::Init, at(70));
-    shell.observe(&kinds::REPLICA_SET, Seen::InitDone, at(70));
+    shell.observe(&Source::ReplicaSets, &Seen::Init, at(70));
+    shell.observe(&Source::ReplicaSets, &Seen::InitDone, at(70));
     assert_eq!(sets(&shell), Known::Present(Vec::new()));
 }
 
@@ -106,17 +110,17 @@ fn a_kind_whose_watch_goes_on_where_it_was_is_known_again() {
     let away = Failed { cause: Cause::Away, message: "connection refused".into() };
     let sets = |shell: &Shell<Rollouts>| shell.index().sets_of(Uid::default());
     let mut shell = shell(&[rollout("web", "front")]);
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(0));
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(60));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(0));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(60));
     assert_eq!(sets(&shell), Known::Unknown("connection refused".into()));
     while let Some(Work::Act(job)) = shell.next_work(at(60)) {
         shell.decline(&job.key, at(60));
     }
-    shell.observe(&kinds::REPLICA_SET, Seen::Resumed, at(70));
+    shell.observe(&Source::ReplicaSets, &Seen::Resumed, at(70));
     assert_eq!(sets(&shell), Known::Present(Vec::new()), "without a list and without an event");
     assert_eq!(shell.next_due(), Some(at(70)), "who needs it is decided again");
 
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(200));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(200));
     assert_eq!(sets(&shell), Known::Present(Vec::new()), "a second absence has its own minute");
 }
 
@@ -125,19 +129,17 @@ fn while_the_whole_server_is_away_no_kind_is_unknown() {
     let away = Failed { cause: Cause::Away, message: "connection refused".into() };
     let unknown = |shell: &Shell<Rollouts>| shell.index().unreadable.len();
     let mut shell = shell(&[rollout("web", "front")]);
-    // A controller of one namespace does not watch what has none.
-    let watched = Rollouts::watches("").into_iter().map(|watch| watch.kind);
-    let watched: Vec<Kind> = watched.filter(|kind| !Rollouts::is_cluster_scoped(kind)).collect();
+    let watched = Rollouts::sources();
     for second in [0, 5, 60, 120, 600] {
-        for kind in &watched {
-            shell.observe_failure(kind, &away, at(second));
+        for source in &watched {
+            shell.observe_failure(source, &away, at(second));
         }
         assert_eq!(unknown(&shell), 0, "after {second} s");
     }
-    shell.observe(&kinds::SERVICE, Seen::Resumed, at(601));
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(602));
+    shell.observe(&Source::Services, &Seen::Resumed, at(601));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(602));
     assert_eq!(unknown(&shell), 0, "the server has just come back");
-    shell.observe_failure(&kinds::REPLICA_SET, &away, at(660));
+    shell.observe_failure(&Source::ReplicaSets, &away, at(660));
     assert_eq!(unknown(&shell), 1, "now it is this kind alone");
 }
 
@@ -152,7 +154,7 @@ fn what_cannot_be_read_is_said_on_the_rollout_and_taken_back() {
     let mut shell = shell(&[frame(&kinds::ROLLOUT, "web", 5, spec)]);
     let message = "replicasets is forbidden".to_owned();
     let denied = Failed { cause: Cause::Forbidden, message };
-    shell.observe_failure(&kinds::REPLICA_SET, &denied, at(1));
+    shell.observe_failure(&Source::ReplicaSets, &denied, at(1));
     let Some(Work::Act(job)) = shell.next_work(at(1)) else { panic!("it is said") };
     assert!(job.changes.is_empty(), "nothing is planned on what is not known");
     let condition = &job.status.as_ref().unwrap().patch["status"]["conditions"][0];
@@ -184,36 +186,34 @@ fn workload(kind: &Kind, version: u64, generation: i64, image: &str) -> Frame {
 
 #[test]
 fn a_rollout_has_the_template_of_the_workload_it_refers_to() {
-    for (name, kind) in [
-        ("Deployment", kinds::DEPLOYMENT),
-        // Watched apart from our own, which carry a label.
-        ("ReplicaSet", kinds::REFERRED_REPLICA_SET),
-    ] {
+    // ReplicaSets are watched apart from our own, which carry a label.
+    for (name, kind) in [("Deployment", kinds::DEPLOYMENT), ("ReplicaSet", kinds::REPLICA_SET)] {
         let mut shell = shell(&[referring("web", name)]);
-        assert_eq!(shell.take_demands(), std::slice::from_ref(&kind), "{name}");
+        let source = Source::Named(kind.clone());
+        assert_eq!(shell.take_demands(), [Scope::default().all(kind.clone())], "{name}");
         let key = Key { namespace: "default".into(), name: "web".into() };
         let gather = |shell: &Shell<Rollouts>| {
             let none = BTreeMap::new();
             Rollouts::gather(shell.index(), &key, &none, &Recall::default()).unwrap()
         };
         assert_eq!(gather(&shell).workload, Some(Known::Unknown(String::new())), "{name}");
-        shell.observe(&kind, Seen::Init, at(1));
-        shell.observe(&kind, Seen::InitApply(workload(&kind, 7, 1, "i:1")), at(1));
-        shell.observe(&kind, Seen::InitDone, at(1));
+        shell.observe(&source, &Seen::Init, at(1));
+        shell.observe(&source, &Seen::InitApply(workload(&kind, 7, 1, "i:1")), at(1));
+        shell.observe(&source, &Seen::InitDone, at(1));
         let first = gather(&shell);
         assert_eq!(first.rollout.spec.errors, [""; 0], "{name}");
         assert!(first.rollout.spec.template.contains("i:1"), "{name}");
         assert!(first.rollout.spec.fields.selector.is_some(), "{name}");
 
-        shell.observe(&kind, Seen::Apply(workload(&kind, 8, 1, "i:1")), at(2));
+        shell.observe(&source, &Seen::Apply(workload(&kind, 8, 1, "i:1")), at(2));
         let second = gather(&shell);
         assert!(Arc::ptr_eq(&first.rollout.spec, &second.rollout.spec), "{name}: nothing changed");
-        shell.observe(&kind, Seen::Apply(workload(&kind, 9, 2, "i:2")), at(3));
+        shell.observe(&source, &Seen::Apply(workload(&kind, 9, 2, "i:2")), at(3));
         let third = gather(&shell);
         assert_ne!(third.rollout.hash, second.rollout.hash, "{name}");
         assert_eq!(third.rollout.spec.origin.generation().map(|text| &**text), Some("2"), "{name}");
 
-        shell.observe(&kind, Seen::Delete(workload(&kind, 10, 2, "i:2")), at(4));
+        shell.observe(&source, &Seen::Delete(workload(&kind, 10, 2, "i:2")), at(4));
         assert_eq!(gather(&shell).workload, Some(Known::Absent), "{name}");
     }
 }
@@ -241,7 +241,8 @@ fn an_orphan_wakes_the_rollouts_that_it_matches_and_no_others() {
         world.orphans.len()
     };
     assert_eq!((orphans(&index, "web"), orphans(&index, "shop")), (1, 0));
-    assert_eq!(Rollouts::objects(&index, &kinds::REPLICA_SET).len(), 1);
+    let sets = (Rollouts::shelf(&Source::ReplicaSets).objects)(&index, &kinds::REPLICA_SET);
+    assert_eq!(sets.len(), 1);
     index.remove_set(&key("left"));
     assert_eq!((orphans(&index, "web"), index.set(&key("left"))), (0, None));
 }
@@ -250,18 +251,29 @@ fn an_orphan_wakes_the_rollouts_that_it_matches_and_no_others() {
 fn only_the_objects_of_its_own_instance_are_seen() {
     let key = "argo-rollouts.argoproj.io/controller-instance-id";
     for (id, wanted) in [("", format!("!{key}")), ("shop", format!("{key}=shop"))] {
-        let watches = Rollouts::watches(id);
-        let labels = |kind: Kind| {
-            let watch = watches.iter().find(|watch| watch.kind == kind).unwrap();
-            watch.labels.clone()
-        };
-        let shared = [kinds::ROLLOUT, kinds::ANALYSIS_RUN, kinds::EXPERIMENT];
-        for kind in shared.into_iter().chain([kinds::ANALYSIS_TEMPLATE]) {
-            assert_eq!(labels(kind), Some(wanted.clone()), "{id:?}");
+        let scope = Scope { instance_id: id.to_owned(), ..Scope::default() };
+        let labels = |source| Rollouts::selection(&source, &scope).unwrap().labels;
+        let shared = [Source::Rollouts, Source::AnalysisRuns, Source::Experiments];
+        for source in shared.into_iter().chain([Source::AnalysisTemplates]) {
+            assert_eq!(labels(source), Some(wanted.clone()), "{id:?}");
         }
-        assert_eq!(labels(kinds::SERVICE), None, "{id:?}");
-        assert_eq!(labels(kinds::REPLICA_SET).as_deref(), Some("rollouts-pod-template-hash"));
+        assert_eq!(labels(Source::Services), None, "{id:?}");
+        assert_eq!(labels(Source::ReplicaSets).as_deref(), Some("rollouts-pod-template-hash"));
     }
+}
+
+#[test]
+fn a_controller_of_one_namespace_does_not_wait_for_what_has_none() {
+    let scope = Scope { namespace: Some("shop".into()), ..Scope::default() };
+    let mut shell = Shell::<Rollouts>::new(&scope, InterlockMode::default());
+    assert_eq!(shell.unread_kinds(), [kinds::CLUSTER_ANALYSIS_TEMPLATE]);
+    let sources = Rollouts::sources().into_iter();
+    for source in sources.filter(|source| *source != Source::ClusterAnalysisTemplates) {
+        assert!(!shell.is_synced(), "{source:?}");
+        shell.observe(&source, &Seen::Init, at(0));
+        shell.observe(&source, &Seen::InitDone, at(0));
+    }
+    assert!(shell.is_synced());
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! What the loop shows and tells of what happens to it.
 
-use gradus_engine::rollout::Rollouts;
+use std::collections::BTreeSet;
+
+use gradus_engine::decision::Kind;
+use gradus_engine::kinds;
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::*;
+use crate::engines::GRADUS;
 use crate::watch::Cause;
 
-fn looping(settings: Settings) -> Loop<Rollouts> {
-    Loop::new(settings, Clock::system(), Metrics::new(), Health::new().0)
+fn looping(settings: Settings) -> Loop {
+    Loop::new(&GRADUS, settings, Clock::system(), Metrics::new(), Health::new().0)
 }
 
 fn rollout(name: &str) -> Frame {
@@ -15,27 +20,92 @@ fn rollout(name: &str) -> Frame {
     serde_json::from_value(json!({ "metadata": meta, "spec": {} })).unwrap()
 }
 
+/// Every selection that an engine always watches, once.
+fn selections(looping: &Loop) -> BTreeSet<Selection> {
+    looping.engines.iter().flat_map(|engine| engine.reconciler.selections()).collect()
+}
+
+/// One message of a watch, to every engine that wants it.
+fn show(looping: &mut Loop, watch: &Selection, shown: Result<Seen, Failed>) {
+    let engines = looping.engines.iter().enumerate();
+    let wants = |engine: &Engaged| engine.reconciler.selections().contains(watch);
+    let wanting: Vec<usize> = engines.filter(|(_, one)| wants(one)).map(|(at, _)| at).collect();
+    let message = (Arc::new(watch.clone()), shown);
+    looping.take_in(Happening::Watched(message), |_| wanting.clone());
+}
+
 /// Lists these Rollouts; nothing of any other kind is there, but for one that is not listed.
-fn list(looping: &mut Loop<Rollouts>, rollouts: &[Frame], except: Option<&Kind>) {
-    let kinds = Rollouts::watches("").into_iter().map(|watch| watch.kind);
-    for kind in kinds.filter(|kind| Some(kind) != except) {
-        let items = rollouts.iter().filter(|_| kind == kinds::ROLLOUT).cloned();
+fn list(looping: &mut Loop, rollouts: &[Frame], except: Option<&Kind>) {
+    for watch in selections(looping).iter().filter(|watch| Some(&watch.kind) != except) {
+        let items = rollouts.iter().filter(|_| watch.kind == kinds::ROLLOUT).cloned();
         let seen = std::iter::once(Seen::Init).chain(items.map(Seen::InitApply));
         for seen in seen.chain([Seen::InitDone]) {
-            looping.take_in(Happening::Watched(kind.clone(), Ok(seen)));
+            show(looping, watch, Ok(seen));
         }
     }
+}
+
+fn of_kind(looping: &Loop, kind: &Kind) -> Selection {
+    let all = selections(looping);
+    all.into_iter().find(|watch| watch.kind == *kind).unwrap()
 }
 
 #[tokio::test]
 async fn it_is_ready_also_where_the_last_kind_cannot_be_read() {
     for cause in [Cause::NoSuchKind, Cause::Forbidden] {
         let mut looping = looping(Settings::default());
-        list(&mut looping, &[], Some(&kinds::SERVICE));
+        list(&mut looping, &[], Some(&kinds::EXPERIMENT));
         assert!(!looping.health.is_ready(), "{cause:?}: it may come yet");
         let failed = Failed { cause, message: "no".into() };
-        looping.take_in(Happening::Watched(kinds::SERVICE, Err(failed)));
+        let watch = of_kind(&looping, &kinds::EXPERIMENT);
+        show(&mut looping, &watch, Err(failed));
         assert!(looping.health.is_ready(), "{cause:?}");
+    }
+}
+
+#[tokio::test]
+async fn it_is_ready_when_the_last_engine_is() {
+    let mut looping = looping(Settings::default());
+    list(&mut looping, &[], Some(&kinds::INGRESS));
+    assert!(looping.engines[0].reconciler.is_synced(), "that of Rollouts needs no Ingress yet");
+    assert!(!looping.health.is_ready(), "another one does");
+    list(&mut looping, &[], None);
+    assert!(looping.health.is_ready());
+}
+
+#[test]
+fn engines_of_one_program_share_their_watches() {
+    let looping = looping(Settings::default());
+    let wanted = looping.engines.iter().flat_map(|engine| engine.reconciler.selections());
+    let rollouts = wanted.filter(|watch| watch.kind == kinds::ROLLOUT).count();
+    assert_eq!(rollouts, GRADUS.list.len(), "every engine wants Rollouts");
+    let watched = selections(&looping);
+    let rollouts = watched.iter().filter(|watch| watch.kind == kinds::ROLLOUT).count();
+    assert_eq!(rollouts, 1, "and all mean the same");
+}
+
+#[tokio::test]
+async fn the_world_of_any_kind_can_be_asked_for() {
+    let mut looping = looping(Settings::default());
+    list(&mut looping, &[rollout("web")], None);
+    let mut marked = rollout("front");
+    marked.spec = Arc::new(json!({ "selector": { "rollouts-pod-template-hash": "h" } }));
+    let services = of_kind(&looping, &kinds::SERVICE);
+    show(&mut looping, &services, Ok(Seen::Apply(marked)));
+    let cases = [
+        ("rollout", "web", true),
+        ("Rollouts", "web", true),
+        ("rollout", "front", false),
+        ("service", "front", true),
+        ("pod", "web", false),
+    ];
+    for (kind, name, is_known) in cases {
+        let (reply, mut answer) = oneshot::channel();
+        let key = ("shop".to_owned(), name.to_owned());
+        let request = WorldRequest { kind: kind.to_owned(), key, reply };
+        looping.take_in(Happening::Asked(request), |_| Vec::new());
+        let world = answer.try_recv().unwrap();
+        assert_eq!(world.is_some(), is_known, "{kind} {name}");
     }
 }
 
@@ -43,14 +113,14 @@ async fn it_is_ready_also_where_the_last_kind_cannot_be_read() {
 async fn a_rollout_that_a_list_does_not_show_any_more_is_gone_from_the_metrics_and_told() {
     let mut looping = looping(Settings::default());
     list(&mut looping, &[rollout("web"), rollout("api")], None);
-    let shown = |looping: &Loop<Rollouts>, name: &str| {
+    let shown = |looping: &Loop, name: &str| {
         let text = looping.metrics.text(looping.clock.now());
         text.contains(&format!(r#"rollout_info_replicas_desired{{name="{name}""#))
     };
     assert!(shown(&looping, "web") && shown(&looping, "api"));
     list(&mut looping, &[rollout("api")], None);
     assert!(!shown(&looping, "web") && shown(&looping, "api"));
-    let told: Vec<_> = looping.shell.take_events();
+    let told: Vec<_> = looping.engines[0].reconciler.take_events();
     let told: Vec<_> =
         told.iter().map(|one| (&*one.event.reason, &*one.event.about.name)).collect();
     assert_eq!(told, [("RolloutDeleted", "web")]);
@@ -61,11 +131,11 @@ async fn who_may_not_write_posts_no_event() {
     for (dry_run, posted) in [(true, 0), (false, 1)] {
         let mut looping = looping(Settings { dry_run, ..Settings::default() });
         list(&mut looping, &[rollout("web")], None);
-        let end = Happening::Watched(kinds::ROLLOUT, Ok(Seen::Delete(rollout("web"))));
-        looping.take_in(end);
+        let watch = of_kind(&looping, &kinds::ROLLOUT);
+        show(&mut looping, &watch, Ok(Seen::Delete(rollout("web"))));
         let (events, mut inbox) = mpsc::unbounded_channel();
         let voice = Voice { events, metrics: Metrics::new(), dry_run };
-        looping.shell.take_events().into_iter().for_each(|outgoing| voice.tell(outgoing));
+        looping.post_events(&voice);
         drop(voice);
         assert_eq!(std::iter::from_fn(|| inbox.try_recv().ok()).count(), posted, "{dry_run}");
     }
@@ -76,7 +146,7 @@ async fn a_rollout_that_is_free_is_no_longer_shown_as_held() {
     let mut looping = looping(Settings::default());
     let key = Key { namespace: "shop".into(), name: "web".into() };
     looping.metrics.held(&key.namespace, &key.name, Some(("PauseStep", 300.0)));
-    looping.shown_held.insert(key);
+    looping.engines[0].shown_held.insert(key);
     let now = looping.clock.now();
     assert!(looping.metrics.text(now).contains("gradus_held_seconds{"));
     looping.look_at_held(now);

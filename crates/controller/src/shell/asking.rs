@@ -11,6 +11,7 @@ use gradus_engine::kinds;
 use gradus_engine::world::PodView;
 use jiff::{SignedDuration, Timestamp};
 
+use super::notes::Shown;
 use super::{Alarm, Draw, Shell};
 use crate::cluster::{Cluster, Listing, WriteError};
 use crate::plugins;
@@ -169,6 +170,13 @@ impl<W: Watched> Shell<W> {
         }
     }
 
+    /// Reads an object that a source shows before its key is decided.
+    pub(super) fn settling(&mut self, key: &Key, shown: Shown<W::Source>, now: Timestamp) -> Read {
+        let target = Target::Object(shown.1.clone());
+        self.keys.entry(key.clone()).or_default().settling = Some(shown);
+        self.read(key, target, Purpose::Settle, now)
+    }
+
     pub(super) fn read(&self, key: &Key, target: Target, purpose: Purpose, now: Timestamp) -> Read {
         let number = self.keys.get(key).map_or(0, |state| state.tried);
         Read { key: key.clone(), target, purpose, asked_at: now, number }
@@ -200,14 +208,16 @@ impl<W: Watched> Shell<W> {
 
     fn settle(&mut self, read: &Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp) {
         let key = &read.key;
-        let Target::Object(target) = &read.target else { return };
+        let settling = self.keys.get_mut(key).and_then(|state| state.settling.take());
         match reply {
             Ok(found) => {
-                match found.first() {
-                    Some(frame) => self.take_in(&target.kind, frame, now),
-                    None => self.forget(target, now),
+                if let Some(shown) = settling {
+                    match found.first() {
+                        Some(frame) => self.take_in(&shown.0, frame, now),
+                        None => self.forget(&shown, now),
+                    }
+                    self.notes.settle(key, &shown);
                 }
-                self.notes.settle(key, target);
                 if let Some(state) = self.keys.get_mut(key) {
                     state.read_refused = 0;
                 }

@@ -35,9 +35,9 @@ impl Refusal {
 
 impl<W: Watched> Shell<W> {
     /// Takes in what carrying a decision out has shown.
-    pub fn learn(&mut self, acted: Acted<W>, now: Timestamp) {
+    pub fn learn(&mut self, acted: Acted, now: Timestamp) {
         let Acted { job, changes, written, failures, pruned } = acted;
-        let Job { key, memo, wake_at, status, .. } = *job;
+        let Job { key, wake_at, status, .. } = *job;
         self.release(&key, now);
         let has_failed = !failures.is_empty();
         let is_to_be_told = failures.iter().any(Refusal::is_to_be_told);
@@ -61,6 +61,7 @@ impl<W: Watched> Shell<W> {
         }
         // What the memo compares with is the stored status, so it is kept only with that.
         let is_stored = status.is_none() || written.iter().any(|write| write.id.is_none());
+        let memo = state.pending_memo.take();
         if let Some(memo) = memo.filter(|_| is_stored && !has_failed) {
             state.recall.memo = memo;
         }
@@ -73,9 +74,10 @@ impl<W: Watched> Shell<W> {
             state.status_refused = 0;
         }
         for write in written {
-            if self.watching.knows(&write.object.kind) {
-                let seen = W::version(&self.index, &write.object);
-                self.notes.expect(&key, &write, seen, now);
+            if let Some(source) = self.watching.source_of(&write.object.kind) {
+                let seen = (W::shelf(source).version)(&self.index, &write.object);
+                let shown = (source.clone(), write.object);
+                self.notes.expect(&key, shown, write.version, seen, now);
             }
         }
         // After those: where the object itself was written and its status then refused, the refusal
@@ -96,6 +98,7 @@ impl<W: Watched> Shell<W> {
     pub fn decline(&mut self, key: &Key, now: Timestamp) {
         self.release(key, now);
         let state = self.keys.entry(key.clone()).or_default();
+        state.pending_memo = None;
         let world = W::gather(&self.index, key, &state.answers, &state.recall);
         let wake_at = state.next_retry(now);
         state.settled = world.map(|world| Settled { fingerprint: W::fingerprint(&world), wake_at });
@@ -105,8 +108,13 @@ impl<W: Watched> Shell<W> {
     /// Carrying a job out panicked: what was done is not known, so the key is read and retried.
     pub fn abandon(&mut self, key: &Key, now: Timestamp) {
         self.release(key, now);
+        if let Some(state) = self.keys.get_mut(key) {
+            state.pending_memo = None;
+        }
         let object = ObjectRef::new(W::KIND, &key.namespace, &key.name);
-        self.notes.read_first(key, object, now);
+        if let Some(source) = self.watching.source_of(&W::KIND) {
+            self.notes.read_first(key, (source.clone(), object), now);
+        }
         self.queue.failed(key.clone(), now);
         self.queue.finish(key);
     }
@@ -149,20 +157,23 @@ impl<W: Watched> Shell<W> {
         let own = (error.class == Class::Denied && !is_status).then(|| now + back_off(times - 1));
         let retry_at = fixed.or(own).unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
+        let source = self.watching.source_of(&object.kind).cloned();
         match error.class {
             // A newer object, or none, comes by the watch, unless it is shown already.
             Class::Stale | Class::Gone => {
-                let is_watched = self.watching.knows(&object.kind);
-                let shown = W::version(&self.index, &object).filter(|_| is_watched);
-                if let Some(refused) = shown.map(|shown| rested_on.unwrap_or(shown))
-                    && shown <= Some(refused)
+                if let Some(source) = source
+                    && let Some(shown) = (W::shelf(&source).version)(&self.index, &object)
                 {
-                    self.notes.refused(key, object, refused, now);
+                    let refused = rested_on.unwrap_or(shown);
+                    if shown <= refused {
+                        self.notes.refused(key, (source, object), refused, now);
+                    }
                 }
             }
             // What is not watched is read by whoever asks for it, not into the index.
-            Class::Unknown if self.watching.knows(&object.kind) => {
-                self.notes.read_first(key, object, now);
+            Class::Unknown if source.is_some() => {
+                let shown = source.map(|source| (source, object));
+                shown.into_iter().for_each(|shown| self.notes.read_first(key, shown, now));
             }
             _ => {
                 let failed = &mut state.recall.failed;

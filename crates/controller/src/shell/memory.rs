@@ -7,6 +7,7 @@ use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use jiff::{SignedDuration, Timestamp};
 
 use super::guard_name;
+use super::notes::Shown;
 use crate::watched::Watched;
 
 /// How long the same guard may hold a key before the operator hears of it.
@@ -20,6 +21,10 @@ pub(super) struct KeyState<W: Watched> {
     pub asking: BTreeSet<AskId>,
     /// Changes that were tried, for telling old answers from new ones.
     pub tried: u64,
+    /// The memo of the decision that is being carried out: kept once its status is stored.
+    pub pending_memo: Option<W::Memo>,
+    /// What is being read before the key is decided, and the source that shows it.
+    pub settling: Option<Shown<W::Source>>,
     /// The World it last rested on.
     pub settled: Option<Settled>,
     /// Since when a status of counts alone waits to be written.
@@ -76,6 +81,8 @@ impl<W: Watched> Default for KeyState<W> {
             answers: BTreeMap::new(),
             asking: BTreeSet::new(),
             tried: 0,
+            pending_memo: None,
+            settling: None,
             settled: None,
             deferred: None,
             pruned: BTreeSet::new(),

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::decision::ObjectRef;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::act::Acknowledged;
 use crate::watched::Key;
 
 /// How long a watch may take to show a version that is known to be there before it is read.
@@ -16,15 +15,18 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
 const REFUSED_PATIENCE: SignedDuration = SignedDuration::from_millis(100);
 
 /// Writes the index has yet to show, by key.
-#[derive(Default)]
-pub(super) struct Notes {
-    by_key: BTreeMap<Key, Vec<Note>>,
-    by_object: BTreeMap<ObjectRef, BTreeSet<Key>>,
+pub(super) struct Notes<S> {
+    by_key: BTreeMap<Key, Vec<Note<S>>>,
+    by_object: BTreeMap<Shown<S>, BTreeSet<Key>>,
 }
 
+/// An object as one source shows it.
+pub(super) type Shown<S> = (S, ObjectRef);
+
 /// One write the index has yet to show.
-pub(super) struct Note {
-    pub object: ObjectRef,
+pub(super) struct Note<S> {
+    /// The source that shows it, and the object.
+    pub shown: Shown<S>,
     /// When it is read if the watch has not shown it.
     pub due: Timestamp,
     needs: Needs,
@@ -39,15 +41,28 @@ enum Needs {
     Read,
 }
 
-impl Notes {
+impl<S> Default for Notes<S> {
+    fn default() -> Self {
+        Notes { by_key: BTreeMap::new(), by_object: BTreeMap::new() }
+    }
+}
+
+impl<S: Clone + Ord> Notes<S> {
     /// The note that blocks a key, the earliest due first.
-    pub fn first(&self, key: &Key) -> Option<&Note> {
+    pub fn first(&self, key: &Key) -> Option<&Note<S>> {
         self.by_key.get(key)?.iter().min_by_key(|note| note.due)
     }
 
     /// A write was acknowledged; `seen` is what the index holds of the object now.
-    pub fn expect(&mut self, key: &Key, write: &Acknowledged, seen: Option<u64>, now: Timestamp) {
-        let needs = match write.version {
+    pub fn expect(
+        &mut self,
+        key: &Key,
+        shown: Shown<S>,
+        version: Option<u64>,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) {
+        let needs = match version {
             Some(version) if seen.is_some_and(|seen| version <= seen) => return,
             Some(version) => Needs::Version(version),
             None => match seen {
@@ -55,30 +70,30 @@ impl Notes {
                 Some(seen) => Needs::LaterThan(seen),
             },
         };
-        self.add(key, Note { object: write.object.clone(), due: now + PATIENCE, needs });
+        self.add(key, Note { shown, due: now + PATIENCE, needs });
     }
 
     /// The server has refused a write onto this version: it has a later one, or none.
-    pub fn refused(&mut self, key: &Key, object: ObjectRef, version: u64, now: Timestamp) {
+    pub fn refused(&mut self, key: &Key, shown: Shown<S>, version: u64, now: Timestamp) {
         let (due, needs) = (now + REFUSED_PATIENCE, Needs::LaterThan(version));
-        self.add(key, Note { object, due, needs });
+        self.add(key, Note { shown, due, needs });
     }
 
     /// A write may have been done: the object is read before anything else.
-    pub fn read_first(&mut self, key: &Key, object: ObjectRef, now: Timestamp) {
-        self.add(key, Note { object, due: now, needs: Needs::Read });
+    pub fn read_first(&mut self, key: &Key, shown: Shown<S>, now: Timestamp) {
+        self.add(key, Note { shown, due: now, needs: Needs::Read });
     }
 
-    fn add(&mut self, key: &Key, note: Note) {
-        self.by_object.entry(note.object.clone()).or_default().insert(key.clone());
+    fn add(&mut self, key: &Key, note: Note<S>) {
+        self.by_object.entry(note.shown.clone()).or_default().insert(key.clone());
         let notes = self.by_key.entry(key.clone()).or_default();
-        notes.retain(|known| known.object != note.object);
+        notes.retain(|known| known.shown != note.shown);
         notes.push(note);
     }
 
     /// The index shows this version of an object now: the keys that waited for it.
-    pub fn shown(&mut self, object: &ObjectRef, version: u64) -> Vec<Key> {
-        self.release(object, |needs| match needs {
+    pub fn shown(&mut self, shown: &Shown<S>, version: u64) -> Vec<Key> {
+        self.release(shown, |needs| match needs {
             Needs::Version(wanted) => *wanted <= version,
             Needs::LaterThan(seen) => *seen < version,
             Needs::Read => false,
@@ -86,38 +101,45 @@ impl Notes {
     }
 
     /// The index has dropped an object: the keys that waited for it.
-    pub fn dropped(&mut self, object: &ObjectRef) -> Vec<Key> {
-        self.release(object, |needs| !matches!(needs, Needs::Read))
+    pub fn dropped(&mut self, shown: &Shown<S>) -> Vec<Key> {
+        self.release(shown, |needs| !matches!(needs, Needs::Read))
     }
 
-    /// A list has shown all of a kind: the keys that waited for any of it.
-    pub fn listed(&mut self, kind: &Kind) -> Vec<Key> {
-        let objects: Vec<ObjectRef> =
-            self.by_object.keys().filter(|object| object.kind == *kind).cloned().collect();
-        objects.iter().flat_map(|object| self.dropped(object)).collect()
+    /// A list has shown all of a source: the keys that waited for any of it.
+    pub fn listed(&mut self, source: &S) -> Vec<Key> {
+        let all = self.by_object.keys().filter(|(of, _)| of == source);
+        let all: Vec<Shown<S>> = all.cloned().collect();
+        all.iter().flat_map(|shown| self.dropped(shown)).collect()
     }
 
     /// The object was read for this key.
-    pub fn settle(&mut self, key: &Key, object: &ObjectRef) {
+    pub fn settle(&mut self, key: &Key, shown: &Shown<S>) {
         if let Some(notes) = self.by_key.get_mut(key) {
-            notes.retain(|note| note.object != *object);
+            notes.retain(|note| note.shown != *shown);
+            if notes.is_empty() {
+                self.by_key.remove(key);
+            }
         }
-        self.by_key.retain(|_, notes| !notes.is_empty());
-        if let Some(keys) = self.by_object.get_mut(object) {
+        if let Some(keys) = self.by_object.get_mut(shown) {
             keys.remove(key);
+            if keys.is_empty() {
+                self.by_object.remove(shown);
+            }
         }
-        self.by_object.retain(|_, keys| !keys.is_empty());
     }
 
-    fn release(&mut self, object: &ObjectRef, is_met: impl Fn(&Needs) -> bool) -> Vec<Key> {
-        let Some(keys) = self.by_object.get(object).cloned() else { return Vec::new() };
+    fn release(&mut self, shown: &Shown<S>, is_met: impl Fn(&Needs) -> bool) -> Vec<Key> {
+        if self.by_object.is_empty() {
+            return Vec::new();
+        }
+        let Some(keys) = self.by_object.get(shown).cloned() else { return Vec::new() };
         let met = keys.into_iter().filter(|key| {
             let notes = self.by_key.get(key).map_or(&[][..], Vec::as_slice);
-            notes.iter().any(|note| note.object == *object && is_met(&note.needs))
+            notes.iter().any(|note| note.shown == *shown && is_met(&note.needs))
         });
         let met: Vec<Key> = met.collect();
         for key in &met {
-            self.settle(key, object);
+            self.settle(key, shown);
         }
         met
     }

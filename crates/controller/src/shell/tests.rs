@@ -13,10 +13,14 @@ use super::*;
 use crate::act::{Acknowledged, Acted};
 use crate::cluster::WriteError;
 use crate::watch::{Cause, Failed};
-use lamp::{LAMP, Lamps, frame};
+use lamp::{Lamps, frame};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(1_700_000_000_000 + millis).unwrap()
+}
+
+fn new() -> Shell<Lamps> {
+    Shell::new(&Scope::default(), InterlockMode::default())
 }
 
 fn key() -> Key {
@@ -25,14 +29,14 @@ fn key() -> Key {
 
 /// A shell that has listed one lamp.
 fn shell(version: u64, spec: Value, status: Value) -> Shell<Lamps> {
-    let mut shell = Shell::default();
-    shell.observe(&LAMP, Seen::Init, at(0));
-    shell.observe(&LAMP, Seen::InitApply(frame("desk", version, spec, status)), at(0));
-    shell.observe(&LAMP, Seen::InitDone, at(0));
+    let mut shell = new();
+    shell.observe(&(), &Seen::Init, at(0));
+    shell.observe(&(), &Seen::InitApply(frame("desk", version, spec, status)), at(0));
+    shell.observe(&(), &Seen::InitDone, at(0));
     shell
 }
 
-fn job(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Box<Job<Lamps>>> {
+fn job(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Box<Job>> {
     match shell.next_work(now)? {
         Work::Act(job) => Some(job),
         Work::Read(read) => panic!("unexpected read of {}", read.target),
@@ -48,7 +52,7 @@ fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Read> {
     }
 }
 
-fn done(job: Box<Job<Lamps>>, version: u64) -> Acted<Lamps> {
+fn done(job: Box<Job>, version: u64) -> Acted {
     let object = job.head.object.clone();
     let written = vec![Acknowledged { id: None, object, version: Some(version) }];
     let changes = job.changes.len();
@@ -59,11 +63,11 @@ fn error(class: Class) -> WriteError {
     WriteError { class, message: "no".into(), retry_after_secs: None }
 }
 
-fn refused(job: Box<Job<Lamps>>, class: Class) -> Acted<Lamps> {
+fn refused(job: Box<Job>, class: Class) -> Acted {
     refused_with(job, error(class))
 }
 
-fn refused_with(job: Box<Job<Lamps>>, error: WriteError) -> Acted<Lamps> {
+fn refused_with(job: Box<Job>, error: WriteError) -> Acted {
     let object = job.head.object.clone();
     let rested_on = Some(job.head.version);
     let failures = vec![Refusal { id: None, object, rested_on, error, again_after: None }];
@@ -73,32 +77,28 @@ fn refused_with(job: Box<Job<Lamps>>, error: WriteError) -> Acted<Lamps> {
 
 #[test]
 fn nothing_is_decided_before_the_list_is_complete() {
-    let mut shell = Shell::<Lamps>::default();
-    shell.observe(&LAMP, Seen::Init, at(0));
-    shell.observe(
-        &LAMP,
-        Seen::InitApply(frame("desk", 5, json!({ "on": true }), json!({}))),
-        at(0),
-    );
+    let mut shell = new();
+    shell.observe(&(), &Seen::Init, at(0));
+    shell.observe(&(), &Seen::InitApply(frame("desk", 5, json!({ "on": true }), json!({}))), at(0));
     assert!(shell.next_work(at(0)).is_none());
-    shell.observe(&LAMP, Seen::InitDone, at(0));
+    shell.observe(&(), &Seen::InitDone, at(0));
     assert!(shell.next_work(at(0)).is_some());
 }
 
 #[test]
 fn nobody_is_woken_for_keys_that_may_not_be_decided() {
     let lit = |name: &str| frame(name, 5, json!({ "on": true, "urgent": true }), json!({}));
-    let mut shell = Shell::<Lamps>::default();
-    shell.observe(&LAMP, Seen::Init, at(0));
+    let mut shell = new();
+    shell.observe(&(), &Seen::Init, at(0));
     for namespace in ["one", "two", "three"] {
         for number in 0..30 {
             let mut lamp = lit(&format!("lamp-{number}"));
             lamp.meta.namespace = namespace.into();
-            shell.observe(&LAMP, Seen::InitApply(lamp), at(0));
+            shell.observe(&(), &Seen::InitApply(lamp), at(0));
         }
     }
     assert_eq!(shell.next_due(), None, "the list is not complete");
-    shell.observe(&LAMP, Seen::InitDone, at(0));
+    shell.observe(&(), &Seen::InitDone, at(0));
     let mut jobs = Vec::new();
     while let Some(job) = job(&mut shell, at(0)) {
         jobs.push(job);
@@ -131,10 +131,10 @@ fn a_key_is_not_decided_before_its_own_write_is_seen() {
     shell.learn(done(first, 9), at(10));
     assert!(shell.next_work(at(20)).is_none(), "the index still shows version 5");
     let old = frame("desk", 7, json!({ "on": true }), json!({}));
-    shell.observe(&LAMP, Seen::Apply(old), at(30));
+    shell.observe(&(), &Seen::Apply(old), at(30));
     assert!(shell.next_work(at(30)).is_none(), "an event in between is not enough");
     let own = frame("desk", 9, json!({ "on": true }), json!({ "on": true }));
-    shell.observe(&LAMP, Seen::Apply(own), at(40));
+    shell.observe(&(), &Seen::Apply(own), at(40));
     assert!(shell.next_work(at(40)).is_none(), "seen, and nothing is left to do");
 }
 
@@ -173,11 +173,11 @@ fn a_conflict_is_tried_again_as_soon_as_the_newer_object_is_shown() {
     let next = job(&mut shell, at(0)).unwrap();
     shell.learn(refused(next, Class::Stale), at(0));
     assert!(shell.next_work(at(20)).is_none(), "it would only be refused again");
-    shell.observe(&LAMP, Seen::Apply(newer(6)), at(21));
+    shell.observe(&(), &Seen::Apply(newer(6)), at(21));
     let next = job(&mut shell, at(21)).expect("tried again");
     assert_eq!(next.head.version, 6);
 
-    shell.observe(&LAMP, Seen::Apply(newer(7)), at(22));
+    shell.observe(&(), &Seen::Apply(newer(7)), at(22));
     shell.learn(refused(next, Class::Stale), at(23));
     let next = job(&mut shell, at(23)).expect("the newer object is shown already");
     assert_eq!(next.head.version, 7);
@@ -206,7 +206,7 @@ fn a_conflict_is_tried_again_with_back_off_even_if_there_is_no_newer_object() {
     let last = job(&mut shell, now).unwrap();
     shell.learn(done(last, 6), now);
     let lit = frame("desk", 6, json!({ "on": true }), json!({ "on": true }));
-    shell.observe(&LAMP, Seen::Apply(lit), now);
+    shell.observe(&(), &Seen::Apply(lit), now);
     assert!(shell.next_work(now).is_none());
 }
 
@@ -227,7 +227,7 @@ fn a_refusal_of_the_status_or_of_a_read_that_stays_is_counted() {
     shell.learn(refused(next, Class::Stale), at(5_000));
     assert_eq!(counted(&mut shell).1, 1, "somebody else wrote: nothing stays");
     let newer = frame("desk", 8, json!({ "on": true }), json!({}));
-    shell.observe(&LAMP, Seen::Apply(newer), at(5_001));
+    shell.observe(&(), &Seen::Apply(newer), at(5_001));
 
     let next = job(&mut shell, at(6_000)).unwrap();
     shell.learn(done(next, 9), at(6_000));
@@ -248,7 +248,7 @@ fn a_server_that_asks_for_time_is_given_it() {
     let mut shell = shell(5, json!({ "on": true }), json!({}));
     let next = job(&mut shell, at(0)).unwrap();
     shell.learn(refused_with(next, busy(7)), at(0));
-    shell.observe(&LAMP, changed(6), at(1_000));
+    shell.observe(&(), &changed(6), at(1_000));
     assert!(shell.next_work(at(6_999)).is_none(), "also when something happens meanwhile");
     assert_eq!(shell.next_due(), Some(at(7_000)));
     let next = job(&mut shell, at(7_000)).expect("its time has come");
@@ -275,7 +275,7 @@ fn a_lost_answer_is_looked_into_though_the_write_before_it_is_shown() {
     let lost = refused(next, Class::Unknown);
     shell.learn(Acted { written: vec![patched], ..lost }, at(0));
     let lamp = |version, status| frame("desk", version, json!({ "on": true }), status);
-    shell.observe(&LAMP, Seen::Apply(lamp(6, json!({}))), at(1));
+    shell.observe(&(), &Seen::Apply(lamp(6, json!({}))), at(1));
     let seen = read(&mut shell, at(1)).expect("the status may have been written");
     shell.learn_read(seen, Ok(vec![lamp(7, json!({ "on": true }))]), at(2));
     assert!(shell.next_work(at(2)).is_none(), "it had been");
@@ -300,7 +300,7 @@ fn counts_alone_wait_a_second_and_ride_along_before_that() {
     assert!(shell.next_work(at(0)).is_none(), "not yet");
     assert_eq!(shell.next_due(), Some(at(1_000)));
     let more = frame("desk", 6, json!({ "watts": 4 }), json!({}));
-    shell.observe(&LAMP, Seen::Apply(more), at(600));
+    shell.observe(&(), &Seen::Apply(more), at(600));
     assert!(shell.next_work(at(600)).is_none(), "a newer count does not start the second anew");
     let job = job(&mut shell, at(1_000)).expect("a second old");
     assert_eq!(*job.status.unwrap().patch, json!({ "status": { "watts": 4 } }));
@@ -308,7 +308,7 @@ fn counts_alone_wait_a_second_and_ride_along_before_that() {
     let mut shell = self::shell(5, json!({ "watts": 3 }), json!({}));
     assert!(shell.next_work(at(0)).is_none());
     let lit = frame("desk", 6, json!({ "watts": 3, "on": true }), json!({}));
-    shell.observe(&LAMP, Seen::Apply(lit), at(10));
+    shell.observe(&(), &Seen::Apply(lit), at(10));
     let job = self::job(&mut shell, at(10)).expect("urgent");
     assert_eq!(*job.status.unwrap().patch, json!({ "status": { "watts": 3, "on": true } }));
 }
@@ -316,18 +316,18 @@ fn counts_alone_wait_a_second_and_ride_along_before_that() {
 #[test]
 fn what_a_list_does_not_show_is_gone_and_an_old_event_does_not_bring_it_back() {
     let mut shell = shell(5, json!({ "on": true }), json!({ "on": true }));
-    shell.observe(&LAMP, Seen::Init, at(1));
-    shell.observe(&LAMP, Seen::InitDone, at(1));
+    shell.observe(&(), &Seen::Init, at(1));
+    shell.observe(&(), &Seen::InitDone, at(1));
     assert!(shell.inspect(&key(), at(1)).is_none());
 
     let mut shell = self::shell(5, json!({ "on": true }), json!({ "on": true }));
     let end = frame("desk", 8, json!({ "on": true }), json!({ "on": true }));
-    shell.observe(&LAMP, Seen::Delete(end), at(2));
+    shell.observe(&(), &Seen::Delete(end), at(2));
     let late = frame("desk", 6, json!({ "on": false }), json!({ "on": true }));
-    shell.observe(&LAMP, Seen::Apply(late), at(3));
+    shell.observe(&(), &Seen::Apply(late), at(3));
     assert!(shell.inspect(&key(), at(3)).is_none());
     let anew = frame("desk", 9, json!({ "on": true }), json!({}));
-    shell.observe(&LAMP, Seen::Apply(anew), at(4));
+    shell.observe(&(), &Seen::Apply(anew), at(4));
     assert!(shell.next_work(at(4)).is_some(), "a new one of that name counts");
 }
 
@@ -352,13 +352,13 @@ fn a_read_that_failed_is_tried_again_though_nothing_happens() {
 
 #[test]
 fn not_all_questions_are_asked_at_once() {
-    let mut shell = Shell::<Lamps>::default();
-    shell.observe(&LAMP, Seen::Init, at(0));
+    let mut shell = new();
+    shell.observe(&(), &Seen::Init, at(0));
     for number in 0..40 {
         let asking = frame(&format!("lamp-{number}"), 5, json!({ "bulb": "spare" }), json!({}));
-        shell.observe(&LAMP, Seen::InitApply(asking), at(0));
+        shell.observe(&(), &Seen::InitApply(asking), at(0));
     }
-    shell.observe(&LAMP, Seen::InitDone, at(0));
+    shell.observe(&(), &Seen::InitDone, at(0));
     let mut answered = 0;
     loop {
         let asked: Vec<_> = std::iter::from_fn(|| read(&mut shell, at(0))).collect();
@@ -385,8 +385,8 @@ fn a_panic_is_contained_to_its_object() {
     for (what, spec, is_retried) in cases {
         let mut shell = shell(5, spec, json!({}));
         shell.observe(
-            &LAMP,
-            Seen::Apply(frame("floor", 6, json!({ "on": true }), json!({}))),
+            &(),
+            &Seen::Apply(frame("floor", 6, json!({ "on": true }), json!({}))),
             at(0),
         );
         let job = job(&mut shell, at(0)).expect("the other lamp is switched");
@@ -432,8 +432,8 @@ fn a_held_key_is_counted_from_when_it_last_moved() {
         assert!(is_news, "{what}: for more than five minutes");
         if let Some(later) = &later {
             shell.observe(
-                &LAMP,
-                Seen::Apply(frame("desk", 6, later.clone(), json!({}))),
+                &(),
+                &Seen::Apply(frame("desk", 6, later.clone(), json!({}))),
                 at(800_000),
             );
             shell.next_work(at(800_000));
@@ -457,20 +457,18 @@ fn a_job_that_is_declined_is_not_offered_again_until_something_changes() {
     shell.decline(&job.key, at(0));
     assert!(shell.next_work(at(60_000)).is_none());
     let changed = frame("desk", 6, json!({ "on": true, "watts": 9 }), json!({}));
-    shell.observe(&LAMP, Seen::Apply(changed), at(60_001));
+    shell.observe(&(), &Seen::Apply(changed), at(60_001));
     assert!(shell.next_work(at(60_001)).is_some());
 }
 
 #[test]
 fn who_may_not_read_its_own_kind_is_not_ready() {
-    let mut shell = Shell::<Lamps>::default();
+    let mut shell = new();
     let (cause, message) = (Cause::Forbidden, "no permission".to_owned());
     let refused = Failed { cause, message };
-    for kind in shell.kinds.clone() {
-        shell.observe_failure(&kind, &refused, at(0));
-    }
+    shell.observe_failure(&(), &refused, at(0));
     assert!(!shell.is_synced());
-    shell.observe(&LAMP, Seen::Init, at(1));
-    shell.observe(&LAMP, Seen::InitDone, at(1));
+    shell.observe(&(), &Seen::Init, at(1));
+    shell.observe(&(), &Seen::InitDone, at(1));
     assert!(shell.is_synced(), "the others are known to be unreadable");
 }

@@ -4,9 +4,9 @@ use http::Request;
 use kube::Client;
 use kube::client::Body;
 
-use super::Selection;
 use super::pace::is_watch;
 use crate::telemetry::Metrics;
+use crate::watched::Selection;
 
 /// The same client, whose requests for a selection are counted.
 pub fn counted(client: Client, selection: &Selection, metrics: &Metrics) -> Client {

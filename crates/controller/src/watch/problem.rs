@@ -4,8 +4,9 @@ use kube::core::Status;
 use kube::runtime::watcher::Error;
 
 use super::outage::Trouble;
-use super::{Cause, Failed, Selection};
+use super::{Cause, Failed};
 use crate::one_line::one_line;
+use crate::watched::Selection;
 
 /// What a failure of the watcher means.
 #[derive(Debug, PartialEq, Eq)]

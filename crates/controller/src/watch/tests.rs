@@ -83,7 +83,7 @@ fn refusal(code: u16, reason: &str, message: &str) -> Reply {
 }
 
 fn selection() -> Selection {
-    Selection { kind: ROLLOUT, namespace: None, label_selector: None, metadata_alone: false }
+    Selection { kind: ROLLOUT, namespace: None, labels: None, metadata_alone: false }
 }
 
 /// What was seen, as one word and a name each.
@@ -109,7 +109,7 @@ async fn a_list_of_two_pages_is_followed_by_changes() {
     ]);
     let selection = Selection {
         namespace: Some("shop".into()),
-        label_selector: Some("!argo-rollouts.argoproj.io/controller-instance-id".into()),
+        labels: Some("!argo-rollouts.argoproj.io/controller-instance-id".into()),
         ..selection()
     };
     let seen = words(watch(client, selection, &Outage::default()), 6).await;

@@ -15,11 +15,11 @@ use crate::world::{Known, Origin, RolloutView, Unusable, WorkloadView, World};
 /// How long until a workload that cannot be used is looked at again, even if nothing is heard of it.
 pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(20);
 
-/// The kinds a Rollout may refer to, as it names them, and as they are watched.
+/// The kinds a Rollout may refer to, as it names them, and as the server does.
 const KINDS: [(&str, &str, Kind); 3] = [
     ("", "PodTemplate", kinds::POD_TEMPLATE),
     ("apps", "Deployment", kinds::DEPLOYMENT),
-    ("apps", "ReplicaSet", kinds::REFERRED_REPLICA_SET),
+    ("apps", "ReplicaSet", kinds::REPLICA_SET),
 ];
 
 /// The workload a Rollout refers to, if it is of a kind that can be referred to.

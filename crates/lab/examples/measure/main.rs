@@ -10,11 +10,10 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use gradus_api::names;
-use gradus_controller::rollouts::RolloutIndex;
-use gradus_controller::shell::{Seen, Shell};
-use gradus_controller::watched::{Key, Watch, Watched};
+use gradus_controller::rollouts::{RolloutIndex, Source};
+use gradus_controller::shell::{InterlockMode, Seen, Shell};
+use gradus_controller::watched::{Key, Scope, Watched};
 use gradus_engine::ask::Recall;
-use gradus_engine::decision::Kind;
 use gradus_engine::frame::Frame;
 use gradus_engine::rollout::{Rollouts, decide};
 use gradus_engine::world::World;
@@ -83,13 +82,13 @@ fn repeat_decide(world: &World, times: usize) {
 
 /// A key woken for nothing: the World is the one it rests on.
 fn reconcile_settled(times: usize) {
-    let mut shell = Shell::<Rollouts>::default();
-    for Watch { kind, .. } in Rollouts::watches("") {
-        shell.observe(&kind, Seen::Init, now());
-        for (_, frame) in settled_frames(0).into_iter().filter(|(of, _)| *of == kind) {
-            shell.observe(&kind, Seen::InitApply(frame), now());
+    let mut shell = Shell::<Rollouts>::new(&Scope::default(), InterlockMode::default());
+    for source in Rollouts::sources() {
+        shell.observe(&source, &Seen::Init, now());
+        for (_, frame) in settled_frames(0).into_iter().filter(|(of, _)| *of == source) {
+            shell.observe(&source, &Seen::InitApply(frame), now());
         }
-        shell.observe(&kind, Seen::InitDone, now());
+        shell.observe(&source, &Seen::InitDone, now());
     }
     assert!(shell.is_synced(), "before that nothing is decided");
     assert!(shell.next_work(now()).is_none(), "the rollout is settled");
@@ -113,7 +112,8 @@ fn decode(times: usize) {
     for _ in 0..times {
         let mut index = RolloutIndex::default();
         let frame: Frame = serde_json::from_str(black_box(&text)).expect("it is a frame");
-        black_box(Rollouts::apply(&mut index, &kinds::ROLLOUT, &frame));
+        let apply = Rollouts::shelf(&Source::Rollouts).apply;
+        black_box(apply(&mut index, &kinds::ROLLOUT, &frame));
     }
 }
 
@@ -122,8 +122,8 @@ fn fill_index(times: usize) {
     let before = resident_kilobytes();
     let mut index = RolloutIndex::default();
     for number in 0..times {
-        for (kind, frame) in settled_frames(number) {
-            Rollouts::apply(&mut index, &kind, &frame);
+        for (source, frame) in settled_frames(number) {
+            (Rollouts::shelf(&source).apply)(&mut index, &Rollouts::kind_of(&source), &frame);
         }
     }
     let after = resident_kilobytes();
@@ -150,9 +150,9 @@ fn mid_canary() -> World {
         "conditions": conditions("ReplicaSetUpdated", "False"), "canary": {}, "blueGreen": {},
     });
     world(vec![
-        (kinds::ROLLOUT, frame(rollout(0, "web:v2", status))),
-        (kinds::REPLICA_SET, frame(replica_set(0, "web:v1", 1, 4))),
-        (kinds::REPLICA_SET, frame(replica_set(0, "web:v2", 2, 2))),
+        (Source::Rollouts, frame(rollout(0, "web:v2", status))),
+        (Source::ReplicaSets, frame(replica_set(0, "web:v1", 1, 4))),
+        (Source::ReplicaSets, frame(replica_set(0, "web:v2", 2, 2))),
     ])
 }
 
@@ -160,10 +160,10 @@ fn settled() -> World {
     world(settled_frames(0))
 }
 
-fn world(frames: Vec<(Kind, Frame)>) -> World {
+fn world(frames: Vec<(Source, Frame)>) -> World {
     let mut index = RolloutIndex::default();
-    for (kind, frame) in frames {
-        Rollouts::apply(&mut index, &kind, &frame);
+    for (source, frame) in frames {
+        (Rollouts::shelf(&source).apply)(&mut index, &Rollouts::kind_of(&source), &frame);
     }
     let key = Key { namespace: "shop".into(), name: "web-0".into() };
     let recall = Recall::default();
@@ -171,7 +171,7 @@ fn world(frames: Vec<(Kind, Frame)>) -> World {
         .expect("the rollout is there")
 }
 
-fn settled_frames(number: usize) -> Vec<(Kind, Frame)> {
+fn settled_frames(number: usize) -> Vec<(Source, Frame)> {
     let hash = template::pod_template_hash(&template_of("web:v2"), None);
     let status = json!({
         "currentPodHash": hash, "stableRS": hash, "currentStepIndex": 5,
@@ -181,9 +181,9 @@ fn settled_frames(number: usize) -> Vec<(Kind, Frame)> {
         "conditions": conditions("NewReplicaSetAvailable", "True"), "canary": {}, "blueGreen": {},
     });
     vec![
-        (kinds::ROLLOUT, frame(rollout(number, "web:v2", status))),
-        (kinds::REPLICA_SET, frame(replica_set(number, "web:v1", 1, 0))),
-        (kinds::REPLICA_SET, frame(replica_set(number, "web:v2", 2, 5))),
+        (Source::Rollouts, frame(rollout(number, "web:v2", status))),
+        (Source::ReplicaSets, frame(replica_set(number, "web:v1", 1, 0))),
+        (Source::ReplicaSets, frame(replica_set(number, "web:v2", 2, 5))),
     ]
 }
 

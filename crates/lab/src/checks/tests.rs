@@ -4,7 +4,7 @@ mod gates;
 
 use std::sync::Arc;
 
-use gradus_simkube::kinds::KindId;
+use gradus_simkube::kinds::{KindId, Kinds};
 use gradus_simkube::object::Object;
 use gradus_simkube::request::{PatchKind, Verb};
 use gradus_simkube::{Change, Write};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::sizes::ResizeLimits;
-use super::{CONTROLLER, Checker};
+use super::{CONTROLLER, Checker, Judge};
 
 /// Any kind that is not a ReplicaSet stands for the Rollout here.
 const ROLLOUT: KindId = KindId::CONFIG_MAP;
@@ -69,7 +69,7 @@ fn found(
 
 /// A checker that has seen a rollout of 5 with 4 old and 1 new pod, so many of them available.
 fn checker(old: i64, new: i64) -> Checker {
-    let mut checker = Checker::new(ROLLOUT);
+    let mut checker = Checker::new(ROLLOUT, &Kinds::default());
     let rollout = object(ROLLOUT, "web", canary(5, json!([])), Value::Null);
     for one in [&rollout, &set("old", 4, old), &set("new", 1, new)] {
         checker.judge(&write("somebody", None, one), at(0));
@@ -156,7 +156,7 @@ fn a_blue_green_revision_that_nobody_waits_for_never_grows() {
         ("with as many as all at most", "x", 3, 2, 6, true, vec!["I-2"]),
     ];
     for (what, hash, revision, size, next, is_delayed, expected) in cases {
-        let mut checker = Checker::new(ROLLOUT);
+        let mut checker = Checker::new(ROLLOUT, &Kinds::default());
         let spec = json!({"replicas": 5, "strategy": {"blueGreen": {"activeService": "active"}}});
         let status = json!({"stableRS": "a", "blueGreen": {"activeSelector": "b"}});
         let sets = [("a", 1), ("b", 2), ("x", 3), ("c", 4)];
@@ -195,7 +195,7 @@ fn a_service_that_comes_to_select_nothing_is_named() {
         ("a preview may be empty", (2, 0), true, "preview", vec![]),
     ];
     for (what, (old, new), is_known, name, expected) in cases {
-        let mut checker = Checker::new(ROLLOUT);
+        let mut checker = Checker::new(ROLLOUT, &Kinds::default());
         let spec = json!({"replicas": 2, "strategy": {"blueGreen": {"activeService": "active"}}});
         for one in [object(ROLLOUT, "web", spec, Value::Null), sized("a", old), sized("b", new)] {
             checker.judge(&write("somebody", None, &one), at(0));
@@ -262,7 +262,7 @@ fn a_step_that_goes_back_or_passes_a_closed_gate_is_named() {
     for (what, old, new, expected) in cases {
         let before = object(ROLLOUT, "web", canary(5, steps.clone()), old);
         let after = object(ROLLOUT, "web", canary(5, steps.clone()), new);
-        let mut checker = Checker::new(ROLLOUT);
+        let mut checker = Checker::new(ROLLOUT, &Kinds::default());
         assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
     }
 }
@@ -312,7 +312,7 @@ fn routed(status: Value, stable: (i64, i64), canary: (i64, i64), weight: i64) ->
     let mut whole = json!({"stableRS": "a", "currentPodHash": "b", "currentStepIndex": 0});
     whole.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
     let rollout = object(ROLLOUT, "web", spec, whole);
-    let mut checker = Checker::new(ROLLOUT);
+    let mut checker = Checker::new(ROLLOUT, &Kinds::default());
     let (old, new) = (set_of("a", stable.0, stable.1), set_of("b", canary.0, canary.1));
     let services = [service_to("stable", "a"), service_to("canary", "b")];
     for one in [rollout, old, new].iter().chain(&services).chain(&[canary_ingress(weight)]) {

@@ -12,7 +12,7 @@ use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
 use gradus_simkube::{Place, SimCluster};
 
-use crate::checks::{Checker, Violation};
+use crate::checks::{Judge, Violation};
 use crate::ends::Ending;
 use crate::subject::Erased;
 
@@ -21,7 +21,7 @@ pub(super) struct Witness {
     server: Server,
     place: Place,
     subject: Erased,
-    checker: RefCell<Checker>,
+    checker: RefCell<Box<dyn Judge>>,
     /// The version up to which writes were judged.
     judged: Cell<u64>,
 }
@@ -34,7 +34,7 @@ impl Witness {
             place: place.clone(),
             subject,
             checker: RefCell::new(
-                server.with(|cluster, _| (subject.checker)(place.kind).in_cluster(cluster.kinds())),
+                server.with(|cluster, _| (subject.judge)(place.kind, cluster.kinds())),
             ),
             judged: Cell::new(0),
         }
@@ -74,7 +74,7 @@ impl Witness {
     }
 
     /// Judges what was written since, and then looks.
-    fn look<R>(&self, look: impl FnOnce(&SimCluster, Option<&Arc<Object>>, &Checker) -> R) -> R {
+    fn look<R>(&self, look: impl FnOnce(&SimCluster, Option<&Arc<Object>>, &dyn Judge) -> R) -> R {
         self.server.with(|cluster, now| {
             let mut checker = self.checker.borrow_mut();
             for write in cluster.writes_after(self.judged.get()) {
@@ -83,7 +83,7 @@ impl Witness {
                 checker.decided();
             }
             self.judged.set(cluster.version());
-            look(cluster, cluster.at(&self.place), &checker)
+            look(cluster, cluster.at(&self.place), &**checker)
         })
     }
 }

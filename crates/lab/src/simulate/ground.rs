@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use gradus_engine::rollout::Rollouts;
 use gradus_simkube::behave::Behaviours;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Key;
@@ -15,7 +14,7 @@ use serde_json::Value;
 use super::watches::{self, Feed};
 use crate::deeds::{NAMESPACE, PERSON};
 use crate::scenario::Scenario;
-use crate::subject::{Erased, Subject};
+use crate::subject::{Erased, Gradus, Subject};
 
 /// When every scenario begins.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
@@ -54,7 +53,7 @@ pub struct Unprepared {
 impl Ground {
     /// The ground of scenarios about Rollouts.
     pub fn new() -> Result<Self, Unprepared> {
-        Ground::about::<Rollouts>()
+        Ground::about::<Gradus>()
     }
 
     /// Installs the kinds of a controller.
@@ -70,11 +69,11 @@ impl Ground {
             })?;
         }
         cluster.settle(start);
-        let kind = cluster
-            .kinds()
-            .by_group(&S::KIND.group, &S::KIND.name)
-            .expect("the CRD of the subject was just installed");
-        let (subject, feeds) = (Erased::of::<S>(), watches::feeds::<S>(&cluster));
+        let main = S::ENGINES.main_kind();
+        let kind = cluster.kinds().by_group(&main.group, &main.name);
+        let kind = kind.expect("the CRD of the subject was just installed");
+        let subject = Erased::of::<S>();
+        let feeds = watches::feeds(subject.engines, &cluster);
         Ok(Ground { cluster, kind, start, subject, feeds })
     }
 
@@ -113,7 +112,7 @@ impl Ground {
 impl Prepared {
     /// Prepares a scenario about a Rollout. Whoever has many makes the [`Ground`] once.
     pub fn new(scenario: Scenario) -> Result<Self, Unprepared> {
-        Prepared::about::<Rollouts>(scenario)
+        Prepared::about::<Gradus>(scenario)
     }
 
     /// Prepares a scenario about an object of this kind.

@@ -5,7 +5,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::{MOST_TURNS, Run};
 use crate::checks::Violation;
 use crate::ends::Ending;
-use crate::subject::Subject;
 
 /// What is done to an end that must cause no write.
 const REPEATS: [&str; 3] = ["decided again", "started again", "started once more"];
@@ -29,7 +28,7 @@ pub(super) enum Stage {
     Over,
 }
 
-impl<S: Subject> Run<'_, S> {
+impl Run<'_> {
     /// One step further. False where the run is over.
     pub(super) fn advance(&mut self) -> bool {
         match self.stage {
@@ -59,7 +58,7 @@ impl<S: Subject> Run<'_, S> {
         let bench = self.bench.borrow();
         let rollout = bench.rollout();
         let counts = bench.checker.counts();
-        self.violations.extend(S::judge_end(&bench.cluster, rollout, counts));
+        self.violations.extend((self.prepared.subject.judge_end)(&bench.cluster, rollout, counts));
         // Whoever acts besides the scenario gives it another end.
         let is_alone = self.faults.interruption.is_none() && !self.faults.is_meddled_with;
         if is_alone && self.playback.is_told() {

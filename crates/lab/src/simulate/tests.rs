@@ -97,7 +97,7 @@ fn a_rollout_left_in_the_middle_is_told() {
 fn a_write_that_comes_late_after_the_end_is_told() {
     for (repeat, how) in ["decided again", "started again"].into_iter().enumerate() {
         let prepared = scenario(|_| {});
-        let mut run = Run::<Rollouts>::new(&prepared, &Faults::default(), Trace::hashed());
+        let mut run = Run::new(&prepared, &Faults::default(), Trace::hashed());
         while !matches!(run.stage, Stage::Tried { repeat: at, .. } if at == repeat) {
             assert!(run.advance(), "its end is tried");
         }

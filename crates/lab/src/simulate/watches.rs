@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use gradus_controller::shell::Seen;
-use gradus_controller::watched::{Watch, Watched};
-use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_controller::engines::Engines;
+use gradus_controller::shell::{InterlockMode, Seen};
+use gradus_controller::watched::{Scope, Selection};
+use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
-use gradus_engine::kinds;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::selector::LabelSelector;
 use gradus_simkube::{Change, Event, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
-use super::mind::Thinking;
+use super::Run;
 use crate::door::{Bench, frame};
 use crate::faults::{Chance, Faults};
 use crate::trace::Record;
 
-/// The watch of one kind.
+/// One watch: what it shows goes to every engine that wants it.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
-    kind: Kind,
+    selection: Selection,
     id: KindId,
-    /// It shows objects with these labels alone,
+    /// It shows objects with these labels alone.
     labels: Option<Arc<LabelSelector>>,
-    /// and perhaps of each only the metadata.
-    metadata_alone: bool,
+    /// The engines that want it, by their place in the list.
+    engines: Vec<usize>,
     /// The version it has come to.
     version: u64,
     /// A list is due at this moment.
@@ -37,42 +37,57 @@ pub(super) struct Feed {
     is_new: bool,
 }
 
-/// Do the checks go by what this engine is shown and decides?
-pub(super) fn is_judged<W: Watched>() -> bool {
-    W::KIND != kinds::SERVICE && W::KIND != kinds::INGRESS
+/// The place of the engine that the checks go by: the one the scenario is about.
+pub(super) const JUDGED: usize = 0;
+
+/// The watches of a program that has just started.
+pub(super) fn feeds(engines: &Engines, cluster: &SimCluster) -> Vec<Feed> {
+    let mut feeds = Vec::new();
+    let reconcilers = engines.start(&Scope::default(), InterlockMode::default());
+    for (engine, reconciler) in reconcilers.iter().enumerate() {
+        for selection in reconciler.selections() {
+            want(&mut feeds, selection, engine, cluster);
+        }
+    }
+    feeds
 }
 
-/// The watches of an engine that has just started.
-pub(super) fn feeds<W: Watched>(cluster: &SimCluster) -> Vec<Feed> {
-    W::watches("").into_iter().map(|watch| Feed::new::<W>(watch, cluster)).collect()
+/// An engine wants a watch. One that has begun already lists again, for all who want it.
+pub(super) fn want(
+    feeds: &mut Vec<Feed>,
+    selection: Selection,
+    engine: usize,
+    cluster: &SimCluster,
+) {
+    match feeds.iter_mut().find(|feed| feed.selection == selection) {
+        Some(feed) => {
+            feed.engines.push(engine);
+            feed.is_new = true;
+        }
+        None => feeds.push(Feed::new(selection, engine, cluster)),
+    }
 }
 
 impl Feed {
     /// A watch that has just begun.
-    pub(super) fn new<W: Watched>(watch: Watch, cluster: &SimCluster) -> Self {
-        let Watch { kind, labels } = watch;
+    fn new(selection: Selection, engine: usize, cluster: &SimCluster) -> Self {
+        let kind = &selection.kind;
         let id = cluster.kinds().by_plural(&kind.group, &kind.version, &kind.plural);
-        let id =
-            id.expect("the controller watches only kinds that every cluster of a scenario has");
-        let labels = labels.map(|text| {
-            let selector = LabelSelector::parse(&text);
+        let id = id.expect("the controller watches only kinds that every cluster here has");
+        let labels = selection.labels.as_ref().map(|text| {
+            let selector = LabelSelector::parse(text);
             Arc::new(selector.expect("the selectors of a controller are constants"))
         });
         Feed {
-            metadata_alone: W::needs_metadata_alone(&kind),
-            kind,
+            selection,
             id,
             labels,
+            engines: vec![engine],
             version: 0,
             list_at: None,
             silent_until: None,
             is_new: true,
         }
-    }
-
-    /// The same watch of a controller that has just started.
-    pub(super) fn anew(&self) -> Self {
-        Feed { version: 0, list_at: None, silent_until: None, is_new: true, ..self.clone() }
     }
 
     /// When it can speak again although nothing happens.
@@ -87,7 +102,11 @@ impl Feed {
     /// An object as this watch shows it.
     fn frame(&self, object: &Object) -> Frame {
         let whole = frame(object);
-        if self.metadata_alone { Frame { meta: whole.meta, ..Frame::default() } } else { whole }
+        if self.selection.metadata_alone {
+            Frame { meta: whole.meta, ..Frame::default() }
+        } else {
+            whole
+        }
     }
 
     /// Is it shown nothing but what happens in the cluster?
@@ -107,15 +126,32 @@ impl Feed {
     }
 }
 
-impl<W: Watched> Thinking<W> {
+impl Run<'_> {
+    /// The watches that have something to show now.
+    pub(super) fn ready_watches(&self) -> impl Iterator<Item = usize> {
+        let bench = self.bench.borrow();
+        let feeds = self.feeds.iter().enumerate();
+        let ready = feeds.filter(|(_, feed)| feed.is_ready(&bench, self.now)).map(|(at, _)| at);
+        ready.collect::<Vec<_>>().into_iter()
+    }
+
+    /// The first of them.
+    pub(super) fn first_ready_watch(&mut self) -> Option<usize> {
+        let bench = self.bench.borrow();
+        let version = Some(bench.cluster.version());
+        if self.quiet_at == version {
+            return None;
+        }
+        let first = self.feeds.iter().position(|feed| feed.is_ready(&bench, self.now));
+        if first.is_none() && self.feeds.iter().all(Feed::is_steady) {
+            self.quiet_at = version;
+        }
+        first
+    }
+
     /// Shows one event of a watch, or a whole list.
-    pub(super) fn show_one(
-        &mut self,
-        at: usize,
-        now: Timestamp,
-        chance: &mut Option<Chance>,
-        faults: &Faults,
-    ) {
+    pub(super) fn show(&mut self, at: usize) {
+        let now = self.now;
         let feed = &self.feeds[at];
         if feed.is_new || feed.list_at.is_some_and(|list_at| list_at <= now) {
             self.list(at, now);
@@ -123,7 +159,9 @@ impl<W: Watched> Thinking<W> {
         }
         let Some(event) = self.news(at, 0) else { return };
         let (name, version) = (Arc::clone(&event.object.meta.name), event.object.version);
-        let fate = chance.as_mut().map_or(Fate::Plain, |chance| Fate::draw(chance, faults));
+        let faults = &self.faults;
+        let chance = self.chance.as_mut();
+        let fate = chance.map_or(Fate::Plain, |chance| Fate::draw(chance, faults));
         let feed = &mut self.feeds[at];
         let record = match fate {
             Fate::Late(silence) if feed.silent_until.is_none_or(|until| until < now) => {
@@ -161,31 +199,28 @@ impl<W: Watched> Thinking<W> {
         news.nth(skipped).cloned()
     }
 
-    /// Shows one event.
+    /// Shows one event to every engine that wants it.
     fn observe(&mut self, at: usize, event: &Event, now: Timestamp) {
         let feed = &mut self.feeds[at];
         feed.version = event.object.version;
         let mut bench = self.bench.borrow_mut();
         let name = Arc::clone(&event.object.meta.name);
         bench.trace.note(now, Record::Shown(name, feed.version));
-        if is_judged::<W>() {
+        if feed.engines.contains(&JUDGED) {
             bench.checker.shown(&event.object);
         }
         drop(bench);
         let stays = event.change != Change::Deleted && feed.accepts(&event.object);
-        if !stays {
-            let meta = &event.object.meta;
-            let object = ObjectRef::new(feed.kind.clone(), &meta.namespace, &meta.name);
-            if W::version(self.shell.index(), &object).is_none() {
-                return; // What was never shown does not go.
-            }
-        }
+        let meta = &event.object.meta;
+        let object = ObjectRef::new(feed.selection.kind.clone(), &meta.namespace, &meta.name);
         let frame = feed.frame(&event.object);
         let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
-        self.shell.observe(&feed.kind, seen, now);
-        self.is_stirred = true;
+        for engine in &feed.engines {
+            self.minds[*engine].observe(&feed.selection, &object, &seen, now);
+        }
     }
 
+    /// Shows a whole list to every engine that wants it.
     fn list(&mut self, at: usize, now: Timestamp) {
         let mut bench = self.bench.borrow_mut();
         let feed = &mut self.feeds[at];
@@ -193,16 +228,16 @@ impl<W: Watched> Thinking<W> {
         let objects: Vec<_> = all.filter(|object| feed.accepts(object)).cloned().collect();
         feed.version = bench.cluster.version();
         (feed.list_at, feed.is_new) = (None, false);
-        bench.trace.note(now, Record::Listed(feed.kind.plural.clone()));
-        self.shell.observe(&feed.kind, Seen::Init, now);
-        for object in objects {
-            if is_judged::<W>() {
-                bench.checker.shown(&object);
-            }
-            self.shell.observe(&feed.kind, Seen::InitApply(feed.frame(&object)), now);
+        bench.trace.note(now, Record::Listed(feed.selection.kind.plural.clone()));
+        if feed.engines.contains(&JUDGED) {
+            objects.iter().for_each(|object| bench.checker.shown(object));
         }
-        self.shell.observe(&feed.kind, Seen::InitDone, now);
-        self.is_stirred = true;
+        let items = objects.iter().map(|object| Seen::InitApply(feed.frame(object)));
+        let list: Vec<Seen> =
+            [Seen::Init].into_iter().chain(items).chain([Seen::InitDone]).collect();
+        for engine in &feed.engines {
+            self.minds[*engine].observe_list(&feed.selection, &list, now);
+        }
     }
 }
 

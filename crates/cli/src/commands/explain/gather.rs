@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
-use gradus_controller::rollouts::RolloutIndex;
+use gradus_controller::rollouts::{RolloutIndex, Source as Watched};
 use gradus_controller::tolerant::Tolerant;
-use gradus_controller::watched::{Key, Reach, Watched};
+use gradus_controller::watched::{Key, Reach, Watched as _};
 use gradus_engine::ask::{Answer, Ask, AskId, Effect, PodsOf, Question, Recall, Reply};
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
@@ -42,13 +42,13 @@ pub struct Gathered {
 /// Gathers the World of a rollout as the controller does, with what it asks answered.
 pub async fn world(source: &Source, name: &str, now: Timestamp) -> anyhow::Result<Gathered> {
     let mut index = RolloutIndex::default();
-    let mut kinds: Vec<Kind> = Rollouts::watches("").into_iter().map(|watch| watch.kind).collect();
+    let mut watched = Rollouts::sources();
     let mut next = 0;
-    while let Some(kind) = kinds.get(next).cloned() {
-        take_in(source, &mut index, &kind).await?;
+    while let Some(one) = watched.get(next).cloned() {
+        take_in(source, &mut index, &one).await?;
         let demands = Rollouts::demands(&index).into_iter();
-        let new: Vec<Kind> = demands.filter(|kind| !kinds.contains(kind)).collect();
-        kinds.extend(new);
+        let new: Vec<Watched> = demands.filter(|one| !watched.contains(one)).collect();
+        watched.extend(new);
         next += 1;
     }
     let found = index.rollouts().find(|(key, _)| *key.name == *name).map(|(key, _)| key.clone());
@@ -127,21 +127,27 @@ fn is_owned(frame: &Frame, of: &PodsOf) -> bool {
     frame.meta.controller().is_some_and(|owner| owner.uid == of.uid)
 }
 
-/// Lists a kind into the index. What may not be read is unknown, never absent.
-async fn take_in(source: &Source, index: &mut RolloutIndex, kind: &Kind) -> anyhow::Result<()> {
-    match list(source, kind).await {
+/// Lists what is watched into the index. What may not be read is unknown, never absent.
+async fn take_in(
+    source: &Source,
+    index: &mut RolloutIndex,
+    watched: &Watched,
+) -> anyhow::Result<()> {
+    let kind = Rollouts::kind_of(watched);
+    match list(source, &kind).await {
         Ok(objects) => {
+            let apply = Rollouts::shelf(watched).apply;
             for object in objects {
                 let Tolerant(frame) = serde_json::from_value(object)?;
-                Rollouts::apply(index, kind, &frame);
+                apply(index, &kind, &frame);
             }
-            Rollouts::reach(index, kind, Reach::Listed);
+            Rollouts::reach(index, watched, Reach::Listed);
         }
-        Err(refusal) if *kind == kinds::ROLLOUT => return Err(refusal.into()),
+        Err(refusal) if kind == kinds::ROLLOUT => return Err(refusal.into()),
         // A server without the kind has no objects of it.
-        Err(Refusal::NotFound(_)) => drop(Rollouts::reach(index, kind, Reach::Listed)),
+        Err(Refusal::NotFound(_)) => drop(Rollouts::reach(index, watched, Reach::Listed)),
         Err(refusal) => {
-            Rollouts::reach(index, kind, Reach::Unreadable(&refusal.to_string()));
+            Rollouts::reach(index, watched, Reach::Unreadable(&refusal.to_string()));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
 use serde_json::{Value, json};
 
-use super::super::RolloutIndex;
+use super::super::{RolloutIndex, Source};
 use super::*;
 use crate::watched::{Key, Reach, Watched};
 
@@ -36,9 +36,15 @@ fn index() -> RolloutIndex {
         (kinds::CLUSTER_ANALYSIS_TEMPLATE, "two", names("three", false)),
     ];
     for (kind, name, spec) in &objects {
-        Rollouts::apply(&mut index, kind, &frame(kind, name, spec));
+        let source = source_of(kind);
+        (Rollouts::shelf(&source).apply)(&mut index, kind, &frame(kind, name, spec));
     }
     index
+}
+
+fn source_of(kind: &Kind) -> Source {
+    let sources = Rollouts::sources();
+    sources.into_iter().find(|source| Rollouts::kind_of(source) == *kind).unwrap()
 }
 
 fn seen(index: &RolloutIndex, rollout: &str) -> Templates {
@@ -64,11 +70,13 @@ fn a_template_wakes_those_who_name_it_over_others_too() {
         (kinds::ANALYSIS_TEMPLATE, "other", vec![]),
     ];
     for (kind, name, woken) in cases {
-        let found = Rollouts::apply(&mut index, &kind, &frame(&kind, name, &json!({})));
+        let apply = Rollouts::shelf(&source_of(&kind)).apply;
+        let found = apply(&mut index, &kind, &frame(&kind, name, &json!({})));
         assert_eq!(names(&found), woken, "{name} of {}", kind.name);
     }
     let one = ObjectRef::new(kinds::ANALYSIS_TEMPLATE, &"default".into(), &"one".into());
-    assert_eq!(names(&Rollouts::remove(&mut index, &one)), ["web"], "and its end");
+    let remove = Rollouts::shelf(&Source::AnalysisTemplates).remove;
+    assert_eq!(names(&remove(&mut index, &one)), ["web"], "and its end");
 }
 
 #[test]
@@ -79,6 +87,7 @@ fn a_rollout_sees_what_it_names_through_others_there_or_not() {
     assert!(matches!(templates.cluster["two"], Known::Present(_)));
     assert_eq!(templates.namespaced["three"], Known::Absent);
     assert_eq!(seen(&index, "plain"), Templates::default());
-    Rollouts::reach(&mut index, &kinds::CLUSTER_ANALYSIS_TEMPLATE, Reach::Unreadable("no"));
+    let unreadable = Reach::Unreadable("no");
+    Rollouts::reach(&mut index, &Source::ClusterAnalysisTemplates, unreadable);
     assert_eq!(seen(&index, "web").cluster["two"], Known::Unknown("no".to_owned()));
 }

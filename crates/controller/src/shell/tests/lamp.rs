@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_engine::ask::{Answer, Ask, AskId, Recall};
-use gradus_engine::decision::{Decision, Event, Frees, Guard, Kind, ObjectRef, Urgency, Why};
+use gradus_engine::decision::{Decision, Frees, Guard, Kind, ObjectRef, Urgency, Why};
 use gradus_engine::frame::Frame;
 use gradus_engine::{Engine, Head, StatusPlace};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::watched::{Key, Watch, Watched};
+use crate::watched::{Key, Scope, Selection, Shelf, Watched, references_to};
 
 pub const LAMP: Kind = Kind::new("example.dev", "v1", "Lamp", "lamps");
 
@@ -84,36 +84,42 @@ impl Engine for Lamps {
 impl Watched for Lamps {
     type Index = BTreeMap<Key, Lamp>;
 
-    fn watches(_: &str) -> Vec<Watch> {
-        vec![Watch { kind: LAMP, labels: None }]
+    type Source = ();
+
+    fn sources() -> Vec<()> {
+        vec![()]
     }
 
-    fn apply(index: &mut Self::Index, _: &Kind, frame: &Frame) -> Vec<Key> {
-        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        assert!(frame.spec["odd"].is_null(), "an odd lamp");
-        let lamp = Lamp {
-            name: Arc::clone(&frame.meta.name),
-            version: frame.meta.version,
-            spec: (*frame.spec).clone(),
-            status: (*frame.status).clone(),
-            answers: BTreeMap::new(),
-        };
-        index.insert(key.clone(), lamp);
-        vec![key]
+    fn kind_of((): &()) -> Kind {
+        LAMP
     }
 
-    fn remove(index: &mut Self::Index, object: &ObjectRef) -> Vec<Key> {
-        let key = Key::new(&object.namespace, &object.name);
-        index.remove(&key).map(|_| key).into_iter().collect()
+    fn selection((): &(), scope: &Scope) -> Option<Selection> {
+        Some(scope.all(LAMP))
     }
 
-    fn version(index: &Self::Index, object: &ObjectRef) -> Option<u64> {
-        index.get(&Key::new(&object.namespace, &object.name)).map(|lamp| lamp.version)
-    }
-
-    fn objects(index: &Self::Index, kind: &Kind) -> Vec<ObjectRef> {
-        let keys = index.keys();
-        keys.map(|key| ObjectRef::new(kind.clone(), &key.namespace, &key.name)).collect()
+    fn shelf((): &()) -> Shelf<Self::Index> {
+        Shelf {
+            apply: |index, _, frame| {
+                let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+                assert!(frame.spec["odd"].is_null(), "an odd lamp");
+                let lamp = Lamp {
+                    name: Arc::clone(&frame.meta.name),
+                    version: frame.meta.version,
+                    spec: (*frame.spec).clone(),
+                    status: (*frame.status).clone(),
+                    answers: BTreeMap::new(),
+                };
+                index.insert(key.clone(), lamp);
+                vec![key]
+            },
+            remove: |index, object| {
+                let key = Key::of(object);
+                index.remove(&key).map(|_| key).into_iter().collect()
+            },
+            version: |index, object| index.get(&Key::of(object)).map(|lamp| lamp.version),
+            objects: |index, kind| references_to(kind, index.keys()),
+        }
     }
 
     fn gather(
@@ -129,9 +135,5 @@ impl Watched for Lamps {
 
     fn is_urgent(lamp: &Lamp) -> bool {
         !lamp.spec["urgent"].is_null()
-    }
-
-    fn farewell(_: &ObjectRef) -> Option<Event> {
-        None
     }
 }

@@ -3,7 +3,6 @@
 use gradus_engine::ask::Class;
 use gradus_engine::decision::Op;
 use gradus_engine::frame::Frame;
-use gradus_engine::kinds;
 use gradus_engine::rollout::Rollouts;
 use gradus_engine::template::{pod_template_hash, step_hash};
 use jiff::SignedDuration;
@@ -13,6 +12,7 @@ use super::super::*;
 use super::at;
 use crate::act::Acted;
 use crate::cluster::WriteError;
+use crate::rollouts::Source;
 use crate::watched::Watched;
 
 fn object(value: Value) -> Frame {
@@ -47,15 +47,15 @@ fn restarting() -> Shell<Rollouts> {
         "spec": { "replicas": 1, "template": template },
         "status": { "replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "observedGeneration": 1 },
     }));
-    let mut shell = Shell::default();
-    for watch in Rollouts::watches("") {
-        shell.observe(&watch.kind, Seen::Init, at(0));
-        for (kind, frame) in [(kinds::ROLLOUT, &rollout), (kinds::REPLICA_SET, &set)] {
-            if kind == watch.kind {
-                shell.observe(&kind, Seen::InitApply(frame.clone()), at(0));
+    let mut shell = Shell::new(&Scope::default(), InterlockMode::default());
+    for source in Rollouts::sources() {
+        shell.observe(&source, &Seen::Init, at(0));
+        for (of, frame) in [(Source::Rollouts, &rollout), (Source::ReplicaSets, &set)] {
+            if of == source {
+                shell.observe(&source, &Seen::InitApply(frame.clone()), at(0));
             }
         }
-        shell.observe(&watch.kind, Seen::InitDone, at(0));
+        shell.observe(&source, &Seen::InitDone, at(0));
     }
     shell
 }
@@ -73,7 +73,7 @@ fn pod(name: &str, owner: &str) -> Frame {
 }
 
 /// The next eviction that is due now; lists of pods are answered on the way.
-fn eviction(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job<Rollouts>>> {
+fn eviction(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job>> {
     shell.wake_all(now);
     while let Some(work) = shell.next_work(now) {
         match work {

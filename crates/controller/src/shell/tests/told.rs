@@ -1,7 +1,6 @@
 //! What the server refuses for good stands in the status at once: shown with a new Rollout.
 
 use gradus_engine::ask::Class;
-use gradus_engine::kinds;
 use gradus_engine::rollout::Rollouts;
 use serde_json::json;
 
@@ -9,6 +8,7 @@ use super::super::*;
 use super::at;
 use crate::act::{Acknowledged, Acted};
 use crate::cluster::WriteError;
+use crate::rollouts::Source;
 use crate::watched::Watched;
 
 /// A shell that has listed a Rollout which has no ReplicaSet yet.
@@ -24,18 +24,18 @@ fn new_rollout() -> Shell<Rollouts> {
         },
     }));
     let rollout: gradus_engine::frame::Frame = rollout.unwrap();
-    let mut shell = Shell::default();
-    for watch in Rollouts::watches("") {
-        shell.observe(&watch.kind, Seen::Init, at(0));
-        if watch.kind == kinds::ROLLOUT {
-            shell.observe(&watch.kind, Seen::InitApply(rollout.clone()), at(0));
+    let mut shell = Shell::new(&Scope::default(), InterlockMode::default());
+    for source in Rollouts::sources() {
+        shell.observe(&source, &Seen::Init, at(0));
+        if source == Source::Rollouts {
+            shell.observe(&source, &Seen::InitApply(rollout.clone()), at(0));
         }
-        shell.observe(&watch.kind, Seen::InitDone, at(0));
+        shell.observe(&source, &Seen::InitDone, at(0));
     }
     shell
 }
 
-fn job(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job<Rollouts>>> {
+fn job(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job>> {
     match shell.next_work(now)? {
         Work::Act(job) => Some(job),
         Work::Read(read) => panic!("unexpected read of {}", read.target),
@@ -43,7 +43,7 @@ fn job(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job<Rollouts>>
     }
 }
 
-fn refuse(shell: &mut Shell<Rollouts>, job: Box<Job<Rollouts>>, class: Class, now: Timestamp) {
+fn refuse(shell: &mut Shell<Rollouts>, job: Box<Job>, class: Class, now: Timestamp) {
     let change = &job.changes[0];
     let failures = vec![Refusal {
         id: Some(change.id.clone()),

@@ -29,7 +29,7 @@ fn a_lost_command_is_named() {
     for (what, old, new, expected) in cases {
         let before = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(old));
         let after = object(ROLLOUT, "web", canary(5, json!([{}, {}])), status(new));
-        let mut checker = Checker::new(ROLLOUT);
+        let mut checker = Checker::new(ROLLOUT, &Kinds::default());
         assert_eq!(found(&mut checker, Some(&before), &after), expected, "{what}");
     }
 }
@@ -49,14 +49,14 @@ fn in_update(more: &Value) -> Value {
 fn judged(spec: &Value, old: &Value, new: &Value) -> Vec<&'static str> {
     let before = object(ROLLOUT, "web", spec.clone(), in_update(old));
     let after = object(ROLLOUT, "web", spec.clone(), in_update(new));
-    found(&mut Checker::new(ROLLOUT), Some(&before), &after)
+    found(&mut Checker::new(ROLLOUT, &Kinds::default()), Some(&before), &after)
 }
 
 /// The same where a person has ended the pause of the step before.
 fn judged_after_promote(spec: &Value, old: &Value, new: &Value) -> Vec<&'static str> {
     let [paused, before, after] =
         [&paused(), old, new].map(|status| object(ROLLOUT, "web", spec.clone(), in_update(status)));
-    let mut checker = Checker::new(ROLLOUT);
+    let mut checker = Checker::new(ROLLOUT, &Kinds::default());
     checker.judge(&write("person", Some(&paused), &before), at(999));
     found(&mut checker, Some(&before), &after)
 }
@@ -214,7 +214,7 @@ fn only_a_way_back_within_the_window_skips_steps() {
     for (what, (stable, next), window, expected) in cases {
         let mut spec = canary(5, json!([{}, {"pause": {}}, {}]));
         spec["rollbackWindow"] = json!({ "revisions": window });
-        let mut checker = Checker::new(ROLLOUT);
+        let mut checker = Checker::new(ROLLOUT, &Kinds::default());
         for (hash, second) in [("a", stable), ("b", next), ("x", 30)] {
             let mut set = Object::clone(&set_of(hash, 1, 1));
             Arc::make_mut(&mut set.meta).created = at(second);
@@ -247,7 +247,7 @@ fn a_write_that_does_not_say_on_what_it_rests_is_named() {
     for (what, op, expect, count) in cases {
         let target = ObjectRef::new(kinds::ROLLOUT, &"default".into(), &"web".into());
         let (part, lane) = (ResourcePart::Main, Lane::default());
-        let mut checker = Checker::new(ROLLOUT);
+        let mut checker = Checker::new(ROLLOUT, &Kinds::default());
         checker.sent(&Sent { target, part, op, expect, lane });
         assert_eq!(checker.violations().len(), count, "{what}");
     }

@@ -1,0 +1,83 @@
+//! Every engine of a program, named once: the production loop, the simulator and `explain` run the
+//! engines of the same list.
+
+use gradus_engine::Engine;
+use gradus_engine::decision::Kind;
+use gradus_engine::release::{ManagedIngress, Releases};
+use gradus_engine::rollout::Rollouts;
+use gradus_engine::world::ServiceView;
+
+use crate::reconciler::Reconciler;
+use crate::shell::{InterlockMode, Shell};
+use crate::watched::{Scope, Watched};
+
+/// The engines of Gradus. A new one is one more line here.
+pub static GRADUS: Engines = Engines {
+    reporter: Reporter { component: "rollouts-controller", manager: "gradus" },
+    list: &[
+        Entry::of::<Rollouts>(),
+        Entry::of::<Releases<ServiceView>>(),
+        Entry::of::<Releases<ManagedIngress>>(),
+    ],
+};
+
+/// Every engine of a program, and how the program is named to the cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Engines {
+    /// Who reports Events and owns written fields.
+    pub reporter: Reporter,
+    /// The engines. The first one is the one the program is about.
+    pub list: &'static [Entry],
+}
+
+/// How a controller is named to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reporter {
+    /// Who reports Events: the name that users and tools filter by.
+    pub component: &'static str,
+    /// Who owns written fields, as `managedFields` shows it.
+    pub manager: &'static str,
+}
+
+impl Reporter {
+    /// One name for both.
+    pub const fn named(name: &'static str) -> Self {
+        Reporter { component: name, manager: name }
+    }
+}
+
+/// One engine of a program, without its types.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The kind it decides about.
+    pub kind: Kind,
+    start: fn(&Scope, InterlockMode) -> Box<dyn Reconciler>,
+}
+
+impl Entry {
+    /// The entry of an engine.
+    pub const fn of<W: Watched>() -> Self {
+        Entry { kind: <W as Engine>::KIND, start: start::<W> }
+    }
+
+    /// A reconciler that has seen nothing yet.
+    pub fn start(&self, scope: &Scope, interlock: InterlockMode) -> Box<dyn Reconciler> {
+        (self.start)(scope, interlock)
+    }
+}
+
+impl Engines {
+    /// A reconciler for every engine, in the order of the list.
+    pub fn start(&self, scope: &Scope, interlock: InterlockMode) -> Vec<Box<dyn Reconciler>> {
+        self.list.iter().map(|entry| entry.start(scope, interlock)).collect()
+    }
+
+    /// The kind the program is about.
+    pub fn main_kind(&self) -> &Kind {
+        &self.list[0].kind
+    }
+}
+
+fn start<W: Watched>(scope: &Scope, interlock: InterlockMode) -> Box<dyn Reconciler> {
+    Box::new(Shell::<W>::new(scope, interlock))
+}

@@ -1,0 +1,184 @@
+//! One engine with its index, queue and memory as the loops see it, whatever it decides about. The
+//! production loop and the simulator drive it: events in, work out, outcomes in.
+
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::frame::Frame;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::act::Acted;
+use crate::cluster::WriteError;
+use crate::shell::{Alarm, Draw, Held, Outgoing, Read, Seen, Shell, Work};
+use crate::telemetry::Metrics;
+use crate::watch::Failed;
+use crate::watched::{Key, Meter, Selection, Watched};
+
+/// One engine at work. It does no I/O and reads no clock.
+pub trait Reconciler {
+    /// The kind it decides about.
+    fn kind(&self) -> Kind;
+
+    /// What it watches now.
+    fn selections(&self) -> Vec<Selection>;
+
+    /// Kinds that a controller of this scope does not read.
+    fn unread(&self) -> Vec<Kind>;
+
+    /// What is to be watched from now on, because something in the index names an object of it.
+    fn take_demands(&mut self) -> Vec<Selection>;
+
+    /// Does the index hold an object of a watch?
+    fn holds(&self, watch: &Selection, object: &ObjectRef) -> bool;
+
+    /// Takes in one message of a watch; returns the objects of the engine's own kind that changed.
+    fn observe(&mut self, watch: &Selection, seen: &Seen, now: Timestamp) -> Vec<Key>;
+
+    /// Takes in that a watch sees nothing now.
+    fn observe_failure(&mut self, watch: &Selection, failed: &Failed, now: Timestamp);
+
+    /// Is everything it always watches synced?
+    fn is_synced(&self) -> bool;
+
+    /// When there is something to do even if nothing happens.
+    fn next_due(&self) -> Option<Timestamp>;
+
+    /// The next thing to do outside; `None` when nothing is due now.
+    fn next_work(&mut self, now: Timestamp) -> Option<Work>;
+
+    /// Takes in what carrying a decision out has shown.
+    fn learn(&mut self, acted: Acted, now: Timestamp);
+
+    /// Takes in the reply to a read.
+    fn learn_read(&mut self, read: Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp);
+
+    /// Takes in random bytes.
+    fn learn_draw(&mut self, draw: Draw, drawn: Result<Vec<u8>, WriteError>, now: Timestamp);
+
+    /// A job was not carried out on purpose.
+    fn decline(&mut self, key: &Key, now: Timestamp);
+
+    /// Carrying a job out panicked.
+    fn abandon(&mut self, key: &Key, now: Timestamp);
+
+    /// Decides every key again, whatever it recalls of earlier decisions.
+    fn wake_all(&mut self, now: Timestamp);
+
+    /// Events to be posted, in order.
+    fn take_events(&mut self) -> Vec<Outgoing>;
+
+    /// What the operator should hear of.
+    fn take_alarms(&mut self) -> Vec<Alarm>;
+
+    /// Every held key.
+    fn held(&mut self, now: Timestamp) -> Vec<(Key, Held)>;
+
+    /// World and Decision of a key, as they would be now.
+    fn inspect(&self, key: &Key, now: Timestamp) -> Option<Value>;
+
+    /// Shows an object of the engine's kind, or its end, in the metrics.
+    fn publish(&self, key: &Key, metrics: &Metrics, now: Timestamp);
+
+    /// Shows what happens to its objects in the metrics.
+    fn meter(&self) -> Meter;
+
+    /// The line a person types to give an object a command that frees it.
+    fn command_line(&self, command: &str, key: &Key) -> String;
+}
+
+impl<W: Watched> Reconciler for Shell<W> {
+    fn kind(&self) -> Kind {
+        W::KIND
+    }
+
+    fn selections(&self) -> Vec<Selection> {
+        self.selections()
+    }
+
+    fn unread(&self) -> Vec<Kind> {
+        self.unread_kinds()
+    }
+
+    fn take_demands(&mut self) -> Vec<Selection> {
+        self.take_demands()
+    }
+
+    fn holds(&self, watch: &Selection, object: &ObjectRef) -> bool {
+        let source = self.source(watch);
+        source.is_some_and(|source| (W::shelf(source).version)(self.index(), object).is_some())
+    }
+
+    fn observe(&mut self, watch: &Selection, seen: &Seen, now: Timestamp) -> Vec<Key> {
+        let Some(source) = self.source(watch).cloned() else { return Vec::new() };
+        self.observe(&source, seen, now)
+    }
+
+    fn observe_failure(&mut self, watch: &Selection, failed: &Failed, now: Timestamp) {
+        if let Some(source) = self.source(watch).cloned() {
+            self.observe_failure(&source, failed, now);
+        }
+    }
+
+    fn is_synced(&self) -> bool {
+        self.is_synced()
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.next_due()
+    }
+
+    fn next_work(&mut self, now: Timestamp) -> Option<Work> {
+        self.next_work(now)
+    }
+
+    fn learn(&mut self, acted: Acted, now: Timestamp) {
+        self.learn(acted, now);
+    }
+
+    fn learn_read(&mut self, read: Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp) {
+        self.learn_read(read, reply, now);
+    }
+
+    fn learn_draw(&mut self, draw: Draw, drawn: Result<Vec<u8>, WriteError>, now: Timestamp) {
+        self.learn_draw(draw, drawn, now);
+    }
+
+    fn decline(&mut self, key: &Key, now: Timestamp) {
+        self.decline(key, now);
+    }
+
+    fn abandon(&mut self, key: &Key, now: Timestamp) {
+        self.abandon(key, now);
+    }
+
+    fn wake_all(&mut self, now: Timestamp) {
+        self.wake_all(now);
+    }
+
+    fn take_events(&mut self) -> Vec<Outgoing> {
+        self.take_events()
+    }
+
+    fn take_alarms(&mut self) -> Vec<Alarm> {
+        self.take_alarms()
+    }
+
+    fn held(&mut self, now: Timestamp) -> Vec<(Key, Held)> {
+        self.held(now)
+    }
+
+    fn inspect(&self, key: &Key, now: Timestamp) -> Option<Value> {
+        self.inspect(key, now)
+    }
+
+    fn publish(&self, key: &Key, metrics: &Metrics, now: Timestamp) {
+        W::publish(self.index(), key, metrics, now);
+    }
+
+    fn meter(&self) -> Meter {
+        W::measure
+    }
+
+    fn command_line(&self, command: &str, key: &Key) -> String {
+        W::command_line(command, key)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the loop reports to those who run it: Events on their way, held objects, alarms, and what a
+//! dry run would do.
+
+use gradus_engine::ask::Class;
+use gradus_engine::decision::{Event, Frees};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::Loop;
+use crate::act::Job;
+use crate::shell::{Alarm, InterlockMode, Outgoing};
+use crate::telemetry::Metrics;
+use crate::watched::{Key, Measured, Meter};
+
+/// Hands Events to the poster; a controller that may not write logs them instead.
+#[derive(Clone)]
+pub(super) struct Voice {
+    pub(super) events: mpsc::UnboundedSender<Outgoing>,
+    pub(super) metrics: Metrics,
+    pub(super) dry_run: bool,
+}
+
+impl Voice {
+    pub(super) fn tell(&self, outgoing: Outgoing, meter: Meter) {
+        let Event { about, kind, reason, message, .. } = &outgoing.event;
+        if self.dry_run {
+            tracing::info!(%about, "dry run: would emit event {reason}: {message}");
+            return;
+        }
+        let kind = crate::events::kind_name(*kind);
+        meter(&self.metrics, &Key::of(about), Measured::Event(kind, reason));
+        if self.events.send(outgoing).is_err() {
+            tracing::error!("the Event poster has ended; Events are lost");
+        }
+    }
+}
+
+/// What would be done, in the order in which it would be.
+pub(super) fn say_job(job: &Job) {
+    let writes = job.changes.iter().map(|change| format!("write {}", change.id.0));
+    let status = job.status.iter().map(|status| format!("patch status {}", status.patch));
+    let events =
+        job.events.iter().map(|event| format!("emit event {}: {}", event.reason, event.message));
+    for one in writes.chain(status).chain(events) {
+        tracing::info!(key = %job.key, "dry run: would {one}");
+    }
+}
+
+impl Loop {
+    /// Kinds that a controller of one namespace does not read.
+    pub(super) fn say_unread(&self) {
+        let namespace = self.settings.scope.namespace.as_deref().unwrap_or_default();
+        for kind in self.engines.iter().flat_map(|engine| engine.reconciler.unread()) {
+            let plural = &kind.plural;
+            tracing::info!("{plural} are not read: only objects of namespace {namespace} are");
+        }
+    }
+
+    pub(super) fn look_at_held(&mut self, now: Timestamp) {
+        for engine in &mut self.engines {
+            let (reconciler, metrics) = (&mut engine.reconciler, &self.metrics);
+            let (all_held, meter) = (reconciler.held(now), reconciler.meter());
+            let keys = all_held.iter().map(|(key, _)| key.clone()).collect();
+            let shown = std::mem::replace(&mut engine.shown_held, keys);
+            for freed in shown.difference(&engine.shown_held) {
+                meter(metrics, freed, Measured::Held(None));
+            }
+            for (key, held) in all_held {
+                let figures = (held.guard.as_str(), held.seconds as f64);
+                meter(metrics, &key, Measured::Held(Some(figures)));
+                if !held.is_news {
+                    continue;
+                }
+                let why = gradus_engine::explain::sentence(&held.why);
+                let frees = match &held.frees {
+                    Frees::Command(command) => {
+                        format!("; to go on: {}", reconciler.command_line(command, &key))
+                    }
+                    _ => String::new(),
+                };
+                tracing::warn!(
+                    namespace = %key.namespace, name = %key.name, guard = held.guard,
+                    seconds = held.seconds, "held for {} min: {why}{frees}", held.seconds / 60,
+                );
+            }
+        }
+    }
+
+    pub(super) fn say_alarms(&mut self) {
+        let alarms: Vec<Alarm> =
+            self.engines.iter_mut().flat_map(|engine| engine.reconciler.take_alarms()).collect();
+        for alarm in alarms {
+            self.say_alarm(alarm);
+        }
+    }
+
+    fn say_alarm(&self, alarm: Alarm) {
+        match alarm {
+            Alarm::Panicked { key, doing, message } => {
+                tracing::error!(%key, "{doing} panicked: {message}; the others go on");
+            }
+            Alarm::Interlock { key, invariant, message, mode } => {
+                let done = match mode {
+                    InterlockMode::Enforce => "is held",
+                    InterlockMode::Warn => "is done all the same (--interlock=warn)",
+                };
+                let id = invariant.id();
+                tracing::error!(%key, "what would break invariant {id} {done}: {message}");
+            }
+            Alarm::Refused { key, change, class, message, times } => {
+                // The first refusals are ordinary; a refusal that stays is news. Of a server that
+                // is away, one tells for all.
+                let is_of_server = matches!(class, Class::Unreachable | Class::Unknown);
+                let is_lasting = times.is_power_of_two() && times > 1;
+                if is_lasting && (!is_of_server || self.settings.outage.refuses_writes()) {
+                    tracing::warn!(%key, %change, ?class, times, "refused: {message}");
+                } else {
+                    tracing::debug!(%key, %change, ?class, times, "refused: {message}");
+                }
+            }
+            Alarm::Pruned { key, fields } => {
+                let fields = fields.join(", ");
+                tracing::warn!(%key, "the CRD on this server is older and drops status fields: {fields}");
+            }
+        }
+    }
+}
