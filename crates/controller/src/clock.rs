@@ -3,6 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
+use crate::lease::election::Moment;
+
 /// A clock that never goes back: the time at its start plus what has passed since. What passes is
 /// tokio's time, so that a paused runtime moves this clock too.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,30 @@ impl Clock {
         let ahead = at.duration_since(self.start).max(SignedDuration::ZERO);
         let ahead = ahead.unsigned_abs();
         self.since.checked_add(ahead).unwrap_or_else(|| self.since + FAR)
+    }
+}
+
+/// Two clocks for leader election, which must not rest on either alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch {
+    since: Instant,
+}
+
+impl Stopwatch {
+    /// Starts now.
+    pub fn start() -> Self {
+        Stopwatch { since: Instant::now() }
+    }
+
+    /// The moment now, on both clocks.
+    pub fn moment(&self) -> Moment {
+        Moment { elapsed: self.since.elapsed(), wall: Timestamp::now() }
+    }
+
+    /// Waits until the monotonic clock reaches a time.
+    pub async fn sleep_until(&self, elapsed: std::time::Duration) {
+        let at = self.since.checked_add(elapsed).unwrap_or_else(|| self.since + FAR);
+        tokio::time::sleep_until(at).await;
     }
 }
 

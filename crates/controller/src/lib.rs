@@ -9,6 +9,7 @@ pub mod events;
 pub mod families;
 pub mod health;
 pub mod kube_cluster;
+pub mod lease;
 pub mod one_line;
 pub mod plugins;
 pub mod production;

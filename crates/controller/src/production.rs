@@ -3,17 +3,18 @@
 
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::engines::Engines;
 use crate::events::post_events;
 use crate::health::{Health, WorldRequest};
 use crate::kube_cluster::KubeCluster;
+use crate::lease::{Election, Leadership, LedCluster, elect};
 use crate::rate::{Limited, Rate};
 use crate::run::{Outside, Settings, run};
 use crate::telemetry::Metrics;
-use futures::future::{Either, select};
+use futures::future::{Either, FutureExt, join, select};
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// How long Events that are still waiting may hold up the end of the program.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
@@ -40,18 +41,36 @@ pub struct Parts {
 /// Events that still wait, as long as that is quick.
 pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>) {
     let Parts { client, rate, clock, metrics, health, worlds, settings } = parts;
-    let cluster = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
-    let cluster = Limited::new(cluster, rate);
+    let server = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
+    let stopwatch = Stopwatch::start();
+    let (lead, leadership) = Leadership::elected(stopwatch);
+    let election = settings.election.clone();
+    let leadership = if election.is_some() { leadership } else { Leadership::alone(stopwatch) };
+    // The door to writes comes last: what had to wait for its turn is stopped there, too.
+    let door = LedCluster::new(server.clone(), leadership.clone());
+    let cluster = Limited::new(door, rate);
     let (events, inbox) = mpsc::unbounded_channel();
     let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
-    let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
+    let outside = Outside { client, cluster, clock, metrics, health, worlds, events, leadership };
     let looping = Box::pin(run(engines, outside, settings, stop));
-    match select(looping, posting).await {
-        Either::Left(((), posting)) => {
-            if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {
-                tracing::warn!("some Events could not be posted before the end");
+    let (working, ended) = oneshot::channel::<()>();
+    let work = async move {
+        match select(looping, posting).await {
+            Either::Left(((), posting)) => {
+                if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {
+                    tracing::warn!("some Events could not be posted before the end");
+                }
             }
+            Either::Right(((), looping)) => looping.await,
         }
-        Either::Right(((), looping)) => looping.await,
-    }
+        drop(working);
+    };
+    // The lead is given up last: writes and Events under way still need it.
+    let electing = async {
+        if let Some(Election { lease, candidate }) = election {
+            let ended = ended.map(|_: Result<(), _>| ());
+            elect(&server, &lease, candidate, stopwatch, lead, ended).await;
+        }
+    };
+    join(work, electing).await;
 }

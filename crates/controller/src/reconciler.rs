@@ -60,6 +60,9 @@ pub trait Reconciler {
     /// Carrying a job out panicked.
     fn abandon(&mut self, key: &Key, now: Timestamp);
 
+    /// Forgets what it recalls of earlier decisions: from now on somebody else decides.
+    fn stand_by(&mut self);
+
     /// Decides every key again, whatever it recalls of earlier decisions.
     fn wake_all(&mut self, now: Timestamp);
 
@@ -148,6 +151,10 @@ impl<W: Watched> Reconciler for Shell<W> {
 
     fn abandon(&mut self, key: &Key, now: Timestamp) {
         self.abandon(key, now);
+    }
+
+    fn stand_by(&mut self) {
+        self.stand_by();
     }
 
     fn wake_all(&mut self, now: Timestamp) {

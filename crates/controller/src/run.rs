@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
 use crate::engines::Engines;
 use crate::health::{Health, WorldRequest};
+use crate::lease::{Election, Leadership};
 use crate::random;
 use crate::reconciler::Reconciler;
 use crate::shell::{InterlockMode, Outgoing, Read, Seen, Target, Work};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub outage: Outage,
     /// What happens to decisions that would break an invariant.
     pub interlock: InterlockMode,
+    /// Where several controllers elect one that acts; `None` for one that acts alone.
+    pub election: Option<Election>,
 }
 
 /// Everything the loop needs of the outside.
@@ -63,6 +66,8 @@ pub struct Outside<C> {
     pub worlds: mpsc::Receiver<WorldRequest>,
     /// Where Events go.
     pub events: mpsc::UnboundedSender<Outgoing>,
+    /// Does this process lead? A standby watches and decides nothing.
+    pub leadership: Leadership,
 }
 
 /// Everything that can wake the loop. The number is the place of the engine it is for.
@@ -91,7 +96,8 @@ pub async fn run<C: Cluster>(
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) {
-    let Outside { client, cluster, clock, metrics, health, mut worlds, events } = outside;
+    let Outside { client, cluster, clock, metrics, health, mut worlds, events, mut leadership } =
+        outside;
     let mut watches = Watches::new(client, settings.outage.clone(), metrics.clone());
     let voice = Voice { events, metrics: metrics.clone(), dry_run: settings.dry_run };
     let mut looping = Loop::new(engines, settings, clock, metrics, health);
@@ -103,6 +109,7 @@ pub async fn run<C: Cluster>(
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
     loop {
+        looping.follow(leadership.holds());
         looping.start_work(&cluster, &voice, &mut under_way);
         looping.meet_demands(&mut watches);
         looping.post_events(&voice);
@@ -115,6 +122,7 @@ pub async fn run<C: Cluster>(
             Some(done) = under_way.acting.next() => done,
             Some(read) = under_way.reading.next() => read,
             Some(request) = worlds.recv() => Happening::Asked(request),
+            () = leadership.changed() => Happening::Due,
             () = tokio::time::sleep_until(looping.clock.instant(due)) => Happening::Due,
             _ = held.tick() => Happening::LookAtHeld,
         };
@@ -132,6 +140,8 @@ pub async fn run<C: Cluster>(
 /// All engines of a program, and what they share.
 struct Loop {
     engines: Vec<Engaged>,
+    /// Does this process act?
+    leads: bool,
     settings: Settings,
     clock: Clock,
     metrics: Metrics,
@@ -156,7 +166,25 @@ impl Loop {
         let reconcilers = engines.start(&settings.scope, settings.interlock).into_iter();
         let engaged = |reconciler| Engaged { reconciler, shown_held: BTreeSet::new() };
         let engines = reconcilers.map(engaged).collect();
-        Loop { engines, settings, clock, metrics, health }
+        Loop { engines, leads: false, settings, clock, metrics, health }
+    }
+
+    /// Takes in whether this process leads. Who begins to lead decides everything, on the caches
+    /// that it kept warm; who no longer does forgets what it recalls of its decisions, for another
+    /// one goes on from the stored state.
+    fn follow(&mut self, leads: bool) {
+        if self.leads == leads {
+            return;
+        }
+        self.leads = leads;
+        let now = self.clock.now();
+        for engine in &mut self.engines {
+            if leads {
+                engine.reconciler.wake_all(now);
+            } else {
+                engine.reconciler.stand_by();
+            }
+        }
     }
 
     /// Everything due now is decided and put under way.
@@ -166,6 +194,9 @@ impl Loop {
         voice: &'c Voice,
         under_way: &mut UnderWay<'c>,
     ) {
+        if !self.leads {
+            return;
+        }
         let now = self.clock.now();
         for at in 0..self.engines.len() {
             while let Some(work) = self.engines[at].reconciler.next_work(now) {
@@ -226,11 +257,15 @@ impl Loop {
         for engine in &mut self.engines {
             let meter = engine.reconciler.meter();
             let events = engine.reconciler.take_events().into_iter();
-            events.for_each(|outgoing| voice.tell(outgoing, meter));
+            // What a standby sees happen, the leader reports.
+            events.filter(|_| self.leads).for_each(|outgoing| voice.tell(outgoing, meter));
         }
     }
 
     fn next_due(&self) -> Option<Timestamp> {
+        if !self.leads {
+            return None;
+        }
         self.engines.iter().filter_map(|engine| engine.reconciler.next_due()).min()
     }
 

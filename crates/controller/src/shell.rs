@@ -277,6 +277,12 @@ impl<W: Watched> Shell<W> {
         self.queue.add(key, now);
     }
 
+    /// Forgets what it recalls of earlier decisions: from now on somebody else decides.
+    pub fn stand_by(&mut self) {
+        self.keys.values_mut().for_each(KeyState::forget);
+        self.outbox.clear();
+    }
+
     /// Decides every key again, whatever it recalls of earlier decisions: must change nothing.
     pub fn wake_all(&mut self, now: Timestamp) {
         let own = self.watches.values().find(|source| W::kind_of(source) == W::KIND);

@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gradus_controller::clock::Clock;
+use gradus_controller::clock::{Clock, Stopwatch};
 use gradus_controller::events::post_events;
 use gradus_controller::health::Health;
 use gradus_controller::kube_cluster::KubeCluster;
+use gradus_controller::lease::Leadership;
 use gradus_controller::run::{Outside, Settings, run};
 use gradus_controller::telemetry::Metrics;
 use gradus_simkube::kinds::KindId;
@@ -286,7 +287,9 @@ impl Lab {
         let (events, inbox) = mpsc::unbounded_channel();
         let clock = self.clock;
         let posting = post_events(cluster.clone(), clock, inbox, metrics.clone());
-        let outside = Outside { client, cluster, clock, metrics, health, worlds, events };
+        let leadership = Leadership::alone(Stopwatch::start());
+        let outside =
+            Outside { client, cluster, clock, metrics, health, worlds, events, leadership };
         let controller = spawn_local(async move {
             let looping = run(engines, outside, Settings::default(), std::future::pending());
             tokio::join!(looping, posting);

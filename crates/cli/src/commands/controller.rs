@@ -1,10 +1,15 @@
 //! `gradus controller`: runs the controller against a cluster, with the flags of Argo Rollouts.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use gradus_api::validate::label_value_errors;
+use gradus_api::values::parse_go_duration;
 use gradus_controller::engines::GRADUS;
+use gradus_controller::kube_cluster::REQUEST_LIMIT;
+use gradus_controller::lease::election::LeaseDurations;
+use gradus_controller::lease::{Election, own_namespace};
 use gradus_controller::program::Flags;
 use gradus_controller::run::Settings;
 use gradus_controller::shell::InterlockMode;
@@ -19,11 +24,20 @@ pub struct Arguments {
     /// Only objects labelled with this instance id; empty for those without
     #[arg(long, value_name = "ID", default_value = "", value_parser = label_value)]
     instance_id: String,
-    /// Let one of several controllers act; not there yet
+    /// Let one of several controllers act, the others stand by
     #[arg(long, default_value = "false", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     leader_elect: bool,
+    /// How long the lease of the leader holds without being renewed
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    leader_election_lease_duration: Duration,
+    /// How long the leader acts on its last renewal
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    leader_election_renew_deadline: Duration,
+    /// How long to wait between two tries to lead
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    leader_election_retry_period: Duration,
     /// What happens to a write that would break an invariant: enforce holds it, warn tells of it
     #[arg(long, value_name = "MODE", default_value = "enforce")]
     interlock: Interlock,
@@ -58,9 +72,31 @@ fn label_value(text: &str) -> Result<String, String> {
     }
 }
 
+/// A duration as Go writes it.
+fn duration(text: &str) -> Result<Duration, String> {
+    let read = parse_go_duration(text).map_err(|error| error.to_string())?;
+    Duration::try_from(read).map_err(|_| "must not be negative".to_owned())
+}
+
+impl Arguments {
+    /// The election to take part in. A dry run writes nothing, so it takes part in none.
+    fn election(&self) -> anyhow::Result<Option<Election>> {
+        if !self.leader_elect || self.dry_run {
+            return Ok(None);
+        }
+        let durations = LeaseDurations {
+            lease: self.leader_election_lease_duration,
+            renew_deadline: self.leader_election_renew_deadline,
+            retry_period: self.leader_election_retry_period,
+        };
+        durations.check(REQUEST_LIMIT)?;
+        Ok(Some(Election::of_rollouts(&own_namespace(), &self.instance_id, durations)?))
+    }
+}
+
 /// Flags of Argo Rollouts that have no counterpart here yet. They are refused, not ignored: who
 /// sets one relies on it.
-const NOT_YET: [&str; 41] = [
+const NOT_YET: [&str; 38] = [
     "--alb-ingress-classes",
     "--alb-tag-key-resource-id",
     "--alb-verify-weight",
@@ -87,9 +123,6 @@ const NOT_YET: [&str; 41] = [
     "--insecure-skip-tls-verify",
     "--istio-api-version",
     "--kloglevel",
-    "--leader-election-lease-duration",
-    "--leader-election-renew-deadline",
-    "--leader-election-retry-period",
     "--nginx-ingress-classes",
     "--request-timeout",
     "--rollout-resync",
@@ -113,10 +146,9 @@ pub fn missing_flag(argument: &str) -> Option<&'static str> {
 /// Runs the controller until it is asked to end.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     arguments.flags.start_logging()?;
-    if arguments.leader_elect {
-        tracing::warn!("leader election is not there yet: run one controller; going on without");
-    }
+    let election = arguments.election()?;
     let settings = Settings {
+        election,
         scope: Scope { instance_id: arguments.instance_id, ..Scope::default() },
         dry_run: arguments.dry_run,
         interlock: arguments.interlock.into(),

@@ -4,6 +4,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::cluster::{Cluster, sample};
 use crate::program::{Running, command, finish, folder, free_port, get, gradus, kubeconfig};
 
@@ -103,13 +105,48 @@ fn a_list_of_kubeconfigs_may_name_one_that_is_not_there() {
 }
 
 #[test]
-fn leader_election_is_said_to_be_missing() {
-    let port = free_port();
-    let path = folder("leader").join("away.kubeconfig");
-    std::fs::write(&path, kubeconfig(port)).unwrap();
-    let (mut controller, ..) = start(&path, &["--leader-elect"]);
-    assert_eq!(controller.count("leader election is not there yet"), 1);
-    controller.until("cannot reach the API server");
+fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_stops() {
+    let folder = folder("leader");
+    let cluster = Cluster::start(0, &folder);
+    let begin = || {
+        let mut command = command(&["controller", "--healthzPort=0", "--metricsPort=0"]);
+        command.arg("--leader-elect").arg("--kubeconfig").arg(&cluster.kubeconfig);
+        command.env("POD_NAMESPACE", "default");
+        Running::start(command)
+    };
+    let mut first = begin();
+    first.until("became the leader");
+    let mut second = begin();
+    second.until("standing by: another controller leads");
+    cluster.create(sample("rolling-update.yaml"));
+    status_until(&cluster, |status| status["phase"] == "Healthy");
+    first.signal("TERM");
+    first.until("released the leader election lease");
+    assert!(first.end().success());
+    let stopped = Instant::now();
+    second.until("became the leader");
+    assert!(stopped.elapsed() < Duration::from_secs(5), "a released lease is taken at once");
+    cluster.patch("cart", json!([{ "op": "replace", "path": "/spec/replicas", "value": 2 }]));
+    status_until(&cluster, |status| status["replicas"] == 2);
+}
+
+/// Looks at the status of the sample until it is as wanted; gives up after a minute.
+fn status_until(cluster: &Cluster, is_wanted: impl Fn(&Value) -> bool) {
+    let began = Instant::now();
+    while !is_wanted(&cluster.rollout("cart")["status"]) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", cluster.rollout("cart"));
+        std::thread::sleep(ASK_EVERY);
+    }
+}
+
+#[test]
+fn durations_with_which_two_could_act_are_refused() {
+    let mut command = command(&["controller", "--leader-elect"]);
+    command.arg("--leader-election-renew-deadline=14s");
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("--leader-election-lease-duration 15s must be at least 4s"), "{words}");
 }
 
 #[test]

@@ -94,6 +94,12 @@ impl<W: Watched> Default for KeyState<W> {
 }
 
 impl<W: Watched> KeyState<W> {
+    /// Forgets all but what is under way and what the server has told of its CRD.
+    pub fn forget(&mut self) {
+        let KeyState { asking, tried, settling, pruned, .. } = std::mem::take(self);
+        *self = KeyState { asking, tried, settling, pruned, ..KeyState::default() };
+    }
+
     /// Notes which guard holds the key up, and since when: the first that does.
     pub fn watch_guard(&mut self, why: &[Why], now: Timestamp) {
         let Some(why) = why.iter().find(|why| why.guard.holds_up()) else {
