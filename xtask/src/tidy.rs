@@ -83,6 +83,7 @@ fn check(root: &Path) -> Result<Vec<Vec<Finding>>, TidyError> {
         over(&sources, functions::length),
         modules::orphans(root, &sources, &metadata),
         packages::arrows(root, &metadata),
+        packages::unused(root, &metadata, &sources),
         packages::licences(&lock, &metadata),
         packages::sources(&lock, &metadata),
         packages::features(&lock, &metadata),

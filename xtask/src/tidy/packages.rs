@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::code::Source;
 use super::{Finding, licence};
 
 /// Our crates, from left to right: each may use those before it.
@@ -40,6 +41,7 @@ struct Package {
 #[derive(Clone, Debug, Deserialize)]
 struct Dependency {
     name: String,
+    rename: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -83,7 +85,7 @@ pub fn arrows(root: &Path, metadata: &Metadata) -> Vec<Finding> {
     for package in metadata.members() {
         let manifest = package.manifest_path.strip_prefix(root).unwrap_or(&package.manifest_path);
         let text = std::fs::read_to_string(&package.manifest_path).unwrap_or_default();
-        for Dependency { name } in &package.dependencies {
+        for Dependency { name, .. } in &package.dependencies {
             if let Some(expected) = wrong_arrow(&package.name, name) {
                 let line = line_with(&text, name);
                 let text = format!("{} uses {name}, expected {expected}", package.name);
@@ -92,6 +94,30 @@ pub fn arrows(root: &Path, metadata: &Metadata) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Nothing that no source of the package names: it would be built for nobody.
+pub fn unused(root: &Path, metadata: &Metadata, sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in metadata.members() {
+        let manifest = package.manifest_path.strip_prefix(root).unwrap_or(&package.manifest_path);
+        let folder = manifest.parent().unwrap_or(manifest);
+        let own: Vec<&Source> =
+            sources.iter().filter(|source| Path::new(&source.path).starts_with(folder)).collect();
+        for Dependency { name, rename } in &package.dependencies {
+            let word = rename.as_ref().unwrap_or(name).replace('-', "_");
+            if !own.iter().any(|source| names(&source.code, &word)) {
+                let text = format!("{} does not use {name}, expected it to", package.name);
+                findings.push(Finding::new(&manifest.display().to_string(), 1, text));
+            }
+        }
+    }
+    findings
+}
+
+/// Does this word stand in the code?
+fn names(code: &str, word: &str) -> bool {
+    code.split(|sign: char| !sign.is_alphanumeric() && sign != '_').any(|part| part == word)
 }
 
 /// Nothing whose licence we may not use.
@@ -175,6 +201,32 @@ mod tests {
         ];
         for (what, from, to, allowed) in cases {
             assert_eq!(wrong_arrow(from, to).is_none(), allowed, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_dependency_is_named_by_a_source_of_its_package() {
+        let dependencies = json!([{ "name": "serde-json" }, { "name": "a", "rename": "b" }]);
+        let document = json!({
+            "packages": [{
+                "id": "1", "name": "x", "version": "1.0.0", "dependencies": dependencies,
+                "manifest_path": "/r/crates/x/Cargo.toml", "targets": [],
+            }],
+            "workspace_members": ["1"],
+            "resolve": { "nodes": [] },
+        });
+        let metadata: Metadata = serde_json::from_value(document).unwrap();
+        let cases = [
+            ("both", "crates/x/src/lib.rs", "use b::C; serde_json::to_value(c)", 0),
+            ("one of them", "crates/x/src/lib.rs", "use b::C;", 1),
+            ("in a comment", "crates/x/src/lib.rs", "use b::C; // serde_json", 1),
+            ("another name", "crates/x/src/lib.rs", "use b::C; serde_jsonpath::f()", 1),
+            ("elsewhere", "crates/y/src/lib.rs", "use b::C; serde_json::f()", 2),
+        ];
+        for (what, path, text, count) in cases {
+            let sources = [Source::new(path, text.to_owned())];
+            let findings = unused(Path::new("/r"), &metadata, &sources);
+            assert_eq!(findings.len(), count, "{what}: {findings:?}");
         }
     }
 
