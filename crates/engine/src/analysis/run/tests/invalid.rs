@@ -4,6 +4,11 @@ use super::*;
 
 #[test]
 fn a_spec_that_is_wrong_ends_the_run_with_its_reason() {
+    let with = |field: &str, rules: Value| {
+        let mut spec = one(json!({}));
+        spec[field] = rules;
+        spec
+    };
     let cases = [
         (json!({ "metrics": [] }), "no metrics specified"),
         (json!({ "metrics": [web(json!({})), web(json!({}))] }), "metrics[1]: duplicate name 'm'"),
@@ -53,21 +58,11 @@ fn a_spec_that_is_wrong_ends_the_run_with_its_reason() {
             "metrics[0]: multiple providers specified",
         ),
         (
-            {
-                let mut spec = one(json!({}));
-                spec["dryRun"] = json!([{ "metricName": "m" },
-            { "metricName": "x" }]);
-                spec
-            },
+            with("dryRun", json!([{ "metricName": "m" }, { "metricName": "x" }])),
             "dryRun[1]: Rule didn't match any metric name(s)",
         ),
         (
-            {
-                let mut spec = one(json!({}));
-                spec["measurementRetention"] = json!([{ "metricName": "*",
-            "limit": 1 }]);
-                spec
-            },
+            with("measurementRetention", json!([{ "metricName": "*", "limit": 1 }])),
             "measurementRetention[0]: Rule didn't match any metric name(s)",
         ),
     ];
