@@ -94,6 +94,7 @@ impl Plane {
         plane.api_server_is_ready().await?;
         let manifests = repository.join("manifests");
         plane.install(&manifests.join("crds"), &manifests.join("rbac.yaml"))?;
+        plane.install_routing()?;
         let example = repository.join("examples/database-operator");
         plane.install(&example.join("crd.yaml"), &example.join("rbac.yaml"))?;
         plane.run(plane.controller_manager())?;
@@ -301,9 +302,22 @@ impl Plane {
 
     /// Applies the CRDs and the rights of a controller, as a person would.
     fn install(&self, crds: &Path, rights: &Path) -> Result<(), PlaneError> {
-        self.kubectl_does(&["apply", "-f"], crds)?;
-        self.kubectl_does(&["wait", "--for=condition=Established", "--timeout=60s", "-f"], crds)?;
+        self.install_kinds(crds)?;
         self.kubectl_does(&["apply", "-f"], rights)
+    }
+
+    /// Applies definitions of the kinds that routers work on: scenarios name objects of them.
+    fn install_routing(&self) -> Result<(), PlaneError> {
+        let definitions = gradus_lab::routing::definitions();
+        let items: Vec<_> = definitions.into_iter().map(|(_, definition)| definition).collect();
+        let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items });
+        self.write("routing-crds.json", &list.to_string())?;
+        self.install_kinds(&self.folder.path().join("routing-crds.json"))
+    }
+
+    fn install_kinds(&self, crds: &Path) -> Result<(), PlaneError> {
+        self.kubectl_does(&["apply", "-f"], crds)?;
+        self.kubectl_does(&["wait", "--for=condition=Established", "--timeout=60s", "-f"], crds)
     }
 
     /// One command of the person's that must succeed; its last argument apart.

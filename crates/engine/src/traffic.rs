@@ -6,6 +6,7 @@
 
 mod alb;
 mod fault;
+mod gateway;
 mod ingress;
 mod nginx;
 mod registry;
@@ -36,6 +37,7 @@ pub use view::RouteView;
 pub static ROUTERS: &[&RouterEntry] = &[
     &nginx::ENTRY,
     &alb::ENTRY,
+    &gateway::ENTRY,
     #[cfg(test)]
     &tests::notes::ENTRY,
 ];
@@ -95,6 +97,25 @@ pub struct Destination {
     pub hash: Arc<str>,
     /// Its part.
     pub weight: i32,
+}
+
+impl<'a> Sides<'a> {
+    /// The Services of both sides for routers that let two take turns only where no others are named.
+    fn preferring_fixed(&self) -> Backends<'a> {
+        let has_fixed = !self.fixed.stable.is_empty() && !self.fixed.canary.is_empty();
+        self.ping_pong.filter(|_| !has_fixed).unwrap_or(self.fixed)
+    }
+}
+
+impl Backends<'_> {
+    /// The side that a Service is on.
+    fn side(&self, service: &str) -> TrafficSide {
+        match service {
+            name if name == self.canary => TrafficSide::Canary,
+            name if name == self.stable => TrafficSide::Stable,
+            _ => TrafficSide::Other,
+        }
+    }
 }
 
 impl Goal<'_> {

@@ -18,6 +18,7 @@ mod meddler;
 pub mod objects;
 pub mod outlook;
 pub mod person;
+pub mod routing;
 pub mod saved;
 pub mod scenario;
 pub mod sight;

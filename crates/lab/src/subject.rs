@@ -37,7 +37,7 @@ impl Subject for Gradus {
     const ENGINES: &'static Engines = &GRADUS;
 
     fn definitions() -> Vec<(&'static str, Value)> {
-        gradus_api::crd::crds()
+        gradus_api::crd::crds().into_iter().chain(crate::routing::definitions()).collect()
     }
 
     fn judge(kind: KindId, kinds: &Kinds) -> Box<dyn Judge> {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::ingress::{Named, backend, leads_to, paths, reference, rules};
 use super::{
     Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
-    Router, RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
+    Router, RouterEntry, RoutingObjects, Sides, WeightPart, WeightSplit,
 };
 use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
@@ -106,13 +106,9 @@ impl Router for Alb<'_> {
 
     fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit> {
         let key = self.key("actions", self.action_service());
-        let Backends { stable, canary } = backends(sides);
+        let backends = backends(sides);
         let part = |group: TargetGroup| {
-            let side = match group.service_name.as_str() {
-                name if name == canary => TrafficSide::Canary,
-                name if name == stable => TrafficSide::Stable,
-                _ => TrafficSide::Other,
-            };
+            let side = backends.side(&group.service_name);
             WeightPart::service(side, &group.service_name, group.weight)
         };
         let split = |need: Need| {

@@ -40,6 +40,11 @@ impl RouteView {
         self.0["metadata"]["annotations"][key].as_str()
     }
 
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.0["metadata"]["labels"][key].as_str()
+    }
+
     /// Its spec.
     pub fn spec(&self) -> &Value {
         &self.0["spec"]

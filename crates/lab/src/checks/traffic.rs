@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::traffic::{
-    self, Backends, Receiver, RouteView, RoutingObjects, Sides, WeightPart,
+    self, Backends, Receiver, RouteView, RoutingObjects, Sides, WeightPart, WeightSplit,
 };
 use gradus_engine::world::RolloutView;
 use gradus_simkube::kinds::{KindId, Kinds};
@@ -39,7 +39,7 @@ pub(super) struct Traffic {
     /// The routing objects that are there.
     seen: RoutingObjects,
     /// What each of them makes of the traffic, as its router reads it.
-    splits: BTreeMap<ObjectRef, Vec<WeightPart>>,
+    splits: BTreeMap<ObjectRef, Vec<WeightSplit>>,
     /// The last spec in which no router was named.
     unrouted: Option<Arc<Value>>,
 }
@@ -269,9 +269,11 @@ impl Traffic {
         let Some(plan) = &self.plan else { return };
         let sides = plan.sides();
         for router in traffic::routers(&plan.view) {
+            let mut read: BTreeMap<ObjectRef, Vec<WeightSplit>> = BTreeMap::new();
             for split in router.splits(&sides, &self.seen) {
-                self.splits.insert(split.object, split.parts);
+                read.entry(split.object.clone()).or_default().push(split);
             }
+            self.splits.extend(read);
         }
     }
 
@@ -287,8 +289,11 @@ impl Traffic {
         if self.splits.is_empty() {
             return BTreeMap::from([(String::new(), self.unsplit(plan))]);
         }
-        let shares = self.splits.iter().map(|(route, parts)| (route.to_string(), parts));
-        shares.map(|(route, parts)| (route, self.by_hash(parts))).collect()
+        let shares = self.splits.iter().flat_map(|(route, splits)| {
+            let each = splits.iter().enumerate();
+            each.map(move |(at, split)| (format!("{route} {at}"), self.by_hash(&split.parts)))
+        });
+        shares.collect()
     }
 
     /// Who gets how much while no router has been told anything.
@@ -311,11 +316,16 @@ impl Traffic {
 
     /// I-5: do the weights of a routing object make sense?
     fn malformed(&self, plan: &Plan, route: &ObjectRef) -> Option<Found> {
-        let weights: Vec<i64> =
-            self.splits.get(route)?.iter().map(|part| i64::from(part.weight)).collect();
-        let is_well = weights.iter().sum::<i64>() == plan.max
-            && weights.iter().all(|one| (0..=plan.max).contains(one));
-        (!is_well).then(|| ("I-5", format!("{weights:?} is no split of {}", plan.max)))
+        let weights = |split: &WeightSplit| -> Vec<i64> {
+            split.parts.iter().map(|part| i64::from(part.weight)).collect()
+        };
+        let is_well = |weights: &Vec<i64>| {
+            weights.iter().sum::<i64>() == plan.max
+                && weights.iter().all(|one| (0..=plan.max).contains(one))
+        };
+        let all = self.splits.get(route)?.iter().map(weights);
+        let wrong = all.into_iter().find(|weights| !is_well(weights))?;
+        Some(("I-5", format!("{wrong:?} is no split of {}", plan.max)))
     }
 }
 

@@ -1,0 +1,213 @@
+//! Gateway API: weights stand on the `backendRefs` of the user's routes. The configuration is that of
+//! Argo Rollouts' Gateway API plugin, without the plugin.
+
+mod config;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use gradus_api::rollout::CanaryStep;
+use serde_json::{Map, Value, json};
+
+use super::split::relative;
+use super::{
+    Access, Backends, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    RouterEntry, RoutingObjects, Sides, WeightSplit,
+};
+use crate::decision::{Kind, ObjectRef};
+use crate::world::RolloutView;
+use config::{GatewayConfig, NamedRoute, RouteFamily};
+use rules::RuleGoal;
+
+/// The name under which the plugin's configuration stands.
+const NAME: &str = "argoproj-labs/gatewayAPI";
+
+const VERBS: &[&str] = &["get", "list", "watch", "patch"];
+const WEIGHTS: &str = "spec.rules";
+
+/// This router, for the list.
+pub(super) static ENTRY: RouterEntry = RouterEntry {
+    config: ConfigField::Plugin(NAME),
+    label: None,
+    access: &[
+        Access { kind: RouteFamily::Http.kind(), verbs: VERBS, weights: WEIGHTS },
+        Access { kind: RouteFamily::Grpc.kind(), verbs: VERBS, weights: WEIGHTS },
+        Access { kind: RouteFamily::Tcp.kind(), verbs: VERBS, weights: WEIGHTS },
+        Access { kind: RouteFamily::Tls.kind(), verbs: VERBS, weights: WEIGHTS },
+    ],
+    has_header_routes: true,
+    has_mirror_routes: true,
+    of: |rollout, routing| {
+        let routes = config::read(routing.plugins.get(NAME)?, &ENTRY.config.path());
+        Some(Box::new(Gateway { rollout, routes }))
+    },
+    release: None,
+};
+
+/// The router of a Rollout.
+struct Gateway<'r> {
+    rollout: &'r RolloutView,
+    routes: Result<GatewayConfig, RouteFault>,
+}
+
+impl Router for Gateway<'_> {
+    fn needs(&self) -> Vec<Need> {
+        self.wanted().iter().map(|route| self.need(route)).collect()
+    }
+
+    fn misconfigured(&self) -> Option<RouteFault> {
+        match &self.routes {
+            Err(fault) => Some(fault.clone()),
+            Ok(_) => self.steps().iter().enumerate().find_map(|(at, step)| self.cannot(at, step)),
+        }
+    }
+
+    fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref()?;
+        let fixed = Backends { stable: &canary.stable_service, canary: &canary.canary_service };
+        let pair = canary.ping_pong.as_ref();
+        let ping_pong =
+            pair.map(|pair| Backends { stable: &pair.ping_service, canary: &pair.pong_service });
+        let backends = Sides { fixed, ping_pong }.preferring_fixed();
+        self.wanted().iter().find_map(|route| {
+            let need = self.need(route);
+            let rules = rules_of(seen.get(&need.object)?);
+            let is_fit = rules.iter().any(|rule| rules::has_both(rule, backends));
+            (!is_fit).then(|| lacks(route, &need))
+        })
+    }
+
+    fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit> {
+        let backends = sides.preferring_fixed();
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
+        let max = canary.map_or(100, |canary| canary.max_weight());
+        let of_route = |route: &NamedRoute| {
+            let object = self.need(route).object;
+            let rules = seen.get(&object).map(rules_of).unwrap_or_default();
+            let managed = self.managed();
+            let own = rules.iter().filter(|rule| !rules::is_managed(rule, &managed));
+            let carrying = own.filter(|rule| rules::has_both(rule, backends));
+            let split = |rule: &Value| WeightSplit {
+                object: object.clone(),
+                parts: relative(&rules::weights(rule), backends, max),
+            };
+            carrying.map(split).collect::<Vec<_>>()
+        };
+        self.wanted().iter().flat_map(of_route).collect()
+    }
+
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
+        let routes = self.routes.as_ref().map_err(Clone::clone)?;
+        let writes = routes.wanted.iter().map(|route| self.plan_one(routes, route, goal, seen));
+        writes.filter_map(Result::transpose).collect()
+    }
+}
+
+impl Gateway<'_> {
+    fn wanted(&self) -> &[NamedRoute] {
+        self.routes.as_ref().map_or(&[], |routes| &routes.wanted)
+    }
+
+    fn need(&self, route: &NamedRoute) -> Need {
+        let namespace = self.routes.as_ref().ok().and_then(|routes| routes.namespace.as_ref());
+        let namespace = namespace.unwrap_or(&self.rollout.namespace);
+        let object = ObjectRef::new(route.family.kind(), namespace, &route.name);
+        Need::required(object, route.field.clone())
+    }
+
+    fn steps(&self) -> &[CanaryStep] {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
+        canary.map_or(&[], |canary| &canary.steps)
+    }
+
+    /// Names of the routes that the steps make.
+    fn managed(&self) -> Vec<&str> {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
+        let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
+        let managed = routing.map_or(&[][..], |routing| &routing.managed_routes);
+        managed.iter().map(|route| &*route.name).collect()
+    }
+
+    /// Why none of the routes can do a step, if none can.
+    fn cannot(&self, at: usize, step: &CanaryStep) -> Option<RouteFault> {
+        let has = |families: &[RouteFamily]| {
+            let with_rules = self.wanted().iter().filter(|route| route.uses_header_routes);
+            with_rules.into_iter().any(|route| families.contains(&route.family))
+        };
+        let (field, needed) = match step {
+            _ if step.set_header_route.is_some()
+                && !has(&[RouteFamily::Http, RouteFamily::Grpc]) =>
+            {
+                ("setHeaderRoute", "an HTTPRoute or a GRPCRoute")
+            }
+            _ if step.set_mirror_route.is_some() && !has(&[RouteFamily::Http]) => {
+                ("setMirrorRoute", "an HTTPRoute")
+            }
+            _ => return None,
+        };
+        let path = format!("spec.strategy.canary.steps[{at}].{field}");
+        let message = format!(
+            "Forbidden: router {NAME} cannot do {field} without {needed} with useHeaderRoutes"
+        );
+        Some(RouteFault::configuration(path, message))
+    }
+
+    fn plan_one(
+        &self,
+        routes: &GatewayConfig,
+        route: &NamedRoute,
+        goal: &Goal<'_>,
+        seen: &RoutingObjects,
+    ) -> Result<Option<RouteWrite>, RouteFault> {
+        let need = self.need(route);
+        let known = seen.get(&need.object).ok_or_else(|| RouteFault::missing(&need))?;
+        let backends = goal.sides.preferring_fixed();
+        let managed = self.managed();
+        let wish = RuleGoal {
+            family: route.family,
+            backends,
+            goal,
+            managed: &managed,
+            uses_header_routes: route.uses_header_routes,
+            rollout: self.rollout,
+        };
+        let before = rules_of(known);
+        if !before.iter().any(|rule| rules::has_both(rule, backends)) {
+            return Err(lacks(route, &need));
+        }
+        let after =
+            rules::planned(before, &wish).map_err(|message| RouteFault::unfit(&need, message))?;
+        let mut patch = Map::new();
+        if let Some(labels) = label(routes, known, goal.weight) {
+            patch.insert("metadata".to_owned(), json!({ "labels": labels }));
+        }
+        if after != before {
+            patch.insert("spec".to_owned(), json!({ "rules": after }));
+        }
+        let op = RouteOp::Merge(Value::Object(patch.clone()));
+        let write = RouteWrite { target: need.object, op, told: Vec::new() };
+        Ok((!patch.is_empty()).then_some(write))
+    }
+}
+
+fn rules_of(route: &RouteView) -> &[Value] {
+    route.spec()["rules"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// No rule of a route leads to both Services.
+fn lacks(route: &NamedRoute, need: &Need) -> RouteFault {
+    let what = match route.family {
+        RouteFamily::Http => "backendRef was not found in httpRoute",
+        RouteFamily::Grpc => "backendRef was not found in grpcRoute",
+        RouteFamily::Tcp => "backendRef list was not found in tcpRoute",
+        RouteFamily::Tls => "backendRef list was not found in tlsRoute",
+    };
+    RouteFault::unfit(need, format!("Invalid value: {:?}: {what}", &*need.object.name))
+}
+
+/// The change of the label that marks a route while a canary has traffic, if there is one.
+fn label(routes: &GatewayConfig, known: &RouteView, weight: i32) -> Option<Value> {
+    let (key, value) = routes.label.as_ref()?;
+    let wanted = (weight > 0).then_some(value.as_str());
+    (known.label(key) != wanted).then(|| json!({ key: wanted }))
+}
