@@ -2,6 +2,7 @@
 //! engines of the same list.
 
 use gradus_engine::Engine;
+use gradus_engine::analysis::run::AnalysisRuns;
 use gradus_engine::decision::Kind;
 use gradus_engine::release::{ManagedIngress, Releases};
 use gradus_engine::rollout::Rollouts;
@@ -16,6 +17,7 @@ pub static GRADUS: Engines = Engines {
     reporter: Reporter { component: "rollouts-controller", manager: "gradus" },
     list: &[
         Entry::of::<Rollouts>(),
+        Entry::of::<AnalysisRuns>(),
         Entry::of::<Releases<ServiceView>>(),
         Entry::of::<Releases<ManagedIngress>>(),
     ],

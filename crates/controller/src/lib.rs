@@ -1,6 +1,7 @@
 //! Carries decisions out: all cluster and network I/O.
 
 pub mod act;
+pub mod analysis_runs;
 pub mod clock;
 pub mod cluster;
 pub mod connect;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use gradus_api::names::label::POD_TEMPLATE_HASH;
-use gradus_engine::ask::http::HttpError;
 use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, PodsOf, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
@@ -133,16 +132,9 @@ impl<W: Watched> Shell<W> {
                     });
                     continue;
                 }
-                Question::Http(_) => {
-                    let error = HttpError::Invalid("HTTP requests are not sent yet".to_owned());
-                    let reply = Ok(Reply::Http(Err(error)));
-                    let answer = Answer { asked_at: now, answered_at: now, reply };
-                    state.answers.insert(ask.id.clone(), answer);
-                    self.queue.add(key.clone(), now);
-                    continue;
-                }
-                // Plugins are called below; load balancers are never asked about.
-                Question::Plugin(_) | Question::Weights(_) => continue,
+                // Plugins are called below; load balancers are never asked about, and no HTTP request
+                // is sent yet: what waits for one goes on waiting.
+                Question::Plugin(_) | Question::Weights(_) | Question::Http(_) => continue,
             };
             state.asking.insert(ask.id.clone());
             started.push((target, Purpose::Answer(ask.id.clone())));

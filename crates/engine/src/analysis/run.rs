@@ -189,12 +189,12 @@ impl<'w> RunDraft<'w> {
     /// The decision. A run that has only begun to ask is not written: the first measurement is.
     fn decision(self) -> Decision<AnalysisRunStatus> {
         let stored = &self.world.run.status;
-        let has_result = !self.status.metric_results.is_empty();
-        let has_only_asked = stored.phase.is_empty()
-            && self.is_reading
+        // Nothing is new but that it waits for an answer.
+        let has_only_asked = self.is_reading
             && !self.must_begin
-            && !has_result
-            && !self.is_completed();
+            && !self.is_completed()
+            && self.status.metric_results == stored.metric_results
+            && (stored.phase.is_empty() || stored.phase == self.status.phase);
         let is_same = has_only_asked || self.status == **stored;
         let events = if has_only_asked { Vec::new() } else { self.events };
         let mut asks = self.asks;

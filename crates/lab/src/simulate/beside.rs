@@ -165,6 +165,10 @@ fn of_run(
         began: RUN.began(object).unwrap_or(now),
         update,
     };
+    // The controller measures Jobs itself, and ends what is told to end.
+    if run.spec.metrics.iter().all(|metric| metric.provider.job.is_some()) {
+        return None;
+    }
     let is_ended = run.spec.terminate;
     let verdict = if is_ended { Some(terminated(now)) } else { verdict(&run, outlook) };
     RUN.next(object, verdict, now)
