@@ -150,9 +150,6 @@ fn active_hash<'d>(draft: &'d Draft<'_>) -> &'d str {
 }
 
 fn retire_old<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    if draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some() {
-        return draft;
-    }
     let strategy = draft.blue_green();
     let is_judged = draft.status.stable_rs != *draft.sets[roles.new].hash
         && *active_hash(&draft) == *draft.sets[roles.new].hash;

@@ -23,8 +23,11 @@ use crate::decision::{After, EventKind};
 pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     let is_begun = draft.has_begun(roles.new);
     // A verdict that is missing is about an update that has begun, not about the next one.
-    if draft.spec().paused || is_begun && is_halted(&draft) {
+    if draft.spec().paused {
         return status::refresh_counts(draft, roles);
+    }
+    if is_begun && is_undecided(&draft) {
+        return status::refresh_counts(resize_undecided(draft, roles), roles);
     }
     // A new template whose update has not begun stays at its size: its weight is not known yet.
     let draft = match (is_begun, roles.separate_stable()) {
@@ -130,11 +133,15 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     };
     let draft = runs::of_canary(experiments::of_canary(draft, roles), roles);
     if draft.found.holds() {
+        let draft = if draft.found.is_fatal() { draft } else { resize_undecided(draft, roles) };
         let pauses = draft.found.pause.map_or(Pauses::Keep, Pauses::Add);
         return conclude(draft, roles, pauses);
     }
     let before = draft.resizes;
-    let draft = if is_halted(&draft) { draft } else { resize(draft, roles) };
+    let draft = match is_undecided(&draft) || draft.spec().paused {
+        true => resize_undecided(draft, roles),
+        false => resize(draft, roles),
+    };
     if draft.is_overfull {
         return draft; // Nobody acts on this pass, nor reads what it would say.
     }
@@ -148,10 +155,26 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     conclude(draft, roles, pauses)
 }
 
-/// Does somebody forbid resizing?
-fn is_halted(draft: &Draft<'_>) -> bool {
-    let inconclusive = draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
-    draft.spec().paused || inconclusive
+/// Has a run ended without a verdict, so that a person must decide about the new revision?
+fn is_undecided(draft: &Draft<'_>) -> bool {
+    draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some()
+}
+
+/// While a person must decide, the new revision keeps its size and stable loses nothing; older
+/// revisions go as in any other update, for which stable may have to grow.
+fn resize_undecided(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    if draft.spec().paused || !is_undecided(&draft) {
+        return draft;
+    }
+    let size = draft.sets[roles.new].size;
+    let draft = match roles.separate_stable() {
+        Some(stable) => {
+            let wanted = next_sizes(&draft, roles).stable.max(draft.sets[stable].size);
+            draft.resize(stable, wanted)
+        }
+        None => draft,
+    };
+    drain(draft.resize(roles.new, size), roles)
 }
 
 /// Resizes stable, else new, else the older ReplicaSets: the first that changes.
@@ -183,13 +206,18 @@ fn resize(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if draft.resizes != before {
         return sized(draft);
     }
-    let draft = if routed::is_routed(draft.spec()) {
+    let draft = drain(draft, roles);
+    // A new ReplicaSet waits for the room that older ones have yet to make.
+    if draft.resizes != before { sized(draft) } else { draft }
+}
+
+/// Takes pods from older ReplicaSets.
+fn drain(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
+    if routed::is_routed(draft.spec()) {
         routed::drain_others(draft, roles)
     } else {
         drain_others(draft, roles)
-    };
-    // A new ReplicaSet waits for the room that older ones have yet to make.
-    if draft.resizes != before { sized(draft) } else { draft }
+    }
 }
 
 /// A created ReplicaSet has got its size.

@@ -53,6 +53,12 @@ impl Findings {
             || self.unread.is_some()
     }
 
+    /// Does more than a pause follow: the end of the update, or nothing before something is read or
+    /// corrected?
+    pub fn is_fatal(&self) -> bool {
+        self.abort_because.is_some() || self.broken.is_some() || self.unread.is_some()
+    }
+
     fn slot(&mut self, purpose: Purpose) -> &mut Option<Box<RunStatus>> {
         match purpose {
             Purpose::Step(_) => &mut self.step,

@@ -147,6 +147,43 @@ fn what_was_not_decided_about_one_update_does_not_hold_the_next_that_is_scaled()
     assert_eq!(fixture.runs(), ["2-1 Inconclusive", "3-1 -"]);
 }
 
+/// The second revision is overtaken in its pause, and the run of the third finds nothing: its pods,
+/// and stable, stay; those of the second go, for which stable grows.
+#[test]
+fn overtaken_pods_go_although_nobody_has_decided_about_the_next_revision() {
+    let steps = json!([
+        { "setWeight": 40 },
+        { "pause": {} },
+        { "analysis": { "templates": [{ "templateName": "once" }] } },
+    ]);
+    for surge in [0, 1] {
+        let mut fixture = Fixture::canary(5, steps.clone());
+        let limits = json!({ "maxSurge": surge, "maxUnavailable": 1 - surge });
+        fixture.patch_spec(json!({ "strategy": { "canary": limits } }));
+        let metric = json!({ "name": "m", "provider": { "web": { "url": "x" } } });
+        let mut fixture = fixture.with_template("once", json!({ "metrics": [metric] }));
+        fixture.settle(at(0));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        assert_eq!(fixture.sizes(), [3, 2], "surge {surge}");
+        let judged = json!([
+            { "analysis": { "templates": [{ "templateName": "once" }] } }, { "pause": {} },
+        ]);
+        fixture.patch_spec(json!({ "strategy": { "canary": { "steps": judged } } }));
+        fixture.set_image("v3");
+        fixture.reconcile(at(20));
+        fixture.run_turns("3-0", "Inconclusive", "");
+        fixture.reconcile(at(21));
+        assert_eq!(fixture.status()["message"], "InconclusiveAnalysisRun", "surge {surge}");
+        fixture.settle(at(22));
+        assert_eq!(fixture.sizes(), [5, 0, 0], "surge {surge}");
+        assert_eq!(fixture.status()["phase"], "Paused", "surge {surge}");
+        fixture.patch_spec(json!({ "replicas": 7 }));
+        fixture.settle(at(30));
+        assert_eq!(fixture.sizes(), [7, 0, 0], "surge {surge}: stable follows an autoscaler");
+    }
+}
+
 const BACKGROUND: &str = "
 image v2             | start run 2 | 2 -            | Paused      | 1 | CanaryPauseStep
 turns 2 Running      |             | 2 Running      | Paused      | 1 | CanaryPauseStep
