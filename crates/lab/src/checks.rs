@@ -1,7 +1,8 @@
-//! What must never be wrong with a write of ours? I-1 to I-9 and the user's commands, judged write
+//! What must never be wrong with a write of ours? I-1 to I-9, I-21, I-22 and the user's commands, judged write
 //! by write from running sums; the ends of runs are judged in `ends.rs`.
 
 mod commands;
+mod deadline;
 mod evictions;
 mod pauses;
 mod runs;
@@ -355,7 +356,10 @@ impl Checker {
             steps::StepContext { runs: &self.runs, sizes: &self.sizes, resumed: self.resumed, now };
         let steps = steps::judge(spec, (old, new), seen);
         let command = commands::judge(spec, old, new).map(|numbers| ("commands", numbers));
-        steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).collect()
+        let before = write.before.as_ref().map_or(&Value::Null, |before| &*before.status);
+        let late = deadline::judge(spec, (before, &write.after.status), &self.sizes);
+        let late = late.map(|numbers| ("I-22", numbers));
+        steps.map(|numbers| ("I-7", numbers)).into_iter().chain(command).chain(late).collect()
     }
 }
 

@@ -345,6 +345,18 @@ impl Sizes {
         self.sets.values().map(Set::known).sum()
     }
 
+    /// Has every ReplicaSet of the Rollout all its pods, as the controller knew when it decided?
+    pub(super) fn are_all_there(&self) -> bool {
+        self.own_sets().all(|(_, set)| set.known() >= set.size)
+    }
+
+    /// Has no other ReplicaSet of the Rollout a higher revision than the one with this hash?
+    pub(super) fn is_newest(&self, hash: &str) -> bool {
+        let named = self.own_sets().find(|(_, set)| &*set.hash == hash);
+        named
+            .is_none_or(|(_, named)| self.own_sets().all(|(_, set)| set.revision <= named.revision))
+    }
+
     /// How many pods the ReplicaSet with this hash is to have.
     pub(super) fn size_of(&self, hash: &str) -> i64 {
         self.sets.values().filter(|set| &*set.hash == hash).map(|set| set.size).sum()

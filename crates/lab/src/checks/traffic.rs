@@ -1,5 +1,5 @@
-//! I-3, I-4, I-5, I-6 and I-9 for routed canaries: is traffic ever sent where the pods for it are not,
-//! or are pods taken away under it?
+//! I-3, I-4, I-5, I-6, I-9 and I-21 for routed canaries: is traffic ever sent where the pods for it
+//! are not, taken back without a reason, or are pods taken away under it?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(super) struct Traffic {
     seen: RoutingObjects,
     /// What each of them makes of the traffic, as its router reads it.
     splits: BTreeMap<ObjectRef, Vec<WeightSplit>>,
+    /// Has the current update been given up before, and not come a step further since?
+    is_retried: bool,
     /// The last spec in which no router was named.
     unrouted: Option<Arc<Value>>,
 }
@@ -55,7 +57,11 @@ struct Plan {
     /// Of two Services that take turns, is `ping` the stable one?
     is_ping: bool,
     stable: String,
+    /// The revision that is rolled out.
+    current: String,
     is_aborted: bool,
+    /// The weight that the steps ask for now; all where none is left, or a person skips them.
+    asked: i64,
     /// Pods that a setCanaryScale asks for.
     scale: Option<i64>,
     /// Per cent of the pods that count as all, or a number of them.
@@ -91,6 +97,8 @@ impl Plan {
             spec: Arc::clone(spec),
             is_ping: status["canary"]["stablePingPong"] == "ping",
             stable: text(&status["stableRS"]),
+            current: text(&status["currentPodHash"]),
+            asked: asked(canary, status, max),
             is_aborted: status["abort"] == true && !is_promoted && !is_overruled,
             scale: canary_scale(canary, status, replicas, max),
             threshold,
@@ -133,6 +141,17 @@ impl Plan {
     }
 }
 
+/// The weight of the nearest setWeight up to the current step.
+fn asked(canary: &Value, status: &Value, max: i64) -> i64 {
+    let steps = canary["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let index = status["currentStepIndex"].as_u64().and_then(|index| usize::try_from(index).ok());
+    let Some(passed) = steps.get(..=index.unwrap_or(0)).filter(|_| status["promoteFull"] != true)
+    else {
+        return if steps.is_empty() { 0 } else { max };
+    };
+    passed.iter().rev().find_map(|step| step["setWeight"].as_i64()).unwrap_or(0)
+}
+
 fn canary_scale(canary: &Value, status: &Value, replicas: i64, max: i64) -> Option<i64> {
     let steps = canary["steps"].as_array()?;
     let index = usize::try_from(status["currentStepIndex"].as_u64()?).ok()?;
@@ -159,6 +178,7 @@ impl Traffic {
             services: BTreeMap::new(),
             seen: RoutingObjects::new(),
             splits: BTreeMap::new(),
+            is_retried: false,
             unrouted: None,
         }
     }
@@ -186,6 +206,9 @@ impl Traffic {
         for (name, is) in &after {
             let was = before.get(name).unwrap_or(&none);
             found.extend(raised(&[plan, decided], was, is, sizes));
+            if self.is_route(write.after.kind) && !self.is_retried {
+                found.extend(fallen(&[plan, decided], was, is, sizes));
+            }
             found.extend(condemned(was, is, runs));
         }
         found
@@ -225,7 +248,13 @@ impl Traffic {
     }
 
     pub(super) fn rollout(&mut self, rollout: &Object) {
-        self.plan = self.plan_of(rollout);
+        let after = self.plan_of(rollout);
+        if let Some(after) = &after {
+            let is_other = |it: &Plan| it.current != after.current || it.asked < after.asked;
+            let is_further = self.plan.as_ref().is_none_or(is_other);
+            self.is_retried = after.is_aborted || self.is_retried && !is_further;
+        }
+        self.plan = after;
         self.read_splits();
     }
 
@@ -371,6 +400,24 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
         }
     }
     found
+}
+
+/// I-21: does the weight of the revision that is rolled out fall although it has the pods for it, and
+/// nobody asks for less: no abort, no retry, no lower step, no other revision?
+fn fallen(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Option<Found> {
+    let is_wrong = |plan: &&Plan| {
+        let hash = &plan.current;
+        let kept = share(was, hash).min(plan.asked);
+        let has_pods = sizes.known(hash) >= plan.pods(hash, kept).max(1);
+        let is_moot = plan.is_aborted || plan.current == plan.stable || plan.scale == Some(0);
+        share(is, hash) < kept && has_pods && !is_moot && plan.replicas > 0
+    };
+    let hash = &plans[0].current;
+    let text = || format!("weight of {hash} {} → {}", share(was, hash), share(is, hash));
+    let is_same = plans[0].current == plans[1].current;
+    // Of an update that is overtaken the status says so only after its traffic has gone.
+    (is_same && sizes.is_newest(hash) && plans.iter().all(is_wrong))
+        .then(|| ("I-21", format!("{}, although it has the pods for it", text())))
 }
 
 /// I-8: is traffic sent to a revision against a verdict?
