@@ -15,6 +15,8 @@ const AT_A_TURN: u64 = 1;
 const AT_REST: u64 = 30;
 /// The images a pipeline brings: few, so that it also goes back to one.
 const IMAGES: u64 = 3;
+/// Of so many seeds one has people who act twice at the same moment.
+const HASTY: u64 = 4;
 /// An autoscaler goes from none to so many.
 const MOST_REPLICAS: u64 = 8;
 
@@ -36,6 +38,10 @@ pub(crate) struct Meddler {
     chance: Chance,
     left: u64,
     usual: Behaviours,
+    /// Draws what is done at the same moment as something else; none where nobody is hasty.
+    haste: Option<Chance>,
+    /// What is done before the next turn, whatever chance says.
+    at_once: Option<Action>,
     /// Somebody has halted the rollout, and must let it go again before the end.
     has_halted: bool,
 }
@@ -45,7 +51,9 @@ impl Meddler {
     pub(crate) fn new(seed: u64, usual: Behaviours) -> Self {
         let mut chance = Chance::new(seed ^ 0x3edd);
         let left = 1 + chance.below(MOST_DEEDS);
-        Meddler { chance, left, usual, has_halted: false }
+        // A stream of its own: the other seeds stay as they were.
+        let haste = (seed % HASTY == HASTY - 1).then(|| Chance::new(seed ^ 0x7a57));
+        Meddler { chance, left, usual, haste, at_once: None, has_halted: false }
     }
 
     /// What somebody does before the next turn, if anything.
@@ -61,11 +69,15 @@ impl Meddler {
     /// What must be done before the end: a rollout that is halted is let go, once, and one that
     /// waits for a verdict gets it.
     pub(crate) fn last_word(&mut self, verdict: Option<Action>) -> Option<Action> {
-        self.left = 0;
+        (self.left, self.at_once) = (0, None);
         std::mem::take(&mut self.has_halted).then_some(Action::Resume).or(verdict)
     }
 
     fn draw(&mut self, percent: u64) -> Option<Action> {
+        if let Some(deed) = self.at_once.take() {
+            self.has_halted |= deed == Action::Pause;
+            return Some(deed);
+        }
         if self.left == 0 || !self.chance.percent(percent) {
             return None;
         }
@@ -82,6 +94,7 @@ impl Meddler {
             8 => Action::Restart,
             _ => Action::SetImage(format!("example.com/web:next-{}", self.chance.below(IMAGES))),
         };
+        self.at_once = self.haste.as_mut().and_then(|chance| beside(chance, &deed));
         self.has_halted |= deed == Action::Pause;
         Some(deed)
     }
@@ -98,6 +111,22 @@ impl Meddler {
     }
 }
 
+/// What somebody else does at the same moment, mostly: an abort or a halt beside a new number of
+/// replicas, another image beside a halt, the image before beside an image.
+fn beside(chance: &mut Chance, deed: &Action) -> Option<Action> {
+    let image = Action::SetImage(format!("example.com/web:next-{}", chance.below(IMAGES)));
+    let size = u32::try_from(chance.below(MOST_REPLICAS + 1)).unwrap_or(1);
+    match (deed, chance.below(4)) {
+        (Action::Scale(_), 0 | 1) => Some(Action::Abort),
+        (Action::Scale(_), 2) => Some(Action::Pause),
+        (Action::Pause, 0 | 1) | (Action::SetImage(_) | Action::Promote, 0) => Some(image),
+        (Action::Pause | Action::Abort | Action::Retry | Action::SetImage(_), 2) => {
+            Some(Action::Scale(size))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +138,8 @@ mod tests {
             let mut meddler = Meddler::new(seed, Behaviours::default());
             let mut deeds: Vec<Action> = (0..1_000).filter_map(|_| meddler.at_rest()).collect();
             deeds.extend(meddler.last_word(None));
-            assert!((1..=6).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
+            let most = if meddler.haste.is_some() { 11 } else { 6 };
+            assert!((1..=most).contains(&deeds.len()), "seed {seed}: {}", deeds.len());
             if let Some(halted) = deeds.iter().position(|deed| *deed == Action::Pause) {
                 assert!(deeds[halted..].contains(&Action::Resume), "seed {seed}");
             }
