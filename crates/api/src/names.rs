@@ -248,6 +248,8 @@ pub mod interlock {
     pub const STEPS_GO_FORWARD: &str = "InterlockI7";
     /// A verdict would be disobeyed.
     pub const VERDICTS_ARE_OBEYED: &str = "InterlockI8";
+    /// Deciding would not come to an end.
+    pub const DECISIONS_SETTLE: &str = "InterlockI10";
 }
 
 /// Reasons of Events about one traffic router.

@@ -18,7 +18,7 @@ use gradus_api::names;
 use gradus_api::rollout::RolloutStatus;
 use jiff::Timestamp;
 
-use crate::decision::{Change, Decision, ObjectRef};
+use crate::decision::{Change, Decision, Frees, Guard, ObjectRef, Why};
 use crate::rollout::Memo;
 use crate::world::World;
 use pods::{Pods, selected_after};
@@ -53,6 +53,8 @@ pub enum Invariant {
     StepsGoForward,
     /// Nothing moves towards a revision that was not found good, until a person acts.
     VerdictsAreObeyed,
+    /// Deciding comes to an end.
+    DecisionsSettle,
 }
 
 impl Invariant {
@@ -66,6 +68,7 @@ impl Invariant {
             Invariant::TrafficBeforeTeardown => "I-6",
             Invariant::StepsGoForward => "I-7",
             Invariant::VerdictsAreObeyed => "I-8",
+            Invariant::DecisionsSettle => "I-10",
         }
     }
 
@@ -79,6 +82,7 @@ impl Invariant {
             Invariant::TrafficBeforeTeardown => names::interlock::TRAFFIC_BEFORE_TEARDOWN,
             Invariant::StepsGoForward => names::interlock::STEPS_GO_FORWARD,
             Invariant::VerdictsAreObeyed => names::interlock::VERDICTS_ARE_OBEYED,
+            Invariant::DecisionsSettle => names::interlock::DECISIONS_SETTLE,
         }
     }
 }
@@ -86,8 +90,28 @@ impl Invariant {
 /// The decisions that are judged here.
 type Decided = Decision<RolloutStatus, Memo>;
 
+/// The decision to do nothing because deciding does not come to an end; [`check`] turns it into an
+/// alarm.
+pub(crate) fn held(world: &World, message: &str) -> Decided {
+    let invariant = Invariant::DecisionsSettle;
+    let why = Why {
+        guard: Guard::Interlock { invariant: invariant.id().into(), message: message.to_owned() },
+        object: world.rollout.reference(),
+        field: "status".into(),
+        since: None,
+        frees: Frees::Cluster,
+    };
+    Decision { memo: world.recall.memo.clone(), why: vec![why], ..Decision::default() }
+}
+
 /// What a decision about a Rollout would break; `None` if it may be acted on.
 pub fn check(world: &World, decision: &Decided, now: Timestamp) -> Option<Harm<Decided>> {
+    if let Some(Guard::Interlock { message, .. }) = decision.why.first().map(|why| &why.guard) {
+        let (invariant, object) = (Invariant::DecisionsSettle, world.rollout.reference());
+        let bare = Decision { why: Vec::new(), ..decision.clone() };
+        let cut = cut::without(world, &bare, Vec::new(), object, now, (invariant, message));
+        return Some(Harm { invariant, message: message.clone(), cut });
+    }
     if decision.changes.is_empty() && decision.status.is_none() {
         return None;
     }

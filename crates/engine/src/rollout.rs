@@ -173,7 +173,10 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
     if let Some(decision) = claim::decide(&draft) {
         return decision;
     }
-    let folded = fold::fold(draft);
+    let folded = match fold::fold(draft) {
+        Ok(folded) => folded,
+        Err(unsettled) => return interlock::held(world, &unsettled.to_string()),
+    };
     match &folded.found.broken {
         Some(error) => invalid(Scratch::new(world, sets, now), error),
         None => refused::hold(folded),

@@ -490,3 +490,16 @@ fn a_held_rollout_says_so_once_and_is_then_left_alone() {
     let harm = check(&again, &decision, at(2)).unwrap();
     assert_eq!((harm.cut.status, harm.cut.events.len()), (None, 0), "it is told already");
 }
+
+#[test]
+fn a_decision_that_does_not_settle_is_an_alarm_and_nothing_is_done() {
+    let world = world(canary(), status(1, json!({ "phase": "Paused" })), 4, 1);
+    let decision = held(&world, "24 passes each changed something");
+    assert!(decision.changes.is_empty() && decision.status.is_none());
+    let harm = check(&world, &decision, at(1)).unwrap();
+    assert_eq!((harm.invariant.id(), harm.cut.changes.len()), ("I-10", 0));
+    let told = harm.cut.status.unwrap();
+    assert_eq!(told.condition("Held").unwrap().reason, "InterlockI10");
+    assert_eq!((told.phase.as_str(), harm.cut.events.len()), ("Paused", 1));
+    assert_eq!(harm.cut.why.len(), 1);
+}

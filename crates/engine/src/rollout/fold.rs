@@ -17,15 +17,28 @@ use crate::decision::Change;
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
 
+/// Every pass changed something, up to the limit: passes that undo each other, which only a bug of
+/// ours can make.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{PASSES_LIMIT} passes over the same objects each changed something")]
+pub(super) struct Unsettled;
+
 /// The World after all passes that may be acted on together.
-pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
+pub(super) fn fold(draft: Draft<'_>) -> Result<Draft<'_>, Unsettled> {
+    fold_with(draft, pass)
+}
+
+fn fold_with<'w>(
+    draft: Draft<'w>,
+    pass: impl Fn(Draft<'w>) -> Draft<'w>,
+) -> Result<Draft<'w>, Unsettled> {
     let mut draft = draft;
     for _ in 0..PASSES_LIMIT {
         let told = draft.events.len();
         let (next, is_settled) = if is_closed(&draft) {
             let next = pass(renewed(draft.clone(), true));
             if plans_more(&next, &draft.changes) {
-                return draft;
+                return Ok(draft);
             }
             let is_settled = next.status == draft.status;
             (next, is_settled)
@@ -41,10 +54,10 @@ pub(super) fn fold(draft: Draft<'_>) -> Draft<'_> {
             // Of a pass that has changed nothing, only what it recalls, and when it wakes, may
             // differ: it has nothing to tell.
             draft.events.truncate(told);
-            break;
+            return Ok(draft);
         }
     }
-    draft
+    Err(Unsettled)
 }
 
 /// Has a pass planned, or wanted to plan, more than these changes?
@@ -77,5 +90,29 @@ fn is_closed(draft: &Draft<'_>) -> bool {
             let stored = &draft.world.rollout.status;
             !draft.changes.is_empty() || !has_same_gates(stored, &draft.status)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::super::draft::Scratch;
+    use super::super::tests::fixture::Fixture;
+    use super::*;
+
+    #[test]
+    fn passes_that_never_end_are_not_acted_on() {
+        let world = Fixture::canary(2, json!([])).world();
+        let sets = world.replica_sets.present().unwrap();
+        let draft = || Scratch::new(&world, sets, Timestamp::UNIX_EPOCH);
+        let endless = fold_with(draft(), |mut draft| {
+            Arc::make_mut(&mut draft.status).replicas += 1;
+            draft
+        });
+        assert_eq!(endless.err(), Some(Unsettled));
+        assert!(fold_with(draft(), |draft| draft).is_ok(), "one that changes nothing is settled");
+        assert!(fold(draft()).is_ok());
     }
 }

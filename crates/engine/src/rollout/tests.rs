@@ -11,7 +11,7 @@ mod duration;
 mod edges;
 mod events;
 mod experiments;
-mod fixture;
+pub(super) mod fixture;
 mod history;
 mod metadata;
 mod misuse;
