@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod conformance;
 mod controller;
+mod corpus;
 mod crds;
 mod differential;
 mod folder;
@@ -88,6 +89,12 @@ const TASKS: &[Task] = &[
         arguments: "[--json]",
         help: "measure, with budget and command of each figure",
         run: bench::run,
+    },
+    Task {
+        name: "corpus",
+        arguments: "expr|jsonpath|yaml FILE",
+        help: "compare answers with those of the Go originals in a file",
+        run: corpus::run,
     },
     Task {
         name: "crds",

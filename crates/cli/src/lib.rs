@@ -5,9 +5,7 @@
 mod cluster;
 mod commands;
 mod connection;
-mod jsonpath;
 mod live;
-mod manifest;
 mod near;
 mod output;
 mod paint;

@@ -4,10 +4,9 @@ use std::io::Write;
 use std::str::FromStr;
 
 use anyhow::bail;
+use gradus_jsonpath::JsonPath;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::jsonpath::JsonPath;
 
 /// A form of output other than the usual one.
 #[derive(Clone, Debug)]
@@ -29,7 +28,7 @@ impl FromStr for Output {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         if let Some(template) = text.strip_prefix("jsonpath=") {
-            return Ok(Output::JsonPath(JsonPath::parse(template)?));
+            return Ok(Output::JsonPath(JsonPath::parse_relaxed(template)?));
         }
         match text {
             "json" => Ok(Output::Json),
@@ -49,7 +48,7 @@ impl Output {
             Output::Json => Some(json(&for_people(object))? + "\n"),
             Output::Yaml => Some(serde_saphyr::to_string(&for_people(object))?),
             Output::Name => Some(names(object)),
-            Output::JsonPath(path) => Some(path.print(object)),
+            Output::JsonPath(path) => Some(path.print(object)?),
         })
     }
 }

@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Refusal};
 use crate::connection::Connection;
-use crate::{live, manifest, near};
+use crate::{live, near};
+use gradus_manifest as manifest;
 
 /// Files instead of a cluster.
 #[derive(Clone, Debug, Default, Args)]

@@ -8,8 +8,16 @@ use super::code::Source;
 use super::{Finding, licence};
 
 /// Our crates, from left to right: each may use those before it.
-const ORDER: [&str; 6] =
-    ["gradus-expr", "gradus-api", "gradus-engine", "gradus-controller", "gradus-lab", "gradus"];
+const ORDER: [&str; 8] = [
+    "gradus-expr",
+    "gradus-jsonpath",
+    "gradus-manifest",
+    "gradus-api",
+    "gradus-engine",
+    "gradus-controller",
+    "gradus-lab",
+    "gradus",
+];
 
 /// The cluster in memory: it knows none of ours, and these alone know it.
 const CLUSTER: &str = "gradus-simkube";
@@ -168,7 +176,7 @@ fn wrong_arrow(from: &str, to: &str) -> Option<&'static str> {
     }
     let left = ORDER.iter().position(|name| *name == from)?;
     (left <= right)
-        .then_some("expr · api · engine · controller · lab · cli, each using those before it")
+        .then_some("expr · jsonpath · manifest · api · engine · controller · lab · cli, each using those before it")
 }
 
 fn about(package: &Package, lock: &str, what: &str) -> Finding {

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::get::{Showing, watch};
 use crate::cluster::Cluster;
-use crate::manifest::{self, Place, Source};
 use crate::source::read_text;
 use crate::{near, output};
+use gradus_manifest::{self as manifest, Place, Source};
 
 /// Create a rollout, experiment, analysis template or analysis run
 #[derive(Debug, Args)]

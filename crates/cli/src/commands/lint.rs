@@ -20,10 +20,10 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::manifest::{self, Document, Source};
 use crate::output;
 use beside::Beside;
 use finding::{Finding, Severity, Stage};
+use gradus_manifest::{self as manifest, Document, Source};
 
 /// Check manifests without a cluster
 ///

@@ -18,8 +18,8 @@ use gradus_lab::tryout::{Report, Tryout, UpdateResult};
 use serde_json::Value;
 
 use super::lint;
-use crate::manifest::{self, Document};
 use crate::{near, output};
+use gradus_manifest::{self as manifest, Document};
 
 /// Show what would become of an update, without a cluster
 ///

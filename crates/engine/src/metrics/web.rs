@@ -1,8 +1,7 @@
 //! Any HTTP endpoint that answers with JSON, of which a JSONPath selects the value.
 
-mod path;
-
 use gradus_api::metrics::{OAuth2, WebMetric};
+use gradus_jsonpath::{JsonPath, PathError};
 use serde_json::Value;
 
 use super::format::{floats, go_json};
@@ -103,7 +102,7 @@ impl Web<'_> {
             }
         };
         let path = if self.0.json_path.is_empty() { "{$}" } else { &self.0.json_path };
-        match path::select(path, &body) {
+        match JsonPath::parse(path).and_then(|path| path.first(&body)) {
             Ok(Some(value)) => {
                 let text = go_json(&value);
                 let result = match value {
@@ -113,10 +112,8 @@ impl Web<'_> {
                 Next::value(result, text)
             }
             Ok(None) => Next::bad("result of web metric produced no value", EXPECTED),
-            Err(path::PathError::Syntax(message)) => Next::refused(message),
-            Err(path::PathError::NotFound(message)) => {
-                Next::bad(format!("Could not find JSONPath in body: {message}"), EXPECTED)
-            }
+            Err(PathError::Syntax(message)) => Next::refused(message),
+            Err(error) => Next::bad(format!("Could not find JSONPath in body: {error}"), EXPECTED),
         }
     }
 }

@@ -5,7 +5,7 @@ use gradus_engine::rollout::{scale, supported};
 use serde_json::Value;
 
 use super::finding::Finding;
-use crate::manifest::Document;
+use gradus_manifest::Document;
 
 /// Everything that is worth a word, in the order of the manifest.
 pub fn of(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {

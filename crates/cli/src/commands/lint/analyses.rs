@@ -13,7 +13,7 @@ use gradus_engine::world::{RolloutView, TemplateView, Templates};
 
 use super::beside::{Beside, is, is_template};
 use super::finding::Finding;
-use crate::manifest::Document;
+use gradus_manifest::Document;
 
 /// The analyses of a Rollout: what the controller refuses, and what will surprise.
 pub fn of_rollout(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {

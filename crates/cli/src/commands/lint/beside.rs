@@ -11,8 +11,8 @@ use gradus_engine::world::{Known, RolloutView, TemplateView, Templates};
 use serde_json::Value;
 
 use super::finding::Finding;
-use crate::manifest::Document;
 use crate::near;
+use gradus_manifest::Document;
 
 /// A manifest among others.
 #[derive(Clone, Copy)]

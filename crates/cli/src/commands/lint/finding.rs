@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gradus_api::decode::FieldError;
 
-use crate::manifest::{Document, Malformed, Place, Source};
+use gradus_manifest::{Document, Malformed, Place, Source};
 
 /// One thing that is wrong or doubtful.
 #[derive(Clone, Debug)]

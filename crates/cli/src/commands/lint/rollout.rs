@@ -17,7 +17,7 @@ use serde_json::json;
 use super::analyses;
 use super::beside::{Beside, is};
 use super::finding::Finding;
-use crate::manifest::Document;
+use gradus_manifest::Document;
 
 /// Is it a Rollout of ours?
 pub fn is_rollout(document: &Document) -> bool {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::builtin;
 use super::finding::Finding;
-use crate::manifest::{Content, Document, Node};
 use crate::near;
+use gradus_manifest::{Content, Document, Node};
 
 /// A kind that is known here, by group and kind.
 struct Known {

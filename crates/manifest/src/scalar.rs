@@ -26,6 +26,9 @@ pub fn resolve(text: &str) -> Result<Value, String> {
     if NO_JSON.contains(&text) {
         return Err(format!("json: unsupported value: {text}"));
     }
+    if text.starts_with('_') {
+        return Ok(Value::String(text.to_owned()));
+    }
     let number = integer(&text.replace('_', "")).or_else(|| float(text));
     Ok(number.map_or_else(|| Value::String(text.to_owned()), Value::Number))
 }

@@ -90,8 +90,13 @@ pub struct Malformed {
 /// All documents of a source, empty ones left out; those of a list one by one, as
 /// `kubectl get -o yaml` prints them.
 pub fn read(source: &Arc<Source>) -> Result<Vec<Document>, Malformed> {
-    let mut reader =
-        Reader { parser: Parser::new_from_str(&source.text), anchors: BTreeMap::new(), copied: 0 };
+    let mut reader = Reader {
+        parser: Parser::new_from_str(&source.text),
+        anchors: BTreeMap::new(),
+        copied: 0,
+        is_cut: !source.text.ends_with('\n'),
+        letters: source.text.chars().count(),
+    };
     let mut documents = Vec::new();
     while let Some((event, span)) = reader.next()? {
         if matches!(event, Event::StreamStart | Event::StreamEnd) {
@@ -237,6 +242,9 @@ struct Reader<'t> {
     anchors: BTreeMap<usize, Node>,
     /// Values that stand in the text once and are meant again by an alias.
     copied: usize,
+    /// The text ends within a line.
+    is_cut: bool,
+    letters: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -264,7 +272,14 @@ impl<'t> Reader<'t> {
         let place = place(span);
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let content = scalar(&text, style, tag.as_deref());
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let is_last = self.is_cut && span.end.index() >= self.letters;
+                // A block that the end of the text cuts off has no line break at its end.
+                let text = match text.strip_suffix('\n').filter(|_| is_block && is_last) {
+                    Some(text) => text,
+                    None => &text,
+                };
+                let content = scalar(text, style, tag.as_deref());
                 (Content::Scalar(content.map_err(|message| malformed(span, message))?), anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.list()?, anchor),
@@ -317,6 +332,9 @@ impl<'t> Reader<'t> {
             let Content::Scalar(text) = &key.content else {
                 return Err(malformed(&span, "a key must be text".to_owned()));
             };
+            if text.is_null() {
+                return Err(malformed(&span, "a key must not be null".to_owned()));
+            }
             let key = scalar::key(text);
             let is_repeated = entries.iter().any(|known| known.key == key);
             entries.push(Entry { key, place: place(&span), value, is_repeated });
