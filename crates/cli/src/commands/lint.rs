@@ -5,6 +5,7 @@ mod advice;
 mod analyses;
 mod beside;
 mod builtin;
+mod conditions;
 mod finding;
 mod rollout;
 mod schema;

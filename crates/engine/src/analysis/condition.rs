@@ -46,9 +46,11 @@ pub fn moment(source: &str, now: Timestamp) -> Result<Timestamp, String> {
     }
 }
 
-/// Can a condition work, whatever a provider gives? The error knows which part cannot.
-pub fn check(source: &str) -> Result<(), Error> {
-    let environment = environment(&Value::Nil).with_type("result", Type::Unknown);
+/// Can a condition work, whatever a provider gives and whatever these names stand for? The error
+/// knows which part cannot.
+pub fn check(source: &str, names: &[String]) -> Result<(), Error> {
+    let known = environment(&Value::Nil).with_type("result", Type::Unknown);
+    let environment = names.iter().fold(known, |known, name| known.with_type(name, Type::Unknown));
     let program = Program::compile(source, &environment)?;
     let found = match program.type_of() {
         Type::Bool | Type::Unknown | Type::Any => return Ok(()),
@@ -291,7 +293,7 @@ mod tests {
             ("result.ok && 'a' > 1", "'a' > 1"),
         ];
         for (condition, expected) in cases {
-            let blamed = match check(condition) {
+            let blamed = match check(condition, &[]) {
                 Ok(()) => "",
                 Err(error) => &condition[error.span.start..error.span.end],
             };

@@ -12,6 +12,7 @@ use gradus_engine::rollout::analyses;
 use gradus_engine::world::{RolloutView, TemplateView, Templates};
 
 use super::beside::{Beside, is, is_template};
+use super::conditions;
 use super::finding::Finding;
 use gradus_manifest::Document;
 
@@ -68,7 +69,8 @@ pub fn of_others(beside: Beside<'_>) -> Vec<Finding> {
     let template = frame.filter(|_| is_template(document)).map(|frame| TemplateView::read(&frame));
     let unknown = template.and_then(|template| analyses::unknown_placeholder(&template));
     let message = unknown.map(|unknown| format!("{unknown}: it is none of spec.args"));
-    message.map(|message| Finding::warning(document, "spec.metrics", message)).into_iter().collect()
+    let unknown = message.map(|message| Finding::warning(document, "spec.metrics", message));
+    unknown.into_iter().chain(conditions::check(document)).collect()
 }
 
 /// One analysis of an Experiment: the run is made without creating it.

@@ -63,6 +63,11 @@ impl Finding {
         Finding { stage: Stage::Decoding, ..Self::error(document, path, message) }
     }
 
+    /// The same, at another place of the document.
+    pub fn at(self, place: Place) -> Self {
+        Finding { place, ..self }
+    }
+
     /// A key that a document must not have.
     pub fn unknown_field(document: &Document, path: &str, message: String) -> Self {
         let finding = Self::undecodable(document, path, message);
