@@ -195,3 +195,65 @@ pub(super) fn deadline(
     let seconds = i64::from(draft.spec().progress_deadline_seconds_or_default());
     known.last_update_time.timestamp().checked_add(SignedDuration::from_secs(seconds)).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn status(fields: Value) -> RolloutStatus {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    #[test]
+    fn a_step_a_promotion_a_switch_or_other_steps_each_alone_are_progress() {
+        let stored = json!({
+            "stableRS": "a", "currentStepIndex": 1, "currentStepHash": "x",
+            "blueGreen": { "activeSelector": "a", "previewSelector": "a" },
+        });
+        let cases = [
+            ("nothing", json!({}), false),
+            ("a promotion", json!({ "stableRS": "b" }), true),
+            (
+                "a switch of the active Service",
+                json!({ "blueGreen": { "activeSelector": "b" } }),
+                true,
+            ),
+            ("a switch of the preview", json!({ "blueGreen": { "previewSelector": "b" } }), true),
+            ("a step", json!({ "currentStepIndex": 2 }), true),
+            ("other steps", json!({ "currentStepHash": "y" }), true),
+            ("no step index any more", json!({ "currentStepIndex": null }), false),
+            ("more pods are none of it", json!({ "updatedReplicas": 3 }), false),
+        ];
+        for (what, patch, expected) in cases {
+            let next = crate::patch::overlay(&stored, &patch);
+            assert_eq!(is_further(&status(stored.clone()), &status(next)), expected, "{what}");
+        }
+        let without = status(json!({ "stableRS": "a" }));
+        let first = status(json!({ "stableRS": "a", "currentStepIndex": 0 }));
+        assert!(!is_further(&without, &first), "a first step index is no step");
+    }
+
+    #[test]
+    fn a_peak_keeps_the_best_of_every_count_of_one_attempt() {
+        let peak = |updated, ready, available, old| {
+            let counts = json!({
+                "currentPodHash": "b", "updatedReplicas": updated, "readyReplicas": ready,
+                "availableReplicas": available, "replicas": updated + old,
+            });
+            Peak::of(&status(counts))
+        };
+        let best = peak(4, 5, 6, 1);
+        let cases = [
+            ("all worse", peak(1, 1, 1, 9), best.clone()),
+            ("all better", peak(7, 8, 9, 0), peak(7, 8, 9, 0)),
+            ("one better", peak(1, 7, 1, 9), peak(4, 7, 6, 1)),
+        ];
+        for (what, now, expected) in cases {
+            assert_eq!(best.raised(now), expected, "{what}");
+        }
+        let back = Peak { aborted: true, ..peak(1, 1, 1, 9) };
+        assert_eq!(best.raised(back.clone()), back, "the way back counts anew");
+    }
+}

@@ -103,6 +103,19 @@ fn an_experiment_copies_the_revisions_it_compares() {
     let rest =
         [&spec["duration"], &spec["progressDeadlineSeconds"], &spec["scaleDownDelaySeconds"]];
     assert_eq!(rest, [&json!("5m"), &json!(77), &json!(3)]);
+    assert_eq!(spec.get("dryRun"), None, "nothing is added that the step does not name");
+}
+
+#[test]
+fn an_experiment_runs_dry_what_its_step_says() {
+    let dry_run = json!([{ "metricName": "m" }]);
+    let mut experiment = without_weights(experiment());
+    experiment["dryRun"] = dry_run.clone();
+    let mut fixture = Fixture::canary(5, json!([{ "experiment": experiment }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.named_run("2-0")["spec"]["dryRun"], dry_run);
 }
 
 #[test]

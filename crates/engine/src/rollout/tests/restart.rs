@@ -1,10 +1,11 @@
 //! Restarts of pods by eviction, as tables.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::at;
 use super::fixture::Fixture;
-use crate::decision::{Frees, Guard};
+use crate::decision::{Frees, Guard, OnRefusal};
 
 /// maxUnavailable, replicas, pods that are ready, evictions of the first pass, and what it shows.
 const AT_ONCE: &str = r#"
@@ -136,6 +137,11 @@ fn a_disruption_budget_is_asked_again_after_30_seconds() {
     let words = "Cannot evict pod as it would violate the pod's disruption budget.";
     let mut fixture = deployed(false, 3, json!("100%"));
     fixture.patch_spec(json!({ "restartAt": at(10) }));
+    fixture.at(at(20));
+    let half_a_minute = OnRefusal::SkipFor(SignedDuration::from_secs(30));
+    for eviction in fixture.decide().changes {
+        assert_eq!(eviction.on_refusal, half_a_minute, "one refusal ends no pass");
+    }
     fixture.refuse_evictions(Some(words));
     let refused = "evict refused";
     assert_eq!(fixture.reconcile(at(20)), [refused, refused, refused, "status"]);
