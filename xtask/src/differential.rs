@@ -9,6 +9,7 @@ mod mirror;
 mod observe;
 mod play;
 mod rules;
+mod scaling;
 mod shrink;
 mod stage;
 
@@ -177,7 +178,14 @@ async fn play_all(stage: &Stage, cases: Vec<Case>, in_detail: bool) -> Result<Su
 
 /// Plays a case, and a mismatch as often as it takes to know whether chance decided.
 async fn judge(stage: &Stage, case: &Case) -> Result<Verdict, Failure> {
-    let played = play(stage, case).await?;
+    let played = match play(stage, case).await {
+        // A busy API server lets a person's request time out now and then.
+        Err(error) => {
+            println!("  seed {}: played again after {error}", case.seed);
+            play(stage, &case.renamed(&format!("{}e", case.name()))).await?
+        }
+        played => played?,
+    };
     if played.mismatch.is_empty() {
         let is_equal = played.rows.is_empty();
         return Ok(if is_equal { Verdict::Equal(played) } else { Verdict::Explained(played) });

@@ -122,7 +122,7 @@ async fn settled(stage: &Stage, case: &Case, actions: usize) -> (Checkpoint, Com
         let quiet = sides.map(|side| side.mirror.quiet_for(case.name())).into_iter().min();
         let quiet = quiet.unwrap_or_default().min(began.elapsed());
         let is_observed = sides.iter().all(|side| is_observed(&side.mirror.rollout(case.name())));
-        if !is_late && (quiet < QUIET || !is_observed && quiet < QUIET_THOUGH_UNEQUAL) {
+        if !is_late && (quiet < QUIET || !is_observed) {
             continue;
         }
         let seen =

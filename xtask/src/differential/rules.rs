@@ -1,9 +1,13 @@
 //! Differences that are meant, each with the row of docs/differences.md that says so. Whatever no
 //! rule explains is a mismatch.
 
+use gradus_api::names::{annotation, event, reason as condition_reason};
+use serde_json::Value;
+
 use super::{
     case::Case,
     compare::{Checkpoint, Difference},
+    scaling,
 };
 
 /// One known difference.
@@ -16,22 +20,186 @@ pub struct Rule {
 }
 
 /// In the order in which they are tried.
-pub const RULES: &[Rule] = &[Rule {
-    row: "`RolloutAddedToInformer`",
-    explains: |difference, _, _| is_event(difference, "RolloutAddedToInformer"),
-}];
+pub const RULES: &[Rule] = &[
+    Rule {
+        row: "deadline of an aborted revision",
+        explains: |difference, checkpoint, _| {
+            let (set, note) = annotated(difference).unwrap_or_default();
+            note == annotation::SCALE_DOWN_DEADLINE
+                && difference.ours.is_null()
+                && checkpoint.ours["replicaSets"][set]["replicas"] == 0
+        },
+    },
+    Rule {
+        row: "`desired-replicas` of old ReplicaSets",
+        explains: |difference, checkpoint, _| {
+            let (set, note) = annotated(difference).unwrap_or_default();
+            let hash = &checkpoint.ours["rollout"]["status"]["currentPodHash"];
+            note == annotation::DESIRED_REPLICAS
+                && !set.ends_with(hash.as_str().unwrap_or_default())
+        },
+    },
+    Rule {
+        row: "managed routes",
+        explains: |difference, _, _| {
+            difference.path == "events.missing" && text(&difference.argo).contains(MANAGED_ROUTES)
+        },
+    },
+    Rule {
+        row: "Events of the first deploy with a threshold",
+        explains: |difference, checkpoint, case| {
+            let canary = &case.rollout()["spec"]["strategy"]["canary"];
+            checkpoint.actions == 0
+                && canary["replicaProgressThreshold"].is_object()
+                && differ_in_order_of(difference, &TRAFFIC)
+        },
+    },
+    Rule {
+        row: "Events of a pass that fails",
+        explains: |difference, _, _| {
+            difference.path == "events.added"
+                && reason(text(&difference.ours)) == condition_reason::NEW_REPLICA_SET_CREATED
+        },
+    },
+    Rule {
+        row: "`previewReplicaCount`",
+        explains: |difference, checkpoint, case| {
+            let blue_green = &case.rollout()["spec"]["strategy"]["blueGreen"];
+            let replicas = checkpoint.ours["rollout"]["replicas"].as_i64();
+            difference.path == "events.missing"
+                && reason(text(&difference.argo)) == event::SCALING_REPLICA_SET
+                && blue_green["previewReplicaCount"].as_i64() > replicas
+        },
+    },
+    Rule {
+        row: "number of passes",
+        explains: |difference, checkpoint, _| {
+            let scaling = [event::SCALING_REPLICA_SET];
+            let is_scaling = |side: &Value| reason(text(side)) == event::SCALING_REPLICA_SET;
+            let is_about_sizes = match difference.path.as_str() {
+                "events.missing" => is_scaling(&difference.argo),
+                "events.added" => is_scaling(&difference.ours),
+                _ => differ_in_order_of(difference, &scaling),
+            };
+            is_about_sizes && scaling::go_the_same_way(&checkpoint.argo, &checkpoint.ours)
+        },
+    },
+];
 
-fn is_event(difference: &Difference, reason: &str) -> bool {
-    let has = |value: &serde_json::Value| {
-        value.as_str().is_some_and(|text| text.contains(&format!(" {reason}: ")))
-    };
-    difference.path.starts_with("events.") && (has(&difference.argo) || has(&difference.ours))
+/// Part of an Event of Argo Rollouts that reports nothing.
+const MANAGED_ROUTES: &str = "managed routes";
+
+/// Reasons of Events about weights.
+const TRAFFIC: [&str; 3] =
+    [event::TRAFFIC_WEIGHT_UPDATED, "CreatingCanaryIngress", "PatchingCanaryIngress"];
+
+/// The ReplicaSet and the annotation that a difference is about.
+fn annotated(difference: &Difference) -> Option<(&str, &str)> {
+    let rest = difference.path.strip_prefix("replicaSets.")?;
+    rest.split_once(".annotations.")
 }
 
-#[test]
-fn every_rule_names_a_row_of_the_documents() {
-    let page = std::fs::read_to_string(crate::repository().join("docs/differences.md")).unwrap();
-    for Rule { row, .. } in RULES {
-        assert!(page.contains(&format!("\n| {row} | ")), "no row {row}");
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The reason of an Event as it is observed: `Normal ScalingReplicaSet: Scaled up …`.
+fn reason(event: &str) -> &str {
+    let rest = event.split_once(' ').map_or("", |(_, rest)| rest);
+    rest.split_once(':').map_or("", |(reason, _)| reason)
+}
+
+/// Do two orders of Events differ in nothing but where these come?
+fn differ_in_order_of(difference: &Difference, reasons: &[&str]) -> bool {
+    let others = |side: &Value| -> Vec<Value> {
+        let all = side.as_array().into_iter().flatten();
+        all.filter(|event| !reasons.contains(&reason(text(event)))).cloned().collect()
+    };
+    difference.path == "events.order" && others(&difference.argo) == others(&difference.ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::differential::case::Step;
+
+    #[test]
+    fn every_rule_names_a_row_of_the_documents() {
+        let page = crate::repository().join("docs/differences.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for Rule { row, .. } in RULES {
+            assert!(page.contains(&format!("\n| {row} | ")), "no row {row}");
+        }
+    }
+
+    fn side(replicas: u64, annotations: Value, events: &[&str]) -> Value {
+        json!({
+            "rollout": { "status": { "currentPodHash": "<app:v1>" } },
+            "replicaSets": { "NAME-<app:v2>": {
+                "replicas": replicas, "annotations": annotations,
+            } },
+            "events": events,
+        })
+    }
+
+    /// The rows that explain what differs; `?` where none does.
+    fn rows(argo: Value, ours: Value) -> Vec<&'static str> {
+        let rollout = json!({ "kind": "Rollout", "metadata": { "name": "case1" } });
+        let promote = Step::settled(json!("promote"));
+        let case = Case { seed: 1, objects: vec![rollout], steps: vec![promote] };
+        let compared = Checkpoint { actions: 1, argo, ours }.compare(&case);
+        let known = compared.known.iter().map(|(_, rule)| rule.row);
+        known.chain(compared.unknown.iter().map(|_| "?")).collect()
+    }
+
+    #[test]
+    fn a_rule_explains_what_its_row_says_and_no_more() {
+        let deadline = || json!({ annotation::SCALE_DOWN_DEADLINE: "time" });
+        let replicas = |count: &str| json!({ annotation::DESIRED_REPLICAS: count });
+        let created = "Normal NewReplicaSetCreated: Created ReplicaSet NAME-<app:v2>";
+        let down = |from, to| {
+            format!(
+                "Normal ScalingReplicaSet: Scaled down ReplicaSet a (revision 1) from {from} to {to}"
+            )
+        };
+        let (slow, fast) = ([down(3, 2), down(2, 1)], [down(3, 1)]);
+        let events = |list: &[String]| {
+            side(1, json!({}), &list.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let cases = [
+            (
+                "a deadline without pods",
+                side(0, deadline(), &[]),
+                side(0, json!({}), &[]),
+                vec!["deadline of an aborted revision"],
+            ),
+            ("a deadline with pods", side(1, deadline(), &[]), side(1, json!({}), &[]), vec!["?"]),
+            ("a deadline of ours", side(0, json!({}), &[]), side(0, deadline(), &[]), vec!["?"]),
+            (
+                "an old note",
+                side(1, replicas("1"), &[]),
+                side(1, replicas("2"), &[]),
+                vec!["`desired-replicas` of old ReplicaSets"],
+            ),
+            (
+                "an Event that Argo lost",
+                side(1, json!({}), &[]),
+                side(1, json!({}), &[created]),
+                vec!["Events of a pass that fails"],
+            ),
+            (
+                "an Event that we lost",
+                side(1, json!({}), &[created]),
+                side(1, json!({}), &[]),
+                vec!["?"],
+            ),
+            ("fewer resizes", events(&slow), events(&fast), vec!["number of passes"; 3]),
+            ("another size at the end", events(&slow), events(&[down(3, 0)]), vec!["?"; 3]),
+        ];
+        for (what, argo, ours, expected) in cases {
+            assert_eq!(rows(argo, ours), expected, "{what}");
+        }
     }
 }
