@@ -12,6 +12,7 @@ mod differential;
 mod folder;
 mod interrupt;
 mod kubelet;
+mod mutants;
 mod plane;
 mod ports;
 mod process;
@@ -83,6 +84,12 @@ const TASKS: &[Task] = &[
         arguments: "[--seeds N] [--from S] [--seed S] [--scenario X]",
         help: "run many seeds of every scenario with faults, optimised",
         run: sim::run,
+    },
+    Task {
+        name: "mutants",
+        arguments: "[--all | --sample N] [--seed S] [PATH…]",
+        help: "change the engine deliberately: do the tests notice?",
+        run: mutants::run,
     },
     Task {
         name: "bench",
