@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::analysis::Metric;
+use gradus_api::decode::decode;
 use gradus_api::names::label;
 use gradus_engine::analysis::run::{AnalysisRunView, AnalysisRuns, RunWorld};
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::Kind;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::metrics::JobView;
+use gradus_engine::metrics::{self, JobView};
 use gradus_engine::uid::Uid;
+use jiff::Timestamp;
 
-use crate::watched::{Key, Scope, Selection, Shelf, Watched, references_to};
+use crate::telemetry::{MetricFigures, Metrics, RunFigures};
+use crate::watched::{Key, Measured, Scope, Selection, Shelf, Watched, references_to};
 
 /// AnalysisRuns, and the Jobs of each.
 #[derive(Default)]
@@ -136,9 +140,41 @@ impl Watched for AnalysisRuns {
         world.run.spec.terminate
     }
 
+    fn publish(index: &RunIndex, key: &Key, metrics: &Metrics, _: Timestamp) {
+        let figures = index.runs.get(key).map(|run| figures(run));
+        metrics.run(&key.namespace, &key.name, figures);
+    }
+
+    fn measure(metrics: &Metrics, key: &Key, measured: Measured<'_>) {
+        let (namespace, name) = (&key.namespace, &key.name);
+        match measured {
+            Measured::Reconciled(took) => metrics.run_reconciled(namespace, name, Some(took)),
+            Measured::Failed => metrics.run_reconciled(namespace, name, None),
+            // Neither is a metric of AnalysisRuns.
+            Measured::Held(_) | Measured::Event(..) => {}
+        }
+    }
+
     fn command_line(command: &str, key: &Key) -> String {
         format!("kubectl argo rollouts {command} {} -n {}", key.name, key.namespace)
     }
+}
+
+/// What the metrics say of a run: each metric of its spec, with the phase of its result.
+fn figures(run: &AnalysisRunView) -> RunFigures {
+    let raw = run.metrics.as_array().map_or(&[][..], Vec::as_slice);
+    let metrics = raw.iter().map(|raw| {
+        let metric: Metric = decode(raw).0;
+        let results = &run.status.metric_results;
+        let result = results.iter().find(|result| result.name == metric.name);
+        MetricFigures {
+            provider: metrics::provider(&metric).map_or("", |provider| provider.kind()),
+            is_dry: result.is_some_and(|result| result.dry_run),
+            phase: result.map_or_else(String::new, |result| result.phase.clone()),
+            name: metric.name,
+        }
+    });
+    RunFigures { phase: run.status.phase.clone(), metrics: metrics.collect() }
 }
 
 #[cfg(test)]
@@ -182,6 +218,24 @@ mod tests {
         assert_eq!(jobs_of(&index, "run"), ["j1"]);
         assert_eq!(index.remove_job(&key("j1")), [key("run")]);
         assert_eq!(jobs_of(&index, "run"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_metrics_name_the_provider_and_the_phase_of_each_metric() {
+        let status = json!({ "phase": "Running",
+            "metricResults": [{ "name": "a", "phase": "Failed", "dryRun": true }] });
+        let mut run = frame("run", UID, "", status);
+        run.spec = Arc::new(json!({ "metrics": [{ "name": "a", "provider": { "web": {} } },
+            { "name": "b", "provider": { "job": {} } }] }));
+        let RunFigures { phase, metrics } = figures(&AnalysisRunView::read(&run));
+        let told: Vec<String> = metrics
+            .iter()
+            .map(|one| format!("{} {} {} {}", one.name, one.provider, one.is_dry, one.phase))
+            .collect();
+        assert_eq!(
+            (&*phase, told.join("; ")),
+            ("Running", "a Web true Failed; b Job false ".into())
+        );
     }
 
     #[test]

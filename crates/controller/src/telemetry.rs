@@ -2,6 +2,7 @@
 
 mod durations;
 mod logging;
+mod runs;
 mod series;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,8 @@ use prometheus::{
 
 use durations::Durations;
 pub use logging::{LogFormat, LoggingError, start_logging};
+use runs::Runs;
+pub use runs::{MetricFigures, RunFigures};
 use series::Series;
 
 /// Names that existing dashboards and alerts read; they and their labels must not change.
@@ -51,6 +54,7 @@ struct Inner {
     requests: IntCounterVec,
     held: GaugeVec,
     durations: Durations,
+    runs: Runs,
     series: Mutex<Series>,
 }
 
@@ -127,6 +131,7 @@ impl Metrics {
             ),
             held: register(&registry, GaugeVec::new(held, &["namespace", "name", "guard"])),
             durations: Durations::new(&registry),
+            runs: Runs::new(&registry),
             series: Mutex::default(),
             registry,
         };
@@ -172,6 +177,22 @@ impl Metrics {
     pub fn event(&self, namespace: &str, name: &str, kind: &str, reason: &str) {
         self.series().event(namespace, name, kind, reason);
         self.0.events.with_label_values(&[namespace, name, kind, reason]).inc();
+    }
+
+    /// What the gauges shall say of an AnalysisRun from now on; nothing once it is gone.
+    pub fn run(&self, namespace: &str, name: &str, figures: Option<RunFigures>) {
+        match figures {
+            Some(figures) => self.0.runs.show(namespace, name, figures),
+            None => self.0.runs.deleted(namespace, name),
+        }
+    }
+
+    /// One pass over an AnalysisRun took so long, or failed.
+    pub fn run_reconciled(&self, namespace: &str, name: &str, took: Option<Duration>) {
+        match took {
+            Some(took) => self.0.runs.reconciled(namespace, name, took),
+            None => self.0.runs.failed(namespace, name),
+        }
     }
 
     /// So many Events were given up.
