@@ -4,11 +4,9 @@ use super::*;
 
 #[test]
 fn a_spec_that_is_wrong_ends_the_run_with_its_reason() {
-    let with = |field: &str, rules: Value| {
-        let mut spec = one(json!({}));
-        spec[field] = rules;
-        spec
-    };
+    let with = |field: &str, rules: Value| json!({ "metrics": [web(json!({}))], field: rules });
+    let limits = json!({ "count": 2, "interval": "1s", "failureLimit": 2,
+        "consecutiveSuccessLimit": 1 });
     let cases = [
         (json!({ "metrics": [] }), "no metrics specified"),
         (json!({ "metrics": [web(json!({})), web(json!({}))] }), "metrics[1]: duplicate name 'm'"),
@@ -30,9 +28,7 @@ fn a_spec_that_is_wrong_ends_the_run_with_its_reason() {
             "metrics[0]: consecutiveErrorLimit must be >= 0",
         ),
         (
-            one(
-                json!({ "count": 2, "interval": "1s", "failureLimit": 2, "consecutiveSuccessLimit": 1 }),
-            ),
+            one(limits),
             "metrics[0]: count (2) must be >= failureLimit + consecutiveSuccessLimit (2 + 1) if both >= 0",
         ),
         (
