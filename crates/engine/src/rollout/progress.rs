@@ -192,8 +192,11 @@ pub(super) fn deadline(
     if known.reason == reason::PROGRESS_DEADLINE_EXCEEDED {
         return Some(known.last_update_time.timestamp());
     }
+    // The time of a halt does not count, also where the condition did not tell of it.
+    let resumed = status.condition(condition::PAUSED).map(|it| it.last_transition_time.timestamp());
+    let since = known.last_update_time.timestamp().max(resumed.unwrap_or(Timestamp::MIN));
     let seconds = i64::from(draft.spec().progress_deadline_seconds_or_default());
-    known.last_update_time.timestamp().checked_add(SignedDuration::from_secs(seconds)).ok()
+    since.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
 #[cfg(test)]

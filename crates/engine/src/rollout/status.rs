@@ -109,7 +109,8 @@ pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
         next.workload_observed_generation = workload::observed_generation(&draft);
     }
     // A retry is noted by the pass that judges the update anew.
-    if draft.status.abort {
+    // Before the first status nothing tells whether there is an update.
+    if draft.status.abort && !draft.status.current_pod_hash.is_empty() {
         let is_aborted = draft.is_aborted();
         note_abort(&draft, &mut next, is_aborted);
         next.promote_full = draft.promotes_fully();

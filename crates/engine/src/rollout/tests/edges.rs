@@ -140,6 +140,37 @@ fn a_halt_is_told_of_an_update_and_not_of_a_revision_that_is_stable() {
 }
 
 #[test]
+fn an_abort_before_the_first_status_is_not_taken_back_by_a_pass_that_only_scales() {
+    let mut fixture = Fixture::canary(2, json!([{ "setWeight": 50 }]));
+    fixture.reconcile(at(0));
+    let fields = ["currentPodHash", "currentStepHash", "currentStepIndex", "stableRS"];
+    for field in fields {
+        fixture.patch_status(json!({ field: null }));
+    }
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.patch_spec(json!({ "replicas": 3, "paused": true }));
+    fixture.reconcile(at(1));
+    assert_eq!(fixture.status()["abort"], true, "{}", fixture.status());
+}
+
+#[test]
+fn the_time_of_a_halt_is_not_counted_against_a_revision_that_was_promoted_in_it() {
+    let mut fixture = Fixture::canary(4, json!([{ "setWeight": 50 }, { "pause": {} }]));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    act(&mut fixture, "pause");
+    fixture.settle(at(2));
+    act(&mut fixture, "image v1");
+    fixture.settle(at(3));
+    act(&mut fixture, "resume");
+    fixture.reconcile(at(3_600));
+    assert_eq!(progressing(&fixture), "ReplicaSetUpdated", "{}", fixture.status());
+    fixture.settle(at(3_601));
+    assert_eq!(fixture.status()["phase"], "Healthy");
+}
+
+#[test]
 fn a_retry_is_told_until_something_moves() {
     let mut fixture = Fixture::canary(4, json!([{ "setWeight": 25 }, { "pause": {} }]));
     fixture.settle(at(0));
