@@ -20,6 +20,7 @@ use jiff::Timestamp;
 
 use crate::decision::{Change, Decision, Frees, Guard, ObjectRef, Why};
 use crate::rollout::Memo;
+use crate::traffic::TrafficSide;
 use crate::world::World;
 use pods::{Pods, selected_after};
 use traffic::Traffic;
@@ -179,7 +180,7 @@ fn relieves(world: &World, pods: &Pods, traffic: Option<&Traffic<'_>>, change: &
     let is_back = selected_after(change)
         .is_some_and(|hash| hash == stable && pods.selected(&change.target.name) != stable);
     let falls = traffic.is_some_and(|traffic| {
-        let is_canary = pods.selected(traffic.backends().canary) != stable;
+        let is_canary = traffic.selected(pods, TrafficSide::Canary) != *stable;
         is_canary && traffic.moved(change).is_some_and(|(from, to)| to < from)
     });
     is_back || falls

@@ -8,6 +8,7 @@ mod alb;
 mod fault;
 mod gateway;
 mod ingress;
+mod istio;
 mod nginx;
 mod registry;
 mod split;
@@ -35,6 +36,7 @@ pub use view::RouteView;
 
 /// Every router, in the order in which a Rollout's routers are served.
 pub static ROUTERS: &[&RouterEntry] = &[
+    &istio::ENTRY,
     &nginx::ENTRY,
     &alb::ENTRY,
     &gateway::ENTRY,
@@ -164,6 +166,11 @@ pub trait Router {
     /// How the traffic is split as the objects stand, whoever wrote them. Objects that carry no
     /// weights yet are left out: they send everything to the stable side.
     fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit>;
+
+    /// The revision that a side leads to, where the router's objects say it; `None` where Services do.
+    fn revision(&self, _side: TrafficSide, _seen: &RoutingObjects) -> Option<String> {
+        None
+    }
 
     /// What must be asked to know that the goal is in force; nothing where writing it is enough.
     fn asks(&self, _goal: &Goal<'_>) -> Option<WeightsOf> {

@@ -8,7 +8,7 @@ use super::Invariant;
 use super::pods::{Pods, size_after};
 use crate::decision::{Change, Op};
 use crate::rollout::scale::pods_for;
-use crate::traffic::{self, Backends, RouteView, Router, RoutingObjects, Sides};
+use crate::traffic::{self, Backends, RouteView, Router, RoutingObjects, Sides, TrafficSide};
 use crate::world::World;
 
 /// The routing objects as the changes so far leave them.
@@ -34,7 +34,50 @@ impl<'w> Traffic<'w> {
             let found = self.starves(pods, change, next);
             return found.map(|message| (Invariant::TrafficBeforeTeardown, message));
         }
-        self.moved(change).and_then(|(from, to)| self.moves(pods, from, to))
+        let moves = self.moved(change).and_then(|(from, to)| self.moves(pods, from, to));
+        moves.or_else(|| self.leads_elsewhere(pods, change))
+    }
+
+    /// The revision that a side leads to: as the objects of a router say, or as its Service selects.
+    pub(super) fn selected(&self, pods: &Pods, side: TrafficSide) -> String {
+        self.revision_in(side, &self.seen).unwrap_or_else(|| {
+            let Backends { stable, canary } = self.backends();
+            let name = if side == TrafficSide::Canary { canary } else { stable };
+            pods.selected(name).to_owned()
+        })
+    }
+
+    fn revision_in(&self, side: TrafficSide, seen: &RoutingObjects) -> Option<String> {
+        self.routers.iter().find_map(|router| router.revision(side, seen))
+    }
+
+    /// Does a side that has traffic come to lead to a revision without the pods for it?
+    fn leads_elsewhere(&self, pods: &Pods, change: &Change) -> Option<(Invariant, String)> {
+        let after = self.patched(change)?;
+        let weights = self.carried();
+        let most = weights.iter().copied().max().unwrap_or(0);
+        let rest = self.strategy.max_weight() - weights.iter().copied().min().unwrap_or(0);
+        let sides = [
+            (TrafficSide::Canary, most, self.canary_needs(most)),
+            (TrafficSide::Stable, rest, self.stable_needs(rest)),
+        ];
+        sides.into_iter().find_map(|(side, weight, needed)| {
+            let from = self.revision_in(side, &self.seen)?;
+            let to = self.revision_in(side, &after).filter(|to| *to != from)?;
+            let ((have, all), (left, _)) = (pods.behind(&to), pods.behind(&from));
+            if weight == 0 || left == 0 || needed <= have || self.replicas() == 0 {
+                return None; // Traffic that leaves a revision without pods may go anywhere.
+            }
+            let invariant = match have == 0 && all > 0 {
+                true => Invariant::NoTrafficToNothing,
+                false => Invariant::EnoughBehindTheWeight,
+            };
+            let message = format!(
+                "weight {weight} from revision {from} to {to}: {have} available pods, {needed} \
+                 needed"
+            );
+            Some((invariant, message))
+        })
     }
 
     /// The canary side's weight before and after a change, if it changes that.
@@ -85,13 +128,13 @@ impl<'w> Traffic<'w> {
             let message = text(format!("expected 0 to {max}"));
             return Some((Invariant::WeightsWellFormed, message));
         }
-        let backends = self.backends();
-        let (new, old) = (pods.selected(backends.canary), pods.selected(backends.stable));
+        let new = self.selected(pods, TrafficSide::Canary);
+        let old = self.selected(pods, TrafficSide::Stable);
         if new == old || self.replicas() == 0 {
             return None; // Both sides lead to the same pods, or nobody is sent anywhere.
         }
-        let (canary, all) = pods.behind(new);
-        let (stable, _) = pods.behind(old);
+        let (canary, all) = pods.behind(&new);
+        let (stable, _) = pods.behind(&old);
         if from < to && canary == 0 && all > 0 {
             let message = text(format!("it has none of {all} available pods"));
             return Some((Invariant::NoTrafficToNothing, message));
@@ -113,13 +156,13 @@ impl<'w> Traffic<'w> {
         if size <= next || self.replicas() == 0 {
             return None;
         }
-        let (backends, weights) = (self.backends(), self.carried());
+        let weights = self.carried();
         let most = weights.iter().copied().max().unwrap_or(0);
         let least = weights.iter().copied().min().unwrap_or(0);
-        let is_behind = |service: &str| pods.selected(service) == hash;
-        let canary = if is_behind(backends.canary) { self.canary_needs(most) } else { 0 };
+        let is_behind = |side: TrafficSide| self.selected(pods, side) == hash;
+        let canary = if is_behind(TrafficSide::Canary) { self.canary_needs(most) } else { 0 };
         let rest = self.strategy.max_weight() - least;
-        let stable = if is_behind(backends.stable) { self.stable_needs(rest) } else { 0 };
+        let stable = if is_behind(TrafficSide::Stable) { self.stable_needs(rest) } else { 0 };
         let needed = canary.max(stable);
         (next < needed).then(|| {
             let name = &change.target.name;

@@ -5,6 +5,7 @@ use gradus_api::rollout::{RolloutStatus, StepKind};
 use super::pods::{Pods, selected_after, size_after};
 use super::traffic::Traffic;
 use crate::decision::Change;
+use crate::traffic::TrafficSide;
 use crate::world::{Known, RunPhase, RunView, World};
 
 /// The verdicts against a revision that nobody has overruled.
@@ -43,7 +44,7 @@ impl<'w> Verdicts<'w> {
         }
         let traffic = traffic?;
         let (from, to) = traffic.moved(change).filter(|(from, to)| from < to)?;
-        let by = self.condemner(pods.selected(traffic.backends().canary))?;
+        let by = self.condemner(&traffic.selected(pods, TrafficSide::Canary))?;
         Some(format!("the canary's weight from {from} to {to}, {}", verdict(by)))
     }
 

@@ -9,6 +9,7 @@ use super::draft::Draft;
 use super::replica_sets::Roles;
 use super::scale::{self, Routed, Sizes, pods_for};
 use super::{canary, weights};
+use crate::traffic::TrafficSide;
 use crate::world::Deadline;
 
 /// Does a router split the traffic of this rollout?
@@ -142,5 +143,8 @@ fn is_referenced(draft: &Draft<'_>, at: usize) -> bool {
     let live = services
         .into_iter()
         .any(|name| draft.service(name).is_some_and(|service| service.hash.as_ref() == Some(hash)));
-    stored || live || weights::share(draft, hash) > 0
+    let is_subset = [TrafficSide::Canary, TrafficSide::Stable]
+        .into_iter()
+        .any(|side| weights::by_router(draft, side).is_some_and(|known| *known == **hash));
+    stored || live || is_subset || weights::share(draft, hash) > 0
 }

@@ -16,7 +16,9 @@ use super::step::{self, Missing};
 use super::{canary, experiments, routed, runs, verify};
 use crate::decision::{After, Change, EventKind};
 use crate::kinds;
-use crate::traffic::{self, Backends, Destination, Goal, RouteOp, RouteView, RouteWrite, Sides};
+use crate::traffic::{
+    self, Backends, Destination, Goal, RouteOp, RouteView, RouteWrite, Sides, TrafficSide,
+};
 
 /// Brings the routers to the wanted split. Breaks where one cannot be told what to do; the status
 /// then says why.
@@ -86,8 +88,7 @@ fn aim(draft: &Draft<'_>, roles: Roles) -> Aim {
     if new.available() == 0 {
         return Aim { additional, ..plain(0) };
     }
-    let is_there =
-        draft.service(backends(draft).canary).is_some_and(|it| it.hash_text() == &*new.hash);
+    let is_there = behind(draft, TrafficSide::Canary) == *new.hash;
     if draft.promotes_fully() {
         // It follows the pods, but what they were enough for by a threshold stays.
         let follows = draft.canary().dynamic_stable_scale;
@@ -153,8 +154,8 @@ fn is_inconclusive(draft: &Draft<'_>) -> bool {
 /// Has the revision that an abort takes the traffic from no pods? It is not the new one while the
 /// canary side still leads to the one before.
 fn is_left_empty(draft: &Draft<'_>, roles: Roles) -> bool {
-    let selects = draft.service(backends(draft).canary).map_or("", |it| it.hash_text());
-    let left = find_stable(selects, &draft.sets).filter(|at| Some(*at) != roles.stable);
+    let selects = behind(draft, TrafficSide::Canary);
+    let left = find_stable(&selects, &draft.sets).filter(|at| Some(*at) != roles.stable);
     draft.sets[left.unwrap_or(roles.new)].available() == 0
 }
 
@@ -310,13 +311,28 @@ fn carried_by_service(draft: &Draft<'_>, name: &str) -> i32 {
     most.clamp(0, draft.canary().max_weight())
 }
 
+/// The revision that a side leads to: as the objects of a router say, or as its Service selects.
+fn behind(draft: &Draft<'_>, side: TrafficSide) -> String {
+    by_router(draft, side).unwrap_or_else(|| {
+        let Backends { stable, canary } = backends(draft);
+        let name = if side == TrafficSide::Canary { canary } else { stable };
+        draft.service(name).map_or_else(String::new, |service| service.hash_text().to_owned())
+    })
+}
+
+/// The revision that a side leads to, where the objects of a router say it.
+pub(super) fn by_router(draft: &Draft<'_>, side: TrafficSide) -> Option<String> {
+    let routers = traffic::routers(draft.rollout());
+    routers.iter().find_map(|router| router.revision(side, &draft.routes))
+}
+
 /// The weight that leads to a revision.
 pub(super) fn share(draft: &Draft<'_>, hash: &str) -> i32 {
     let Some(carried) = carried(draft) else { return 0 };
-    let sides = backends(draft);
-    let selects = |name: &str| draft.service(name).is_some_and(|it| it.hash_text() == hash);
-    let canary = if selects(sides.canary) { carried } else { 0 };
-    let stable = if selects(sides.stable) { draft.canary().max_weight() - carried } else { 0 };
+    let leads_here = |side: TrafficSide| behind(draft, side) == hash;
+    let canary = if leads_here(TrafficSide::Canary) { carried } else { 0 };
+    let rest = draft.canary().max_weight() - carried;
+    let stable = if leads_here(TrafficSide::Stable) { rest } else { 0 };
     canary + stable
 }
 

@@ -436,3 +436,43 @@ fn a_router_of_one_file_carries_a_whole_update() {
     fixture.settle(at(2));
     assert_eq!((weight(&fixture), fixture.selects("stable")), (json!(0), 2));
 }
+
+#[test]
+fn subsets_lead_to_revisions_without_services() {
+    let routing = json!({ "istio": { "virtualService": { "name": "web" }, "destinationRule": {
+        "name": "web", "canarySubsetName": "canary", "stableSubsetName": "stable" } } });
+    let strategy = json!({ "stableService": null, "canaryService": null,
+        "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let to = |subset: &str, weight: i32| json!({ "destination": { "host": "web", "subset": subset }, "weight": weight });
+    let service = json!({ "kind": "VirtualService", "metadata": { "name": "web" },
+        "spec": { "http": [{ "route": [to("stable", 100), to("canary", 0)] }] } });
+    let rule = json!({ "kind": "DestinationRule", "metadata": { "name": "web" }, "spec": {
+        "host": "web", "subsets": [{ "name": "stable" }, { "name": "canary" }] } });
+    let mut fixture = Fixture::routed(4, routing, strategy).with_route(service).with_route(rule);
+    let state = |fixture: &Fixture| {
+        let route = &fixture.route("VirtualService", "web").unwrap()["spec"]["http"][0]["route"];
+        let subsets = &fixture.route("DestinationRule", "web").unwrap()["spec"]["subsets"];
+        let revision = |at: usize| {
+            let hash = &subsets[at]["labels"]["rollouts-pod-template-hash"];
+            (0..fixture.sets()).position(|set| *hash == fixture.hash(set)).map_or(0, |at| at + 1)
+        };
+        let weight = route[1]["weight"].as_i64().unwrap();
+        (weight, revision(0), revision(1))
+    };
+    fixture.settle(at(0));
+    assert_eq!(state(&fixture), (0, 1, 1), "weight, stable and canary");
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    assert_eq!(state(&fixture), (50, 1, 2));
+    fixture.set_image("v3");
+    fixture.settle(at(2));
+    assert_eq!(state(&fixture), (50, 1, 3), "overtaken");
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle(at(3));
+    assert_eq!(state(&fixture), (0, 1, 3), "given up");
+    fixture.set_image("v4");
+    fixture.settle(at(40));
+    fixture.promote();
+    fixture.settle(at(41));
+    assert_eq!(state(&fixture), (0, 4, 4), "promoted");
+}

@@ -1,0 +1,296 @@
+//! Istio: weights stand on the routes of the user's VirtualServices, and a DestinationRule, where one is
+//! named, has a subset per revision.
+
+mod managed;
+mod rule;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use gradus_api::names::router_event;
+use gradus_api::traffic::{IstioDestinationRule, IstioRouting, IstioVirtualService};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Access, Backends, ConfigField, Goal, Need, Receiver, RouteFault, RouteOp, RouteView,
+    RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
+};
+use crate::decision::{Kind, ObjectRef};
+use crate::world::RolloutView;
+use service::Lanes;
+
+const GROUP: &str = "networking.istio.io";
+const VIRTUAL_SERVICE: Kind = Kind::new(GROUP, "v1alpha3", "VirtualService", "virtualservices");
+const DESTINATION_RULE: Kind = Kind::new(GROUP, "v1alpha3", "DestinationRule", "destinationrules");
+const VERBS: &[&str] = &["get", "list", "watch", "patch"];
+/// The whole of the traffic: weights of Istio are per cent.
+const WHOLE: i32 = 100;
+
+/// This router, for the list.
+pub(super) static ENTRY: RouterEntry = RouterEntry {
+    config: ConfigField::Field("istio"),
+    label: Some((2, "Istio")),
+    access: &[
+        Access { kind: VIRTUAL_SERVICE, verbs: VERBS, weights: "spec" },
+        Access { kind: DESTINATION_RULE, verbs: VERBS, weights: "spec.subsets" },
+    ],
+    has_header_routes: true,
+    has_mirror_routes: true,
+    of: |rollout, routing| {
+        let config = routing.istio.as_deref()?;
+        Some(Box::new(Istio { rollout, config }))
+    },
+    release: None,
+};
+
+/// The router of a Rollout.
+struct Istio<'r> {
+    rollout: &'r RolloutView,
+    config: &'r IstioRouting,
+}
+
+impl Router for Istio<'_> {
+    fn needs(&self) -> Vec<Need> {
+        let services = self.services().into_iter().map(|(_, need)| need);
+        services.chain(self.rule().map(|(_, need)| need)).collect()
+    }
+
+    fn misconfigured(&self) -> Option<RouteFault> {
+        let has_one = self.config.virtual_service.is_some();
+        let has_several = !self.config.virtual_services.is_empty();
+        let message = "Internal error: either VirtualService or VirtualServices must be configured";
+        (has_one == has_several).then(|| RouteFault::configuration(ENTRY.config.path(), message))
+    }
+
+    fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
+        let sides = self.stored_sides();
+        self.services().into_iter().find_map(|(named, need)| {
+            let message = match self.routes(named, seen.get(&need.object)?, &sides) {
+                Ok(_) => return None,
+                Err(message) => message,
+            };
+            let name = &*need.object.name;
+            Some(RouteFault::unfit(&need, format!("Invalid value: {name:?}: {message}")))
+        })
+    }
+
+    fn splits(&self, sides: &Sides<'_>, seen: &RoutingObjects) -> Vec<WeightSplit> {
+        let lanes = self.lanes(sides);
+        let revisions =
+            [TrafficSide::Canary, TrafficSide::Stable].map(|side| self.revision(side, seen));
+        let receiver = |side: TrafficSide, host: &str| match (side, &revisions) {
+            (TrafficSide::Canary, [Some(hash), _]) | (TrafficSide::Stable, [_, Some(hash)]) => {
+                Receiver::Revision(hash.clone())
+            }
+            _ => Receiver::Service(service::short(host).to_owned()),
+        };
+        let of_service = |(named, need): (&IstioVirtualService, Need)| {
+            let object = need.object;
+            let known = seen.get(&object);
+            let routes = known.map(|known| self.routes(named, known, sides).unwrap_or_default());
+            let split = |route: &&Value| {
+                let part = |(host, subset, weight): (&str, &str, i32)| {
+                    let side = lanes.side(host, subset);
+                    WeightPart { side, receiver: receiver(side, host), weight }
+                };
+                let parts = service::weights(route).into_iter().map(part).collect();
+                WeightSplit { object: object.clone(), parts }
+            };
+            routes.unwrap_or_default().iter().map(split).collect::<Vec<_>>()
+        };
+        self.services().into_iter().flat_map(of_service).collect()
+    }
+
+    fn revision(&self, side: TrafficSide, seen: &RoutingObjects) -> Option<String> {
+        let (config, need) = self.rule()?;
+        let name = match side {
+            TrafficSide::Canary => &config.canary_subset_name,
+            TrafficSide::Stable => &config.stable_subset_name,
+            TrafficSide::Other => return None,
+        };
+        let known = seen.get(&need.object);
+        Some(known.and_then(|known| rule::hash(known, name)).unwrap_or_default().to_owned())
+    }
+
+    fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
+        let mut services = Vec::new();
+        for (named, need) in self.services() {
+            services.extend(self.plan_service(named, &need, goal, seen)?);
+        }
+        let Some((config, need)) = self.rule() else { return Ok(services) };
+        let known = seen.get(&need.object).ok_or_else(|| {
+            let message = format!("DestinationRule `{}` not found", need.object.name);
+            RouteFault { message, ..RouteFault::missing(&need) }
+        })?;
+        // Traffic leaves a revision before its subset does; it comes to one after its subset.
+        let falls = goal.weight < self.carried(&goal.sides, seen);
+        let leaves = rule::hash(known, &config.canary_subset_name) != Some(goal.canary_hash);
+        if !(falls && leaves) {
+            let write = self.plan_rule(config, &need, goal, known);
+            return Ok(write.into_iter().chain(services).collect());
+        }
+        let kept = rule::hash(known, &config.canary_subset_name).unwrap_or_default();
+        let first = Goal { canary_hash: kept, ..goal.clone() };
+        match self.plan_rule(config, &need, &first, known) {
+            // An object is written once in a decision: the canary's subset follows in the next.
+            Some(write) => Ok(std::iter::once(write).chain(services).collect()),
+            None => {
+                let last = self.plan_rule(config, &need, goal, known);
+                Ok(services.into_iter().chain(last).collect())
+            }
+        }
+    }
+}
+
+impl<'r> Istio<'r> {
+    /// The VirtualServices that are named, and where.
+    fn services(&self) -> Vec<(&'r IstioVirtualService, Need)> {
+        let one = self.config.virtual_service.iter().map(|named| (named, "virtualService"));
+        let several = self.config.virtual_services.iter().map(|named| (named, "virtualServices"));
+        let need = |(named, field): (&'r IstioVirtualService, &str)| {
+            let (name, namespace) = placed(&named.name, &self.rollout.namespace);
+            let object = ObjectRef::new(VIRTUAL_SERVICE, &namespace, &name.into());
+            (named, Need::required(object, format!("{}.{field}.name", ENTRY.config.path())))
+        };
+        one.chain(several).map(need).collect()
+    }
+
+    /// The DestinationRule, if one is named. The contract does not look for it before it is written.
+    fn rule(&self) -> Option<(&'r IstioDestinationRule, Need)> {
+        let config = self.config.destination_rule.as_ref()?;
+        let namespace = &self.rollout.namespace;
+        let object = ObjectRef::new(DESTINATION_RULE, namespace, &config.name.as_str().into());
+        let field = format!("{}.destinationRule.name", ENTRY.config.path());
+        Some((config, Need::optional(object, field)))
+    }
+
+    fn lanes<'a>(&'a self, sides: &Sides<'a>) -> Lanes<'a> {
+        match &self.config.destination_rule {
+            Some(rule) => Lanes::Subsets {
+                canary: &rule.canary_subset_name,
+                stable: &rule.stable_subset_name,
+                kept: &rule.additional_subset_names,
+            },
+            None => Lanes::Hosts(sides.preferring_fixed()),
+        }
+    }
+
+    /// The sides as the spec names them; which of two that take turns is which does not matter here.
+    fn stored_sides(&self) -> Sides<'r> {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
+        let canary = canary.expect("only canaries have routers");
+        let pair = canary.ping_pong.as_ref();
+        let fixed = Backends { stable: &canary.stable_service, canary: &canary.canary_service };
+        let ping_pong =
+            pair.map(|pair| Backends { stable: &pair.ping_service, canary: &pair.pong_service });
+        Sides { fixed, ping_pong }
+    }
+
+    /// Names of the routes that steps make.
+    fn managed(&self) -> Vec<&'r str> {
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
+        let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
+        let managed = routing.map_or(&[][..], |routing| &routing.managed_routes);
+        managed.iter().map(|route| &*route.name).collect()
+    }
+
+    /// The routes of a VirtualService that carry the weights.
+    fn routes<'v>(
+        &self,
+        named: &IstioVirtualService,
+        known: &'v RouteView,
+        sides: &Sides<'_>,
+    ) -> Result<Vec<&'v Value>, String> {
+        let places = service::selected(known.spec(), named, &self.managed(), &self.lanes(sides))?;
+        Ok(places.into_iter().map(|(section, at)| &known.spec()[section][at]).collect())
+    }
+
+    fn plan_service(
+        &self,
+        named: &IstioVirtualService,
+        need: &Need,
+        goal: &Goal<'_>,
+        seen: &RoutingObjects,
+    ) -> Result<Option<RouteWrite>, RouteFault> {
+        let name = &need.object.name;
+        let known = seen.get(&need.object).ok_or_else(|| {
+            let message = format!("VirtualService `{name}` not found");
+            RouteFault { message, ..RouteFault::missing(need) }
+        })?;
+        let unfit = |message: String| RouteFault::unfit(need, message);
+        let (managed, lanes) = (self.managed(), self.lanes(&goal.sides));
+        let places = service::selected(known.spec(), named, &managed, &lanes).map_err(unfit)?;
+        let mut spec = known.spec().clone();
+        for (section, at) in &places {
+            service::set_weights(&mut spec[*section][*at], goal, &lanes);
+        }
+        let is_split = spec != *known.spec();
+        let mut told = Vec::new();
+        let mut tell = |what: String| {
+            let text = format!("VirtualService `{name}` {what}");
+            told.push((router_event::UPDATED_VIRTUAL_SERVICE, text));
+        };
+        if is_split {
+            tell(format!("set to desiredWeight '{}'", goal.weight));
+        }
+        let host = self.rule_host(seen);
+        let source = places.iter().find(|(section, _)| *section == "http");
+        let source = source.map(|(section, at)| spec[*section][*at].clone());
+        let maker =
+            managed::Maker { goal, managed: &managed, lanes: &lanes, host: host.as_deref() };
+        if let Some(http) = maker.planned(&spec["http"], source.as_ref()).map_err(unfit)? {
+            for what in managed::told(&spec["http"], &http, goal, &managed) {
+                tell(what);
+            }
+            spec["http"] = http;
+        }
+        let mut patch = Map::new();
+        for section in service::SECTIONS {
+            if spec[section] != known.spec()[section] {
+                patch.insert(section.to_owned(), spec[section].clone());
+            }
+        }
+        if patch.is_empty() {
+            return Ok(None);
+        }
+        let op = RouteOp::Merge(json!({ "spec": patch }));
+        Ok(Some(RouteWrite { target: need.object.clone(), op, told }))
+    }
+
+    /// The host of the DestinationRule, where one is named and there.
+    fn rule_host(&self, seen: &RoutingObjects) -> Option<String> {
+        let (_, need) = self.rule()?;
+        seen.get(&need.object)?.spec()["host"].as_str().map(str::to_owned)
+    }
+
+    fn plan_rule(
+        &self,
+        config: &IstioDestinationRule,
+        need: &Need,
+        goal: &Goal<'_>,
+        known: &RouteView,
+    ) -> Option<RouteWrite> {
+        let patch = rule::planned(known, config, goal, &self.rollout.name)?;
+        let told = format!(
+            "DestinationRule {} subset updated ({}: {}, {}: {})",
+            need.object.name,
+            config.canary_subset_name,
+            goal.canary_hash,
+            config.stable_subset_name,
+            goal.stable_hash
+        );
+        let told = vec![(router_event::UPDATED_DESTINATION_RULE, told)];
+        Some(RouteWrite { target: need.object.clone(), op: RouteOp::Merge(patch), told })
+    }
+}
+
+/// Name and namespace of `name`, `name.namespace` or `name.namespace.cluster.local`.
+fn placed<'n>(name: &'n str, own: &Arc<str>) -> (&'n str, Arc<str>) {
+    let short = name.strip_suffix(".cluster.local").unwrap_or(name);
+    match short.rsplit_once('.') {
+        Some((name, namespace)) => (name, namespace.into()),
+        None => (short, Arc::clone(own)),
+    }
+}
