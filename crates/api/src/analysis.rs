@@ -10,181 +10,207 @@ use crate::view::view;
 view! {
     /// A reusable set of metrics; the same for both kinds of template.
     pub struct AnalysisTemplateSpec {
-        /// What is measured.
+        /// Metrics to measure, with unique names. At least one is required, here or in `templates`.
         metrics: Vec<Metric>,
-        /// The arguments it takes.
+        /// Arguments that the metrics use as `{{args.NAME}}`, with their default values. Default:
+        /// none.
         args: Vec<Argument>,
-        /// Metrics whose result does not count.
+        /// Metrics that are measured and reported without affecting the result. Default: none.
         dry_run: Vec<DryRun>,
-        /// How many measurements to keep.
+        /// Number of measurements to keep in the status, per metric. Default: the latest 10 of
+        /// each.
         measurement_retention: Vec<MeasurementRetention>,
-        /// Templates whose metrics belong to this one too.
+        /// Further templates whose metrics and arguments are added to this one's. Default: none.
         templates: Vec<NestedTemplateRef>,
     }
 
     /// A reference from a template to another one.
     pub struct NestedTemplateRef {
-        /// Its name.
+        /// Name of the AnalysisTemplate, in the same namespace, or of the ClusterAnalysisTemplate.
+        /// Required.
         always template_name: String,
-        /// Whether it is a ClusterAnalysisTemplate.
+        /// True if `templateName` is the name of a ClusterAnalysisTemplate. Default: false, it is
+        /// an AnalysisTemplate.
         cluster_scope: bool,
     }
 
     /// What is measured in one run.
     pub struct AnalysisRunSpec {
-        /// The metrics.
+        /// Metrics to measure, at least one, with unique names. Required.
         required metrics: Vec<Metric>,
-        /// The arguments, with their values.
+        /// Arguments that the metrics use as `{{args.NAME}}`, each with a value. Default: none.
         args: Vec<Argument>,
-        /// Ends it.
+        /// Ends the AnalysisRun: measurements in flight are stopped and no new ones are taken.
+        /// Default: false.
         terminate: bool,
-        /// Metrics whose result does not count.
+        /// Metrics that are measured and reported without affecting the result. Default: none.
         dry_run: Vec<DryRun>,
-        /// How many measurements to keep.
+        /// Number of measurements to keep in the status, per metric. Default: the latest 10 of
+        /// each.
         measurement_retention: Vec<MeasurementRetention>,
-        /// When it is deleted after its end.
+        /// Time after which the completed AnalysisRun is deleted. Default: none, it is kept.
         ttl_strategy: Option<TtlStrategy>,
     }
 
     /// When a run is deleted after its end; missing means never.
     pub struct TtlStrategy {
-        /// Seconds, where nothing more special is set.
+        /// Seconds after the end of an AnalysisRun after which it is deleted, where neither of the
+        /// other two fields applies. Default: never.
         seconds_after_completion: Option<i32>,
-        /// Seconds after a failure.
+        /// Seconds after the end of an AnalysisRun in phase Failed after which it is deleted.
+        /// Default: `secondsAfterCompletion`.
         seconds_after_failure: Option<i32>,
-        /// Seconds after a success.
+        /// Seconds after the end of an AnalysisRun in phase Successful after which it is deleted.
+        /// Default: `secondsAfterCompletion`.
         seconds_after_success: Option<i32>,
     }
 
     /// An argument of a template or run.
     pub struct Argument {
-        /// Its name.
+        /// Name of the argument, used in metrics as `{{args.NAME}}`. Required.
         required name: String,
-        /// Its value, or default.
+        /// Value of the argument, as text; in a template the value where none is supplied. Default:
+        /// none, it must then be supplied.
         value: Option<String>,
-        /// Where its value comes from.
+        /// Source of the value, instead of `value`. Default: none.
         value_from: Option<ArgumentSource>,
     }
 
     /// Where an argument's value comes from; exactly one.
     pub struct ArgumentSource {
-        /// A key of a Secret.
+        /// Takes the value from a Secret in the namespace of the AnalysisRun. It is read for each
+        /// measurement and stored nowhere. Default: none.
         secret_key_ref: Option<SecretKeyRef>,
-        /// A field of the object at hand.
+        /// Takes a field of the Rollout that starts the analysis as the value. Default: none.
         field_ref: Option<FieldRef>,
     }
 
     /// A key of a Secret.
     pub struct SecretKeyRef {
-        /// The Secret.
+        /// Name of the Secret, in the namespace of the AnalysisRun. Required.
         required name: String,
-        /// The key.
+        /// Key in the data of the Secret whose value is used. Required.
         required key: String,
     }
 
     /// One thing that is measured, and what its values mean.
     pub struct Metric {
-        /// Its name, unique in a run.
+        /// Name of the metric, unique within an AnalysisRun. Required.
         required name: String,
-        /// Time between measurements; empty means one measurement.
+        /// Time between two measurements, as a duration such as `30s` or `5m`. Required if `count`
+        /// is greater than 1. Default: none, a single measurement.
         interval: String,
-        /// Time before the first measurement.
+        /// Time before the first measurement, as a duration such as `30s` or `5m`. Default: none.
         initial_delay: String,
-        /// How many measurements; missing means one, or no end where there is an interval.
+        /// Number of measurements. Default: 1 without `interval`; with it, measuring lasts until
+        /// the AnalysisRun is ended.
         count: Option<IntOrString>,
-        /// When a value is good.
+        /// Expression over `result`, for example `result[0] >= 0.95`. If it is true, the
+        /// measurement is Successful; if not, it is Failed, or Inconclusive with a
+        /// `failureCondition`. Default: none.
         success_condition: String,
-        /// When a value is bad.
+        /// Expression over `result`. If it is true, the measurement is Failed; if not,
+        /// `successCondition` decides, and without one it is Successful. Default: none; without
+        /// both conditions every measurement is Successful.
         failure_condition: String,
-        /// How many bad values are too many.
+        /// Number of Failed measurements that are tolerated; one more fails the metric. -1 disables
+        /// the limit. Default: 0.
         failure_limit: Option<IntOrString>,
-        /// How many undecided values are too many.
+        /// Number of Inconclusive measurements that are tolerated, 0 or more; one more makes the
+        /// metric Inconclusive. Default: 0.
         inconclusive_limit: Option<IntOrString>,
-        /// How many errors in a row are too many; missing means 4.
+        /// Number of Error measurements in a row that are tolerated, 0 or more; one more makes the
+        /// metric Error. Default: 4.
         consecutive_error_limit: Option<IntOrString>,
-        /// Who measures.
+        /// Metric provider that takes the measurements. Exactly one is required.
         required provider: MetricProvider,
-        /// How many good values in a row are enough.
+        /// Number of Successful measurements in a row that make the metric Successful, 0 or more; 0
+        /// disables the limit. Default: 0.
         consecutive_success_limit: Option<IntOrString>,
     }
 
     /// How a run stands.
     pub struct AnalysisRunStatus {
-        /// Empty, Running, Successful, Failed, Error or Inconclusive.
+        /// State of the AnalysisRun. One of `Running`, `Successful`, `Failed`, `Error`,
+        /// `Inconclusive`, or empty before it has started.
         required phase: String,
-        /// Why that phase.
+        /// Reason for the phase, for people.
         message: String,
-        /// Results per metric.
+        /// Results of each metric that was measured so far.
         metric_results: Vec<MetricResult>,
-        /// When it began.
+        /// Time at which the first measurements were assessed.
         started_at: Option<Time>,
-        /// How the metrics that count ended.
+        /// Number of metrics by result, without those of `dryRun`.
         always run_summary: RunSummary,
-        /// How the metrics that do not count ended.
+        /// Number of metrics of `dryRun` by result.
         dry_run_summary: Option<RunSummary>,
-        /// When it ended.
+        /// Time at which the AnalysisRun ended.
         completed_at: Option<Time>,
     }
 
     /// How many metrics ended how.
     pub struct RunSummary {
-        /// All of them.
+        /// Number of metrics altogether.
         count: i32,
-        /// Successful ones.
+        /// Number of metrics that ended Successful.
         successful: i32,
-        /// Failed ones.
+        /// Number of metrics that ended Failed: more measurements failed than `failureLimit`
+        /// tolerates.
         failed: i32,
-        /// Undecided ones.
+        /// Number of metrics that ended Inconclusive: more measurements than `inconclusiveLimit`
+        /// tolerates.
         inconclusive: i32,
-        /// Those that could not be measured.
+        /// Number of metrics that ended with Error: they could not be measured.
         error: i32,
     }
 
     /// Results of one metric.
     pub struct MetricResult {
-        /// The metric.
+        /// Name of the metric.
         required name: String,
-        /// How it stands.
+        /// State of the metric. One of `Pending`, `Running`, `Successful`, `Failed`, `Error`,
+        /// `Inconclusive`.
         required phase: String,
-        /// The latest measurements.
+        /// Latest measurements, oldest first, as many as `measurementRetention` keeps.
         measurements: Vec<Measurement>,
-        /// Why that phase.
+        /// Reason for the phase, for people.
         message: String,
-        /// Measurements without an error.
+        /// Number of measurements so far that ended without Error.
         count: i32,
-        /// Good ones.
+        /// Number of measurements that were Successful.
         successful: i32,
-        /// Bad ones.
+        /// Number of measurements that were Failed.
         failed: i32,
-        /// Undecided ones.
+        /// Number of measurements that were Inconclusive.
         inconclusive: i32,
-        /// Errors.
+        /// Number of measurements that ended with Error.
         error: i32,
-        /// Errors in a row, up to now.
+        /// Number of measurements with Error since the last one without.
         consecutive_error: i32,
-        /// Its result does not count.
+        /// True if the metric does not affect the result of the AnalysisRun.
         dry_run: bool,
-        /// What the provider says about the metric.
+        /// Information that the provider gives about the metric, for example the resolved query.
         metadata: BTreeMap<String, String>,
-        /// Good ones in a row, up to now.
+        /// Number of Successful measurements since the last one that was not.
         consecutive_success: i32,
     }
 
     /// One measurement; in flight while it has no `finishedAt`.
     pub struct Measurement {
-        /// How it stands.
+        /// State of the measurement. One of `Running`, `Successful`, `Failed`, `Error`,
+        /// `Inconclusive`.
         required phase: String,
-        /// Why that phase.
+        /// Reason for the phase, for people; with Error what the provider reported.
         message: String,
-        /// When it began.
+        /// Time at which the measurement began.
         started_at: Option<Time>,
-        /// When it ended.
+        /// Time at which the measurement ended. Missing while it is in flight.
         finished_at: Option<Time>,
-        /// The value, as text.
+        /// Measured value, as text.
         value: String,
-        /// What the provider needs to go on.
+        /// Information of the provider about the measurement, for example the name of its Job.
         metadata: BTreeMap<String, String>,
-        /// When the provider is asked again.
+        /// Time at which the provider is asked again for a measurement in flight.
         resume_at: Option<Time>,
     }
 }

@@ -15,107 +15,122 @@ use crate::view::view;
 view! {
     /// What a user asks of an Experiment.
     pub struct ExperimentSpec {
-        /// The sets of pods.
+        /// Sets of pods to run side by side, at least one, with unique names. Required.
         required templates: Vec<ExperimentTemplate>,
-        /// How long; empty means until it is ended or its required analyses succeed.
+        /// Length of the Experiment from the time that all its pods are available, as a duration
+        /// such as `5m`. Default: none, it lasts until it is terminated or its required analyses
+        /// succeed.
         duration: String,
-        /// How long a set of pods may stand still; missing means 600.
+        /// Seconds within which a set of pods must make progress before it fails, at least
+        /// `minReadySeconds`. Default: 600.
         progress_deadline_seconds: Option<i32>,
-        /// Ends it.
+        /// Ends the Experiment: its pods are removed and its AnalysisRuns terminated. Default:
+        /// false.
         terminate: bool,
-        /// The analyses during it.
+        /// Analyses that run while the pods are available. If one fails, the Experiment fails.
+        /// Default: none.
         analyses: Vec<ExperimentAnalysis>,
-        /// Seconds its pods stay after its end; missing means 30.
+        /// Seconds before the pods are removed after the end of the Experiment. Default: 30.
         scale_down_delay_seconds: Option<i32>,
-        /// Metrics whose result does not count.
+        /// Metrics that are measured and reported without affecting the result. Default: none.
         dry_run: Vec<DryRun>,
-        /// How many measurements to keep.
+        /// Number of measurements to keep in the status, per metric. Default: the latest 10 of
+        /// each.
         measurement_retention: Vec<MeasurementRetention>,
-        /// Labels and annotations for its runs.
+        /// Labels and annotations to add to the AnalysisRuns. Default: none.
         always analysis_run_metadata: Metadata,
     }
 
     /// One set of pods.
     pub struct ExperimentTemplate {
-        /// Its name.
+        /// Name of the set of pods, unique within the Experiment. Required.
         required name: String,
-        /// How many pods; missing means 1.
+        /// Number of pods, 0 or more. Default: 1.
         replicas: Option<i32>,
-        /// How long a pod must be ready before it counts as available.
+        /// Seconds that a new pod must be ready before it counts as available, at most
+        /// `progressDeadlineSeconds`. Default: 0.
         min_ready_seconds: i32,
-        /// Which pods belong to it.
+        /// Label selector of the pods. It must match the labels of `template` and must not be
+        /// empty. Required.
         required selector: Option<LabelSelector> => kubernetes::label_selector(),
-        /// The pods to run.
+        /// Pod template of the pods to run, as in a Deployment; `kubectl explain pod.spec`
+        /// documents its fields. Required.
         required template: Arc<Value> => kubernetes::pod_template(),
-        /// Asks for a Service of its own.
+        /// Creates a Service for these pods, with all container ports. Default: none.
         service: Option<TemplateService>,
     }
 
     /// One analysis of an Experiment.
     pub struct ExperimentAnalysis {
-        /// Its name.
+        /// Name of the analysis, unique within the Experiment. Required.
         required name: String,
-        /// The template it is made of.
+        /// Name of the AnalysisTemplate, in the namespace of the Experiment, or of the
+        /// ClusterAnalysisTemplate. Required.
         required template_name: String,
-        /// Whether that is a ClusterAnalysisTemplate.
+        /// True if `templateName` is the name of a ClusterAnalysisTemplate. Default: false, it is
+        /// an AnalysisTemplate.
         cluster_scope: bool,
-        /// Values for the template's arguments.
+        /// Values for the arguments that the template declares. Default: none.
         args: Vec<Argument>,
-        /// Whether the Experiment ends when this succeeds.
+        /// Ends the Experiment when this analysis has succeeded, and every other that is required.
+        /// Default: false.
         required_for_completion: bool,
     }
 
     /// What was observed and decided about an Experiment.
     pub struct ExperimentStatus {
-        /// Pending, Running, Successful, Failed, Error or Inconclusive.
+        /// State of the Experiment. One of `Pending`, `Running`, `Successful`, `Failed`, `Error`,
+        /// `Inconclusive`.
         phase: String,
-        /// Why that phase.
+        /// Reason for the phase, for people.
         message: String,
-        /// When all sets of pods were available.
+        /// Time at which all pods were first available. `duration` counts from here.
         available_at: Option<Time>,
-        /// How each set of pods stands.
+        /// State of each set of pods.
         template_statuses: Vec<TemplateStatus>,
-        /// The conditions.
+        /// Latest observations: Progressing, InvalidSpec.
         conditions: Vec<Condition>,
-        /// How each analysis stands.
+        /// State of each analysis.
         analysis_runs: Vec<ExperimentRunStatus>,
     }
 
     /// How one set of pods stands.
     pub struct TemplateStatus {
-        /// Its name.
+        /// Name of the set of pods.
         required name: String,
-        /// Its pods.
+        /// Number of pods that exist.
         required replicas: i32,
-        /// Its pods of the current template.
+        /// Number of pods of the current template.
         required updated_replicas: i32,
-        /// Its ready pods.
+        /// Number of pods that are ready.
         required ready_replicas: i32,
-        /// Its available pods.
+        /// Number of pods that have been ready for `minReadySeconds`.
         required available_replicas: i32,
-        /// How often the hash had to be varied.
+        /// Number of collisions of the pod template hash that were resolved so far.
         collision_count: Option<i32>,
-        /// Progressing, Running, Successful, Failed or Error.
+        /// State of the set of pods. One of `Progressing`, `Running`, `Successful`, `Failed`,
+        /// `Error`.
         status: String,
-        /// Why that status.
+        /// Reason for the status, for people.
         message: String,
-        /// When it last changed.
+        /// Time at which the status or a number of pods last changed.
         last_transition_time: Option<Time>,
-        /// Its Service.
+        /// Name of the Service of these pods, if there is one.
         service_name: String,
-        /// Its hash.
+        /// Pod template hash of these pods.
         pod_template_hash: String,
     }
 
     /// How one analysis stands.
     pub struct ExperimentRunStatus {
-        /// Its name.
+        /// Name of the analysis.
         required name: String,
-        /// Name of the run.
+        /// Name of the AnalysisRun that was created for it.
         required analysis_run: String,
-        /// Phase of the run.
+        /// Phase of the AnalysisRun. One of `Pending`, `Running`, `Successful`, `Failed`, `Error`,
+        /// `Inconclusive`, or empty.
         required phase: String,
-        /// Message of the run.
+        /// Message of the AnalysisRun, which says why it has its phase.
         message: String,
     }
 }

@@ -14,316 +14,353 @@ use crate::view::view;
 view! {
     /// Who measures; exactly one.
     pub struct MetricProvider {
-        /// A query to Prometheus.
+        /// Runs a PromQL query on Prometheus or a server with its API. Exactly one provider is
+        /// required.
         prometheus: Option<Box<PrometheusMetric>>,
-        /// A judgement by Kayenta.
+        /// Runs a canary analysis by Kayenta, whose score decides. Exactly one provider is
+        /// required.
         kayenta: Option<Box<KayentaMetric>>,
-        /// Any HTTP endpoint.
+        /// Sends an HTTP request and takes a value from the JSON of the answer. Exactly one
+        /// provider is required.
         web: Option<Box<WebMetric>>,
-        /// A query to Datadog.
+        /// Runs a query on Datadog. Exactly one provider is required.
         datadog: Option<Box<DatadogMetric>>,
-        /// A query to Wavefront.
+        /// Runs a query on Wavefront. Exactly one provider is required.
         wavefront: Option<Box<WavefrontMetric>>,
-        /// A query to New Relic.
+        /// Runs an NRQL query on New Relic. Exactly one provider is required.
         new_relic: Option<Box<NewRelicMetric>>,
-        /// A Job whose end is the verdict.
+        /// Runs a Kubernetes Job; the measurement is Successful if the Job completes and Failed if
+        /// it fails. Exactly one provider is required.
         job: Option<Box<JobMetric>>,
-        /// A query to CloudWatch.
+        /// Runs queries on Amazon CloudWatch. Exactly one provider is required.
         cloud_watch: Option<Box<CloudWatchMetric>>,
-        /// A query to Graphite.
+        /// Runs a query on Graphite. Exactly one provider is required.
         graphite: Option<Box<GraphiteMetric>>,
-        /// A query to InfluxDB.
+        /// Runs a Flux query on InfluxDB. Exactly one provider is required.
         influxdb: Option<Box<InfluxdbMetric>>,
-        /// A query to SkyWalking.
+        /// Runs a GraphQL query on Apache SkyWalking. Exactly one provider is required.
         skywalking: Option<Box<SkyWalkingMetric>>,
-        /// A plugin by its name, with its own configuration.
+        /// Calls a metric plugin: its name, with the configuration that it documents. Exactly one
+        /// provider is required.
         plugin: BTreeMap<String, Arc<Value>> => free_form_object(),
     }
 
     /// A query to Prometheus.
     pub struct PrometheusMetric {
-        /// Where it is; empty means as the environment says.
+        /// URL of the server, with scheme and host. Default: the environment variable
+        /// `ARGO_ROLLOUTS_PROMETHEUS_ADDRESS` of the controller.
         address: String,
-        /// The query.
+        /// PromQL query, in which arguments are substituted as `{{args.NAME}}`. Required.
         query: String,
-        /// How to log in.
+        /// Credentials for the server. Default: none.
         authentication: Authentication,
-        /// Seconds to wait; missing means 30.
+        /// Seconds to wait for the answer, 0 or more. Default: 30.
         timeout: Option<i64>,
-        /// Whether any certificate will do.
+        /// Accepts any TLS certificate of the server. Default: false.
         insecure: bool,
-        /// Headers to send.
+        /// HTTP headers to send with the request. Default: none.
         headers: Vec<HttpHeader>,
-        /// Asks about a span of time instead of now.
+        /// Runs a range query over this span of time. Default: none, an instant query.
         range_query: Option<RangeQuery>,
     }
 
     /// The span of time a query is about; each an expression.
     pub struct RangeQuery {
-        /// Its start.
+        /// Start of the span, an expression that yields a time, for example `now() -
+        /// duration('5m')`. Required.
         start: String,
-        /// Its end.
+        /// End of the span, an expression that yields a time, for example `now()`. Required.
         end: String,
-        /// The distance of its points.
+        /// Time between two points, as a duration such as `1m`. Required.
         step: String,
     }
 
     /// How to log in.
     pub struct Authentication {
-        /// A signature of AWS.
+        /// Signs requests with AWS Signature Version 4, for Amazon Managed Service for Prometheus.
+        /// Default: not used.
         sigv4: SigV4,
-        /// Client credentials.
+        /// Gets a token by OAuth 2.0 client credentials and sends it with the request. Default: not
+        /// used.
         oauth2: OAuth2,
-        /// A user and a password.
+        /// Sends a user name and a password by HTTP Basic authentication. Default: not used.
         basic_auth: BasicAuth,
     }
 
     /// A signature of AWS.
     pub struct SigV4 {
-        /// The region.
+        /// AWS region of the workspace, for example `eu-central-1`. Default: the region of the
+        /// controller's environment.
         region: String,
-        /// The profile.
+        /// Profile of the shared AWS configuration to take credentials from. Default: the default
+        /// credential chain.
         profile: String,
-        /// The role.
+        /// ARN of the IAM role to assume. Default: none.
         role_arn: String,
     }
 
     /// Client credentials.
     pub struct OAuth2 {
-        /// Where tokens are issued.
+        /// URL of the token endpoint. Required with `oauth2`.
         token_url: String,
-        /// Who asks.
+        /// Client identifier at the token endpoint. Required with `tokenUrl`.
         client_id: String,
-        /// What only they know.
+        /// Client secret at the token endpoint. Use an argument from a Secret, as `{{args.NAME}}`.
+        /// Required with `tokenUrl`.
         client_secret: String,
-        /// What for.
+        /// OAuth 2.0 scopes to request. Default: none.
         scopes: Vec<String>,
     }
 
     /// A user and a password.
     pub struct BasicAuth {
-        /// The user.
+        /// User name. Required with `basicAuth`.
         username: String,
-        /// The password.
+        /// Password of the user. Use an argument from a Secret, as `{{args.NAME}}`. Required with
+        /// `basicAuth`.
         password: String,
     }
 
     /// A header of a request.
     pub struct HttpHeader {
-        /// Its name.
+        /// Name of the HTTP header. Required.
         required key: String,
-        /// Its value.
+        /// Value of the HTTP header, in which arguments are substituted as `{{args.NAME}}`.
+        /// Required.
         required value: String,
     }
 
     /// Any HTTP endpoint.
     pub struct WebMetric {
-        /// GET, POST or PUT; empty means GET.
+        /// HTTP method of the request. Allowed: `GET`, `POST`, `PUT`. Default: `GET`.
         method: String,
-        /// Where.
+        /// URL of the request, in which arguments are substituted as `{{args.NAME}}`. Required.
         required url: String,
-        /// Headers to send.
+        /// HTTP headers to send with the request. Default: none.
         headers: Vec<HttpHeader>,
-        /// The body to send, as text.
+        /// Body of the request, as text. Only with POST or PUT, and not with `jsonBody`. Default:
+        /// none.
         body: String,
-        /// The body to send, as JSON.
+        /// Body of the request, as JSON, sent as `application/json`. Only with POST or PUT, and not
+        /// with `body`. Default: none.
         json_body: Option<Arc<Value>> => free_form_object(),
-        /// Seconds to wait; 0 means 10.
+        /// Seconds to wait for the answer; 0 or less means 10. Default: 10.
         timeout_seconds: i64,
-        /// What to take of the answer; empty means all.
+        /// JSONPath, in braces, of the value in the answer that becomes `result`, for example
+        /// `{$.data.ok}`. Default: `{$}`, the whole answer.
         json_path: String,
-        /// Whether any certificate will do.
+        /// Accepts any TLS certificate of the server. Default: false.
         insecure: bool,
-        /// How to log in.
+        /// Credentials for the server; only `oauth2` is used. Default: none.
         authentication: Authentication,
     }
 
     /// A query to Datadog.
     pub struct DatadogMetric {
-        /// How far back.
+        /// Span of time before now that the query is about, as a duration such as `5m`. Default:
+        /// `5m`.
         interval: String => with(String::schema(), json!({ "default": "5m" })),
-        /// The query.
+        /// Datadog query. Exactly one of `query` and `queries` is required; API version `v1`
+        /// supports only `query`.
         query: String,
-        /// Several queries by name, for the formula.
+        /// Datadog queries by name, for `formula`. Only with API version `v2`. Exactly one of
+        /// `query` and `queries` is required.
         queries: BTreeMap<String, String>,
-        /// What to compute from the queries.
+        /// Formula over the names of `queries`. Required with more than one query. Default: none.
         formula: String,
-        /// Which of Datadog's APIs.
+        /// Version of the Datadog API. Allowed: `v1`, `v2`. Default: `v1`.
         api_version: String =>
             with(String::schema(), json!({ "default": "v1", "enum": ["v1", "v2"] })),
-        /// What to make of several points.
+        /// Function that turns the points of a query into one value, only with API version `v2`.
+        /// Allowed: `avg`, `min`, `max`, `sum`, `last`, `percentile`, `mean`, `l2norm`, `area`.
+        /// Default: `last`.
         aggregator: String => with(String::schema(), json!({ "enum": AGGREGATORS })),
-        /// Where the credentials are.
+        /// Secret with the keys `api-key`, `app-key` and `address`. Default: the environment of the
+        /// controller, then the Secret `datadog` in its namespace.
         secret_ref: DatadogSecretRef,
-        /// How long to wait.
+        /// Time to wait for the answer, as a duration such as `30s`. Default: `10s`.
         request_timeout: String => with(String::schema(), json!({ "default": "10s" })),
     }
 
     /// Where Datadog's credentials are.
     pub struct DatadogSecretRef {
-        /// The Secret.
+        /// Name of the Secret. Required if `namespaced` is true. Default: `datadog`.
         name: String,
-        /// Whether it is in the run's namespace.
+        /// True if the Secret is in the namespace of the AnalysisRun. Default: false, it is in the
+        /// controller's.
         namespaced: bool,
     }
 
     /// A query to New Relic.
     pub struct NewRelicMetric {
-        /// The Secret with the account; empty means `newrelic`.
+        /// Name of the Secret, in the controller's namespace, with the keys `personal-api-key` and
+        /// `account-id`. Default: `newrelic`.
         profile: String,
-        /// The query.
+        /// NRQL query, in which arguments are substituted as `{{args.NAME}}`. Required.
         required query: String,
-        /// Seconds to wait; missing means 5.
+        /// Seconds that New Relic may take for the query, 0 or more. Default: 5.
         timeout: Option<i64>,
     }
 
     /// A query to Wavefront.
     pub struct WavefrontMetric {
-        /// Where it is.
+        /// Host name of the Wavefront server. The Secret `wavefront-api-tokens` in the controller's
+        /// namespace has its token under this key. Required.
         address: String,
-        /// The query.
+        /// Wavefront query, in which arguments are substituted as `{{args.NAME}}`. Required.
         query: String,
     }
 
     /// A query to Graphite.
     pub struct GraphiteMetric {
-        /// Where it is.
+        /// URL of the Graphite server. Required.
         address: String,
-        /// The query.
+        /// Parameters of the render call, for example `target=stats.errors&from=-5min`. Arguments
+        /// are substituted as `{{args.NAME}}`. Required.
         query: String,
     }
 
     /// A query to InfluxDB.
     pub struct InfluxdbMetric {
-        /// The Secret with the account; empty means `influxdb`.
+        /// Name of the Secret, in the controller's namespace, with the keys `address`, `authToken`
+        /// and `org`. Default: `influxdb`.
         profile: String,
-        /// The query.
+        /// Flux query, in which arguments are substituted as `{{args.NAME}}`. Required.
         query: String,
     }
 
     /// A query to SkyWalking.
     pub struct SkyWalkingMetric {
-        /// Where it is.
+        /// URL of the SkyWalking server. Required.
         address: String,
-        /// The query.
+        /// GraphQL query with a variable `duration`. Arguments are substituted as `{{args.NAME}}`.
+        /// Required.
         query: String,
-        /// How far back.
+        /// Span of time before now that the query is about, as a duration such as `5m`. Required.
         interval: String,
     }
 
     /// A query to CloudWatch.
     pub struct CloudWatchMetric {
-        /// How far back; empty means 5 minutes.
+        /// Span of time before now that the queries are about, as a duration such as `5m`. Default:
+        /// `5m`.
         interval: String,
-        /// The queries.
+        /// Queries of one GetMetricData request, at least one. Required.
         required metric_data_queries: Vec<CloudWatchQuery>,
     }
 
     /// One query to CloudWatch.
     pub struct CloudWatchQuery {
-        /// Its name.
+        /// Identifier of the query, by which expressions refer to it. Required.
         id: String,
-        /// What to compute.
+        /// Metric math expression over the identifiers of other queries. Default: none,
+        /// `metricStat` is read.
         expression: Option<String>,
-        /// Its title.
+        /// Label of the query in the result. Default: chosen by CloudWatch.
         label: Option<String>,
-        /// What to read.
+        /// Metric and statistic to read. Default: none, `expression` is computed.
         metric_stat: Option<CloudWatchStat>,
-        /// Seconds per point.
+        /// Seconds that one point of an expression stands for. Default: chosen by CloudWatch.
         period: Option<IntOrString>,
-        /// Whether it is part of the answer.
+        /// False for a query that is only used in expressions. Default: true.
         return_data: Option<bool>,
     }
 
     /// A statistic of a metric of CloudWatch.
     pub struct CloudWatchStat {
-        /// The metric.
+        /// CloudWatch metric to read. Required.
         always metric: CloudWatchStatMetric,
-        /// Seconds per point.
+        /// Seconds that one point stands for, for example 60. Required.
         always period: IntOrString,
-        /// The statistic.
+        /// Statistic of the points, for example `Average`, `Sum` or `p99`. Required.
         stat: String,
-        /// The unit.
+        /// CloudWatch unit that the points must have, for example `Count` or `Seconds`. Default:
+        /// any unit.
         unit: String,
     }
 
     /// A metric of CloudWatch.
     pub struct CloudWatchStatMetric {
-        /// Its dimensions.
+        /// Dimensions that identify the metric. Default: none.
         dimensions: Vec<CloudWatchDimension>,
-        /// Its name.
+        /// Name of the CloudWatch metric. Required.
         metric_name: String,
-        /// Its namespace.
+        /// CloudWatch namespace of the metric, for example `AWS/ApplicationELB`. Default: none.
         namespace: Option<String>,
     }
 
     /// A dimension of a metric of CloudWatch.
     pub struct CloudWatchDimension {
-        /// Its name.
+        /// Name of the dimension. Required.
         name: String,
-        /// Its value.
+        /// Value that the dimension must have. Required.
         value: String,
     }
 
     /// A judgement by Kayenta.
     pub struct KayentaMetric {
-        /// Where it is.
+        /// URL of the Kayenta server. Required.
         required address: String,
-        /// The application.
+        /// Application that the canary configuration belongs to. Required.
         required application: String,
-        /// Name of the canary configuration.
+        /// Name of the canary configuration in Kayenta. Required.
         required canary_config_name: String,
-        /// Account of the metrics.
+        /// Kayenta account that metrics are read with. Required.
         required metrics_account_name: String,
-        /// Account of the configuration.
+        /// Kayenta account that the configuration is read with. Required.
         required configuration_account_name: String,
-        /// Account of the storage.
+        /// Kayenta account that results are stored with. Required.
         required storage_account_name: String,
-        /// Which scores pass.
+        /// Scores that decide about the measurement. Required.
         required threshold: KayentaThreshold,
-        /// What is compared.
+        /// Pairs of groups that are compared, at least one. Required.
         required scopes: Vec<KayentaScope>,
-        /// Whether it looks back to the start of the run.
+        /// Compares from the start of the AnalysisRun on, where scopes set no start. Default:
+        /// false, from one `interval` ago on.
         lookback: bool,
     }
 
     /// Which scores of Kayenta pass.
     pub struct KayentaThreshold {
-        /// From here on good.
+        /// Lowest score, 0 to 100, that makes the measurement Successful. Required.
         required pass: i64,
-        /// From here on undecided.
+        /// Lowest score, 0 to 100, that makes the measurement Inconclusive instead of Failed.
+        /// Required.
         required marginal: i64,
     }
 
     /// What Kayenta compares.
     pub struct KayentaScope {
-        /// Its name.
+        /// Name of the scope in the canary configuration. Required.
         required name: String,
-        /// The one side.
+        /// Group that is compared with, usually the stable revision. Required.
         required control_scope: KayentaScopeDetail,
-        /// The other side.
+        /// Group that is judged, usually the new revision. Required.
         required experiment_scope: KayentaScopeDetail,
     }
 
     /// One side of what Kayenta compares.
     pub struct KayentaScopeDetail {
-        /// Its name.
+        /// Identifier of the group in the metrics store. Required.
         required scope: String,
-        /// Its region.
+        /// Region or location of the group in the metrics store. Required.
         required region: String,
-        /// Seconds per point.
+        /// Seconds between two points. Required.
         required step: i64,
-        /// When it starts; empty means as `lookback` says.
+        /// Start of the span as a time in RFC 3339 format. Set on both sides or on neither.
+        /// Default: as `lookback` says.
         start: String,
-        /// When it ends; empty means now.
+        /// End of the span as a time in RFC 3339 format. Set on both sides or on neither. Default:
+        /// now.
         end: String,
     }
 
     /// A Job whose end is the verdict.
     pub struct JobMetric {
-        /// Labels and annotations of the Job.
+        /// Labels and annotations to add to the Job. Required, may be empty.
         always metadata: Metadata,
-        /// The Job.
+        /// Spec of the Job, as `kubectl explain job.spec` documents it. Arguments are substituted
+        /// as `{{args.NAME}}`. Required.
         required spec: Arc<Value> => kubernetes::job(),
     }
 }

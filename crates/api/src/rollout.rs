@@ -21,105 +21,132 @@ pub use status::RolloutStatus;
 view! {
     /// What a user asks of a Rollout.
     pub struct RolloutSpec {
-        /// Desired pods; missing means 1.
+        /// Number of desired pods, 0 or more. Default: 1. The controller writes the default into
+        /// the spec, so that a HorizontalPodAutoscaler can change it.
         replicas: Option<i32>,
-        /// Which pods belong to it. Immutable.
+        /// Label selector of the pods that belong to this Rollout. It must match the labels of
+        /// `template`, must not be empty, and cannot be changed. Required unless `workloadRef` is
+        /// set.
         selector: Option<LabelSelector> => immutable_selector(),
-        /// The pods to run.
+        /// Pod template of the pods to run, as in a Deployment; `kubectl explain pod.spec`
+        /// documents its fields. A change of it starts an update. Required, but empty with
+        /// `workloadRef`.
         template: Arc<Value> => kubernetes::pod_template(),
-        /// Takes the template from another workload instead.
+        /// Workload whose pod template and selector this Rollout uses instead of its own. Default:
+        /// none.
         workload_ref: Option<WorkloadRef>,
-        /// How long a pod must be ready before it counts as available.
+        /// Seconds that a new pod must be ready before it counts as available, 0 or more. Default:
+        /// 0.
         min_ready_seconds: i32,
-        /// How far back a rollback skips the steps.
+        /// Revisions to which a rollback skips the steps and the analysis. Default: none, every
+        /// rollback runs all steps.
         rollback_window: Option<RollbackWindow>,
-        /// How a change is carried out.
+        /// Strategy by which an update replaces the old pods. Exactly one of `blueGreen` and
+        /// `canary` is required.
         strategy: Strategy,
-        /// Old ReplicaSets to keep; missing means 10.
+        /// Number of old ReplicaSets to keep for a rollback, 0 or more. Default: 10.
         revision_history_limit: Option<i32>,
-        /// A person halts the update.
+        /// Halts the update: no step is taken and nothing is promoted until it is false again. Set
+        /// by `kubectl argo rollouts pause`. Default: false.
         paused: bool,
-        /// How long an update may stand still; missing means 600.
+        /// Seconds within which an update must make progress before it is reported as Degraded, 0
+        /// or more and greater than `minReadySeconds`. Default: 600.
         progress_deadline_seconds: Option<i32>,
-        /// Whether standing still that long gives the update up.
+        /// Aborts the update when `progressDeadlineSeconds` has passed without progress. Default:
+        /// false, the failure is only reported.
         progress_deadline_abort: bool,
-        /// Restart every pod created before this time.
+        /// Time in RFC 3339 format. Every pod that was created before it is deleted and created
+        /// again, at most `maxUnavailable` at a time. Set by `kubectl argo rollouts restart`.
+        /// Default: none.
         restart_at: Option<Time>,
-        /// How many runs and experiments to keep.
+        /// Number of finished AnalysisRuns and Experiments of this Rollout to keep. Default: 5
+        /// successful and 5 unsuccessful ones.
         analysis: Option<RunHistory>,
     }
 
     /// A workload whose template a Rollout uses.
     pub struct WorkloadRef {
-        /// Group and version.
+        /// API group and version of the workload, for example `apps/v1`. Required.
         api_version: String,
-        /// Deployment, ReplicaSet or PodTemplate.
+        /// Kind of the workload. Allowed: `Deployment`, `ReplicaSet`, `PodTemplate`. Required.
         kind: String,
-        /// Name in the Rollout's namespace.
+        /// Name of the workload, in the namespace of the Rollout. Required.
         name: String,
-        /// When the workload's own pods go: `never`, `onsuccess` or `progressively`.
+        /// Mode in which a referenced Deployment is scaled to 0 while the first revision of the
+        /// Rollout starts. Allowed: `never`, `onsuccess` (when the Rollout is Healthy),
+        /// `progressively` (as pods of the Rollout become ready). Default: `never`.
         scale_down: String,
     }
 
     /// How far back a rollback skips the steps.
     pub struct RollbackWindow {
-        /// Number of revisions.
+        /// Number of revisions before the current one that count as within the window, 0 or more. A
+        /// rollback to one of them skips steps and analysis. Default: 0.
         revisions: i32,
     }
 
     /// Exactly one of the two.
     pub struct Strategy {
-        /// Two full sets of pods and a switch.
+        /// Blue-green strategy: runs the new revision beside the active one, then switches the
+        /// active Service to it. Exactly one of `blueGreen` and `canary` is required.
         blue_green: Option<Box<BlueGreenStrategy>>,
-        /// Step by step.
+        /// Canary strategy: replaces the stable revision step by step. Exactly one of `blueGreen`
+        /// and `canary` is required.
         canary: Option<Box<CanaryStrategy>>,
     }
 
     /// How many finished runs and experiments to keep.
     pub struct RunHistory {
-        /// Successful ones; missing means 5.
+        /// Number of AnalysisRuns, and of Experiments, in phase Successful to keep, 0 or more. The
+        /// oldest are deleted first. Default: 5.
         successful_run_history_limit: Option<i32>,
-        /// All others; missing means 5.
+        /// Number of AnalysisRuns, and of Experiments, in phase Failed, Error or Inconclusive to
+        /// keep, 0 or more. The oldest are deleted first. Default: 5.
         unsuccessful_run_history_limit: Option<i32>,
     }
 
     /// Which objects are meant, by their labels.
     pub struct LabelSelector {
-        /// Labels that must be equal.
+        /// Labels that an object must have with exactly these values. All of them must match.
+        /// Default: none.
         match_labels: BTreeMap<String, String>,
-        /// Further requirements.
+        /// Further requirements on labels. All of them must match. Default: none.
         match_expressions: Vec<LabelRequirement>,
     }
 
     /// One requirement on a label.
     pub struct LabelRequirement {
-        /// The label's key.
+        /// Key of the label that the requirement is about. Required.
         required key: String,
-        /// In, NotIn, Exists or DoesNotExist.
+        /// Relation between the label and `values`. Allowed: `In`, `NotIn`, `Exists`,
+        /// `DoesNotExist`. Required.
         required operator: String,
-        /// What the operator compares with.
+        /// Values that the operator compares the label with. Required with `In` and `NotIn`, must
+        /// be empty with `Exists` and `DoesNotExist`.
         values: Vec<String>,
     }
 
     /// Labels and annotations that are added to pods or runs.
     pub struct Metadata {
-        /// Labels.
+        /// Labels to add, by key. Default: none.
         labels: BTreeMap<String, String>,
-        /// Annotations.
+        /// Annotations to add, by key. Default: none.
         annotations: BTreeMap<String, String>,
     }
 
     /// Keeps new pods away from the nodes of the stable ones; exactly one of the two.
     pub struct AntiAffinity {
-        /// If possible.
+        /// Prefers nodes without pods of the other revision when new pods are scheduled. Exactly
+        /// one of the two kinds is required.
         preferred_during_scheduling_ignored_during_execution: Option<PreferredAntiAffinity>,
-        /// Always.
+        /// Schedules new pods only on nodes without pods of the other revision. Exactly one of the
+        /// two kinds is required.
         required_during_scheduling_ignored_during_execution: Option<RequiredAntiAffinity>,
     }
 
     /// How much a separate node is preferred.
     pub struct PreferredAntiAffinity {
-        /// From 1 to 100.
+        /// Weight of the preference among the scheduler's others, 1 to 100. Required.
         required weight: i32,
     }
 
@@ -129,61 +156,72 @@ view! {
 
     /// The analysis a Rollout starts.
     pub struct RolloutAnalysis {
-        /// The templates that make up the run.
+        /// AnalysisTemplates and ClusterAnalysisTemplates whose metrics make up the AnalysisRun.
+        /// Without any, no AnalysisRun is started. Default: none.
         templates: Vec<TemplateRef>,
-        /// Values for the templates' arguments.
+        /// Values for the arguments that the templates declare. They replace the templates' own
+        /// values; arguments that no template declares are ignored. Default: none.
         args: Vec<RolloutArgument>,
-        /// Metrics whose result does not count.
+        /// Metrics that are measured and reported without affecting the result. Default: none.
         dry_run: Vec<DryRun>,
-        /// How many measurements to keep.
+        /// Number of measurements to keep in the status, per metric. Default: the latest 10 of
+        /// each.
         measurement_retention: Vec<MeasurementRetention>,
-        /// Labels and annotations for the run.
+        /// Labels and annotations to add to the AnalysisRun. Default: none.
         analysis_run_metadata: Option<Metadata>,
     }
 
     /// A reference to an AnalysisTemplate or ClusterAnalysisTemplate.
     pub struct TemplateRef {
-        /// Its name.
+        /// Name of the AnalysisTemplate, in the namespace of the Rollout, or of the
+        /// ClusterAnalysisTemplate. Required.
         always template_name: String,
-        /// Whether it is a ClusterAnalysisTemplate.
+        /// True if `templateName` is the name of a ClusterAnalysisTemplate. Default: false, it is
+        /// an AnalysisTemplate.
         cluster_scope: Option<bool>,
     }
 
     /// A value for an argument of an analysis.
     pub struct RolloutArgument {
-        /// The argument's name.
+        /// Name of the argument, as the templates declare it. Required.
         required name: String,
-        /// The value itself.
+        /// Value of the argument, as text. Ignored with `valueFrom`. Default: the empty text.
         value: String,
-        /// Where the value comes from.
+        /// Source of the value. It takes precedence over `value`. Default: none.
         value_from: Option<RolloutArgumentSource>,
     }
 
     /// Where an argument's value comes from; exactly one.
     pub struct RolloutArgumentSource {
-        /// The hash of a revision: `Stable` or `Latest`.
+        /// Takes the pod template hash of a revision as the value. Allowed: `Stable`, `Latest`.
+        /// Default: none. It takes precedence over `fieldRef`.
         pod_template_hash_value: Option<String>,
-        /// A field of the Rollout.
+        /// Takes a field of the Rollout as the value. Default: none.
         field_ref: Option<FieldRef>,
     }
 
     /// A field of the object at hand.
     pub struct FieldRef {
-        /// Its path.
+        /// Path of a field, for example `metadata.labels['region']` or
+        /// `status.canary.weights.canary.weight`. It must lead to a text, a number or a boolean.
+        /// Required.
         required field_path: String,
     }
 
     /// Metrics whose result does not count.
     pub struct DryRun {
-        /// Matches the metrics' names: a regular expression, not anchored.
+        /// Regular expression, not anchored, that selects metrics by their names: `.*` selects all.
+        /// Required.
         required metric_name: String,
     }
 
     /// How many measurements of some metrics to keep.
     pub struct MeasurementRetention {
-        /// Matches the metrics' names: a regular expression, not anchored.
+        /// Regular expression, not anchored, that selects metrics by their names. Of several rules
+        /// that match a metric the last one counts. Required.
         required metric_name: String,
-        /// How many.
+        /// Number of measurements to keep of each selected metric. The latest are kept; 0 or less
+        /// means 10. Required.
         required limit: i32,
     }
 }

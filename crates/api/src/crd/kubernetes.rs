@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::rollout::Metadata;
+use crate::rollout::{LabelSelector, Metadata};
 use crate::schema::{Schema, anything};
 use crate::values::{IntOrString, Time};
 
@@ -45,9 +45,23 @@ pub(crate) fn job() -> Value {
     Definitions::read().schema("JobSpec")
 }
 
-/// The schema of a label selector.
+/// The schema of a label selector, with our descriptions.
 pub(crate) fn label_selector() -> Value {
-    Definitions::read().schema("LabelSelector")
+    let mut schema = Definitions::read().schema("LabelSelector");
+    describe(&mut schema, &LabelSelector::schema());
+    schema
+}
+
+/// Takes the descriptions of the fields over from a schema of the same shape.
+fn describe(schema: &mut Value, from: &Value) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        property["description"] = from["properties"][name]["description"].clone();
+        describe(property, &from["properties"][name]);
+    }
+    if let Some(items) = schema.get_mut("items") {
+        describe(items, &from["items"]);
+    }
 }
 
 struct Definitions(BTreeMap<String, Value>);

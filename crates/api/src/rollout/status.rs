@@ -11,209 +11,227 @@ use crate::view::view;
 view! {
     /// What was observed and decided about a Rollout.
     pub struct RolloutStatus {
-        /// The update is given up; a person clears it to retry.
+        /// True if the update is aborted: by the controller after a failure, or by `kubectl argo
+        /// rollouts abort`. `kubectl argo rollouts retry` clears it.
         abort: bool,
-        /// Why the update waits; a person clears them to resume.
+        /// Reasons why the update is paused. `kubectl argo rollouts promote` removes them to resume
+        /// it.
         pause_conditions: Vec<PauseCondition>,
-        /// The controller paused the update itself.
+        /// True if the controller paused the update. Without `pauseConditions` it means that a
+        /// person has resumed it.
         controller_pause: bool,
-        /// When the abort was first seen.
+        /// Time at which the abort was first observed.
         aborted_at: Option<Time>,
-        /// Hash of the new revision.
+        /// Pod template hash of the new revision, as in the label `rollouts-pod-template-hash`.
         current_pod_hash: String,
-        /// Hash of the canary steps.
+        /// Hash of the canary steps. If it changes, the update starts again with the first step.
         current_step_hash: String,
-        /// Pods of all revisions.
+        /// Number of pods of all revisions.
         replicas: i32,
-        /// Pods of the new revision.
+        /// Number of pods of the new revision.
         updated_replicas: i32,
-        /// Ready pods.
+        /// Number of ready pods: of all revisions with canary, of the active revision with
+        /// blue-green.
         ready_replicas: i32,
-        /// Available pods.
+        /// Number of pods that have been ready for `minReadySeconds`: of all revisions with canary,
+        /// of the active revision with blue-green.
         available_replicas: i32,
-        /// The step that is being carried out; the number of steps when all are done.
+        /// Index of the current step, counted from 0. It is the number of steps when all are done,
+        /// and missing without steps.
         current_step_index: Option<i32>,
-        /// How often the hash had to be varied.
+        /// Number of collisions of the pod template hash that were resolved so far.
         collision_count: Option<i32>,
-        /// The generation this status is about, as text.
+        /// Value of `metadata.generation` that this status is about, as text.
         observed_generation: String,
-        /// The conditions.
+        /// Latest observations: Available, Progressing, Paused, Healthy, Completed, InvalidSpec,
+        /// ReplicaFailure.
         conditions: Vec<Condition>,
-        /// What only canaries have.
+        /// State of a canary update.
         always canary: CanaryStatus,
-        /// What only blue-green rollouts have.
+        /// State of a blue-green update.
         always blue_green: BlueGreenStatus,
-        /// Pods a HorizontalPodAutoscaler counts.
+        /// Number of pods that a HorizontalPodAutoscaler counts, read through the scale
+        /// subresource.
         hpa_replicas: i32 as "HPAReplicas",
-        /// Selector of the pods a HorizontalPodAutoscaler measures.
+        /// Label selector, as text, of the pods that a HorizontalPodAutoscaler measures, read
+        /// through the scale subresource.
         selector: String,
-        /// Hash of the stable revision.
+        /// Pod template hash of the revision that was last promoted completely.
         stable_rs: String as "stableRS",
-        /// The last `restartAt` that was carried out.
+        /// Time of the last restart that was carried out completely, as `spec.restartAt` named it.
         restarted_at: Option<Time>,
-        /// A person wants the rest of the steps skipped.
+        /// True if all remaining steps, pauses and analyses are to be skipped. Set by `kubectl argo
+        /// rollouts promote --full`.
         promote_full: bool,
-        /// Healthy, Degraded, Progressing or Paused.
+        /// Summary of the state. One of `Healthy`, `Progressing`, `Paused`, `Degraded`.
         phase: String,
-        /// Why that phase.
+        /// Reason for the phase, for people.
         message: String,
-        /// The generation of the referenced workload this status is about, as text.
+        /// Generation of the referenced workload that this status is about, as text. Empty without
+        /// `workloadRef`.
         workload_observed_generation: String,
-        /// The load balancer behind the one ALB Ingress.
+        /// Load balancer and target groups behind the Ingress, with `alb.ingress` and weight
+        /// verification.
         alb: Option<Box<AlbStatus>>,
-        /// The load balancers behind several ALB Ingresses.
+        /// Load balancers and target groups behind each Ingress, with `alb.ingresses` and weight
+        /// verification.
         albs: Vec<AlbStatus>,
-        /// How long the update takes and took.
+        /// Start, pauses and end of the current or last update.
         duration: Option<Box<DurationStatus>>,
     }
 
     /// Why the update waits, and since when.
     pub struct PauseCondition {
-        /// The reason.
+        /// Reason for the pause. One of `CanaryPauseStep`, `BlueGreenPause`,
+        /// `InconclusiveAnalysisRun`, `InconclusiveExperiment`.
         required reason: String,
-        /// Since when.
+        /// Time at which the pause began.
         required start_time: Time,
     }
 
     /// One statement about an object, with its history.
     pub struct Condition {
-        /// What it is about.
+        /// Kind of observation, for example `Available` or `Progressing`.
         required r#type: String,
-        /// True, False or Unknown.
+        /// State of the observation. One of `True`, `False`, `Unknown`.
         required status: String,
-        /// When it was last written.
+        /// Time at which the condition was last written.
         required last_update_time: Time,
-        /// When `status` last changed.
+        /// Time at which `status` last changed.
         required last_transition_time: Time,
-        /// Why, for machines.
+        /// Machine-readable reason for the last transition, in CamelCase.
         required reason: String,
-        /// Why, for people.
+        /// Human-readable reason for the last transition.
         required message: String,
     }
 
     /// What only canaries have.
     pub struct CanaryStatus {
-        /// The run of the current analysis step.
+        /// Name, phase and message of the current step's AnalysisRun.
         current_step_analysis_run_status: Option<Box<RunStatus>>,
-        /// The run during the whole update.
+        /// Name, phase and message of the AnalysisRun in the background.
         current_background_analysis_run_status: Option<Box<RunStatus>>,
         /// Name of the Experiment of the current step.
         current_experiment: String,
-        /// How the traffic is split.
+        /// Traffic weights that the router was last told. Missing without traffic routing.
         weights: Option<Box<TrafficWeights>>,
-        /// Which of the two Services is stable: `ping` or `pong`.
+        /// Service that is the stable one, with `pingPong`. One of `ping`, `pong`.
         stable_ping_pong: String,
-        /// What the step plugins said.
+        /// Results of the step plugins that were called in this update.
         step_plugin_statuses: Vec<StepPluginStatus>,
     }
 
     /// How a run stands.
     pub struct RunStatus {
-        /// Its name.
+        /// Name of the AnalysisRun.
         required name: String,
-        /// Its phase.
+        /// Phase of the AnalysisRun. One of `Running`, `Successful`, `Failed`, `Error`,
+        /// `Inconclusive`, or empty before it has started.
         required status: String,
-        /// Its message.
+        /// Message of the AnalysisRun, which says why it has its phase.
         message: String,
     }
 
     /// How the traffic is split.
     pub struct TrafficWeights {
-        /// The new revision's part.
+        /// Weight and target of the new revision.
         required canary: WeightDestination,
-        /// The stable revision's part.
+        /// Weight and target of the stable revision.
         required stable: WeightDestination,
-        /// The parts of experiments.
+        /// Weights and targets of the pods of an Experiment.
         additional: Vec<WeightDestination>,
-        /// Whether the router confirmed it; missing where it cannot.
+        /// True if the router has confirmed the weights, false if it has not yet. Missing where it
+        /// cannot be asked.
         verified: Option<bool>,
     }
 
     /// Who gets how much traffic.
     pub struct WeightDestination {
-        /// How much.
+        /// Percentage of traffic sent there, or the part of `maxTrafficWeight`.
         required weight: i32,
-        /// Which Service.
+        /// Name of the Service that gets the traffic.
         service_name: String,
-        /// Which revision.
+        /// Pod template hash of the revision that gets the traffic.
         pod_template_hash: String,
     }
 
     /// What a step plugin said about one operation.
     pub struct StepPluginStatus {
-        /// The step.
+        /// Index of the step, counted from 0.
         required index: i32,
-        /// The plugin.
+        /// Name of the step plugin that was called.
         required name: String,
-        /// What it is told when called again.
+        /// State that the plugin returned, passed to it with the next call.
         status: Option<Arc<Value>> => free_form_object(),
-        /// Run, Terminate or Abort.
+        /// Operation that the plugin was called for. One of `Run`, `Terminate`, `Abort`.
         required operation: String,
-        /// Running, Successful, Failed or Error.
+        /// Result of the last call. One of `Running`, `Successful`, `Failed`, `Error`.
         phase: String,
-        /// What the plugin says.
+        /// Message that the plugin returned with the last call.
         message: String,
-        /// When it was first called.
+        /// Time of the first call.
         started_at: Option<Time>,
-        /// When it was last called.
+        /// Time of the last call.
         updated_at: Option<Time>,
-        /// When it was done.
+        /// Time of the call that ended the operation.
         finished_at: Option<Time>,
-        /// How long to wait before calling it again.
+        /// Time to wait before the next call, as a duration such as `30s`.
         backoff: String,
-        /// How often it was called.
+        /// Number of calls so far.
         executions: i32,
-        /// It is switched off, so the step counts as done.
+        /// True if the plugin is disabled in the controller's configuration; the step counts as
+        /// done.
         disabled: bool,
     }
 
     /// What only blue-green rollouts have.
     pub struct BlueGreenStatus {
-        /// Hash the preview Service selects.
+        /// Pod template hash that the preview Service selects.
         preview_selector: String,
-        /// Hash the active Service selects.
+        /// Pod template hash that the active Service selects.
         active_selector: String,
-        /// The preview is to be brought to full size.
+        /// True if the new revision is to be scaled from `previewReplicaCount` to its full size.
         scale_up_preview_check_point: bool,
-        /// The run before the switch.
+        /// AnalysisRun of the analysis before the promotion.
         pre_promotion_analysis_run_status: Option<Box<RunStatus>>,
-        /// The run after the switch.
+        /// AnalysisRun of the analysis after the promotion.
         post_promotion_analysis_run_status: Option<Box<RunStatus>>,
     }
 
     /// The load balancer behind an ALB Ingress.
     pub struct AlbStatus {
-        /// The load balancer.
+        /// Load balancer of AWS behind the Ingress.
         always load_balancer: AwsResource,
-        /// Targets of the new revision.
+        /// Target group of the new revision.
         always canary_target_group: AwsResource,
-        /// Targets of the stable revision.
+        /// Target group of the stable revision.
         always stable_target_group: AwsResource,
-        /// The Ingress.
+        /// Name of the Ingress that the load balancer belongs to.
         ingress: String,
     }
 
     /// A resource of AWS.
     pub struct AwsResource {
-        /// Its name.
+        /// Name of the resource in AWS.
         required name: String,
-        /// Its ARN.
+        /// Amazon Resource Name (ARN) of the resource.
         required arn: String,
-        /// Its full name.
+        /// Last part of the ARN, as CloudWatch names the resource.
         full_name: String,
     }
 
     /// How long an update takes and took.
     pub struct DurationStatus {
-        /// When the attempt began.
+        /// Time at which the current or last update began.
         rollout_started_at: Option<Time>,
-        /// Since when it waits for a person.
+        /// Time since which the update waits for a person. Missing while it does not.
         manual_pause_started_at: Option<Time>,
-        /// How long it waited for people before that.
+        /// Seconds that the update has waited for a person, without the pause that lasts.
         total_manual_pause_duration_seconds: Option<i64>,
-        /// When it ended.
+        /// Time at which the update was promoted completely or aborted.
         finished_at: Option<Time>,
-        /// How it ended.
+        /// Result of the update. One of `Promoted`, `FastPromoted`, `Aborted`, `Superseded`,
+        /// `RolledBack`, `FastRolledBack`.
         completion_status: Option<String>,
     }
 }
