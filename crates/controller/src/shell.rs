@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use gradus_api::patch::Difference;
 use gradus_engine::ask::{AskId, Class};
-use gradus_engine::decision::{Decision, Event, Kind, Urgency, Why};
+use gradus_engine::decision::{Decision, Event, Kind, Urgency};
 use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
@@ -486,10 +486,4 @@ fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         text.or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "a panic without a message".to_owned())
     })
-}
-
-/// Which guard holds a key, as a short word for logs and metrics.
-pub fn guard_name(why: &Why) -> String {
-    let text = format!("{:?}", why.guard);
-    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
 }

@@ -429,6 +429,34 @@ pub enum Guard {
 }
 
 impl Guard {
+    /// The fixed name of the guard in logs and as a label of metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Guard::PauseStep { .. } => "PauseStep",
+            Guard::SwitchPause => "SwitchPause",
+            Guard::SpecPaused => "SpecPaused",
+            Guard::Aborted { .. } => "Aborted",
+            Guard::NotAvailable { .. } => "NotAvailable",
+            Guard::NotScaled { .. } => "NotScaled",
+            Guard::NotObserved => "NotObserved",
+            Guard::OldReplicas { .. } => "OldReplicas",
+            Guard::Delay => "Delay",
+            Guard::Kept { .. } => "Kept",
+            Guard::Verdict { .. } => "Verdict",
+            Guard::Undecided => "Undecided",
+            Guard::PluginStep { .. } => "PluginStep",
+            Guard::NoTemplates { .. } => "NoTemplates",
+            Guard::RouteStep { .. } => "RouteStep",
+            Guard::Restart { .. } => "Restart",
+            Guard::InvalidSpec { .. } => "InvalidSpec",
+            Guard::Refused { .. } => "Refused",
+            Guard::Router { .. } => "Router",
+            Guard::Unreadable { .. } => "Unreadable",
+            Guard::Interlock { .. } => "Interlock",
+            Guard::Unanswered { .. } => "Unanswered",
+        }
+    }
+
     /// Does it hold the rollout up? Pods that stay for a while, or for good, because the spec says so
     /// do not: nobody needs to be told of them.
     pub fn holds_up(&self) -> bool {

@@ -6,7 +6,6 @@ use gradus_engine::ask::{Answer, Ask, AskId, Question, Recall, Reply};
 use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use jiff::{SignedDuration, Timestamp};
 
-use super::guard_name;
 use super::notes::Shown;
 use crate::watched::Watched;
 
@@ -48,7 +47,7 @@ struct Holding {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     /// Which guard, as a short word.
-    pub guard: String,
+    pub guard: &'static str,
     /// The whole reason.
     pub why: Why,
     /// The object at fault.
@@ -121,7 +120,7 @@ impl<W: Watched> KeyState<W> {
         let is_news = elapsed >= WORTH_A_WORD && !held.is_told;
         held.is_told |= is_news;
         Some(Held {
-            guard: guard_name(&held.why),
+            guard: held.why.guard.name(),
             object: held.why.object.clone(),
             frees: held.why.frees.clone(),
             why: held.why.clone(),
