@@ -27,6 +27,10 @@ impl Voice {
             tracing::info!(%about, "dry run: would emit event {reason}: {message}");
             return;
         }
+        tracing::info!(
+            kind = %about.kind.name, namespace = %about.namespace, name = %about.name, %reason,
+            detail = message, "event",
+        );
         let kind = crate::events::kind_name(*kind);
         meter(&self.metrics, &Key::of(about), Measured::Event(kind, reason));
         if self.events.send(outgoing).is_err() {
@@ -66,21 +70,19 @@ impl Loop {
                 meter(metrics, freed, Measured::Held(None));
             }
             for (key, held) in all_held {
-                let figures = (held.guard.as_str(), held.seconds as f64);
+                let figures = (held.guard, held.seconds as f64);
                 meter(metrics, &key, Measured::Held(Some(figures)));
                 if !held.is_news {
                     continue;
                 }
                 let why = gradus_engine::explain::sentence(&held.why);
-                let frees = match &held.frees {
-                    Frees::Command(command) => {
-                        format!("; to go on: {}", reconciler.command_line(command, &key))
-                    }
-                    _ => String::new(),
+                let command = match &held.frees {
+                    Frees::Command(command) => Some(reconciler.command_line(command, &key)),
+                    _ => None,
                 };
                 tracing::warn!(
                     namespace = %key.namespace, name = %key.name, guard = held.guard,
-                    seconds = held.seconds, "held for {} min: {why}{frees}", held.seconds / 60,
+                    seconds = held.seconds, detail = why, run = command, "held",
                 );
             }
         }
@@ -97,15 +99,20 @@ impl Loop {
     fn say_alarm(&self, alarm: Alarm) {
         match alarm {
             Alarm::Panicked { key, doing, message } => {
-                tracing::error!(%key, "{doing} panicked: {message}; the others go on");
+                tracing::error!(
+                    namespace = %key.namespace, name = %key.name, %doing, detail = message,
+                    "panicked; other objects are not affected",
+                );
             }
             Alarm::Interlock { key, invariant, message, mode } => {
                 let done = match mode {
-                    InterlockMode::Enforce => "is held",
-                    InterlockMode::Warn => "is done all the same (--interlock=warn)",
+                    InterlockMode::Enforce => "held",
+                    InterlockMode::Warn => "written (--interlock=warn)",
                 };
-                let id = invariant.id();
-                tracing::error!(%key, "what would break invariant {id} {done}: {message}");
+                tracing::error!(
+                    namespace = %key.namespace, name = %key.name, invariant = invariant.id(), done,
+                    detail = message, "a write would break an invariant",
+                );
             }
             Alarm::Refused { key, change, class, message, times } => {
                 // The first refusals are ordinary; a refusal that stays is news. Of a server that
@@ -113,14 +120,23 @@ impl Loop {
                 let is_of_server = matches!(class, Class::Unreachable | Class::Unknown);
                 let is_lasting = times.is_power_of_two() && times > 1;
                 if is_lasting && (!is_of_server || self.settings.outage.refuses_writes()) {
-                    tracing::warn!(%key, %change, ?class, times, "refused: {message}");
+                    tracing::warn!(
+                        namespace = %key.namespace, name = %key.name, %change, ?class, times,
+                        detail = message, "write refused",
+                    );
                 } else {
-                    tracing::debug!(%key, %change, ?class, times, "refused: {message}");
+                    tracing::debug!(
+                        namespace = %key.namespace, name = %key.name, %change, ?class, times,
+                        detail = message, "write refused",
+                    );
                 }
             }
             Alarm::Pruned { key, fields } => {
                 let fields = fields.join(", ");
-                tracing::warn!(%key, "the CRD on this server is older and drops status fields: {fields}");
+                tracing::warn!(
+                    namespace = %key.namespace, name = %key.name, fields,
+                    "the CRD on this server is older and drops status fields",
+                );
             }
         }
     }
