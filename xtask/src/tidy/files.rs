@@ -18,7 +18,7 @@ pub fn length(source: &Source) -> Vec<Finding> {
     vec![Finding::new(&source.path, LONGEST_FILE + 1, text)]
 }
 
-/// Every file says which question it answers.
+/// Every file says what it is for.
 pub fn first_line(source: &Source) -> Vec<Finding> {
     if source.text.starts_with("//!") {
         return Vec::new();
@@ -109,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_begins_with_its_question() {
-        assert_eq!(first_line(&source("a.rs", "//! What?\n")), []);
-        assert_eq!(first_line(&source("a.rs", "\n//! What?\n")).len(), 1);
+    fn a_file_begins_with_what_it_is_for() {
+        assert_eq!(first_line(&source("a.rs", "//! Parses flags.\n")), []);
+        assert_eq!(first_line(&source("a.rs", "\n//! Parses flags.\n")).len(), 1);
         assert_eq!(first_line(&source("a.rs", "")).len(), 1);
     }
 

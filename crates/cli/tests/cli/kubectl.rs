@@ -47,3 +47,34 @@ fn a_cluster_is_set_up_as_the_documents_say() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// kubectl prints `<no description>` for a field without one.
+#[test]
+fn kubectl_explain_documents_every_kind() {
+    let Some(shell) = Shell::with_kubectl("kubectl-explain") else { return };
+    let cluster = Cluster::start(0, &shell.home);
+    let canary = "rollout.spec.strategy.canary";
+    let cases = [
+        ("rollout", "Rollout runs a set of equal pods"),
+        ("rollout.spec", "Number of desired pods, 0 or more. Default: 1."),
+        (canary, "Default: 25%."),
+        (&format!("{canary}.steps"), "0 to\n    `maxTrafficWeight` (default 100)"),
+        (&format!("{canary}.steps.pause"), "in seconds or as a duration such as"),
+        (&format!("{canary}.trafficRouting.alb"), "Default: `alb.ingress.kubernetes.io`."),
+        ("rollout.spec.selector", "Labels that an object must have"),
+        ("rollout.status", "One of `Healthy`, `Progressing`, `Paused`"),
+        ("analysistemplate.spec.metrics.provider.web", "Allowed: `GET`, `POST`, `PUT`."),
+        ("clusteranalysistemplate", "in all namespaces"),
+        ("analysisrun.spec.metrics", "Default: 4."),
+        ("experiment.spec", "Default: 600."),
+    ];
+    for (what, expected) in cases {
+        let said = shell.says(&format!("kubectl explain {what}"), &cluster.kubeconfig);
+        assert!(said.contains(expected), "{expected:?} in:\n{said}");
+        assert!(!said.contains("<no description>"), "{what} in:\n{said}");
+    }
+    let all = shell.says("kubectl explain rollout.spec --recursive", &cluster.kubeconfig);
+    for field in ["maxSurge", "setWeight", "stickinessConfig", "progressDeadlineAbort"] {
+        assert!(all.contains(field), "{field} in:\n{all}");
+    }
+}
