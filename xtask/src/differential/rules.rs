@@ -72,6 +72,20 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        row: "a blue-green way back with `previewReplicaCount`",
+        explains: |_, checkpoint, case| {
+            let blue_green = &case.rollout()["spec"]["strategy"]["blueGreen"];
+            let lacks = |word: &str| {
+                let completed = |side: &Value| {
+                    let events = side["events"].as_array().into_iter().flatten();
+                    events.filter(|event| text(event).ends_with(word)).count()
+                };
+                completed(&checkpoint.argo) < completed(&checkpoint.ours)
+            };
+            blue_green["previewReplicaCount"].is_u64() && WAYS_BACK.into_iter().any(lacks)
+        },
+    },
+    Rule {
         row: "number of passes",
         explains: |difference, checkpoint, _| {
             let scaling = [event::SCALING_REPLICA_SET];
@@ -85,6 +99,9 @@ pub const RULES: &[Rule] = &[
         },
     },
 ];
+
+/// How the Event of a completed way back ends.
+const WAYS_BACK: [&str; 2] = [": Fast rollback", ": Rollback within window"];
 
 /// Part of an Event of Argo Rollouts that reports nothing.
 const MANAGED_ROUTES: &str = "managed routes";
