@@ -18,6 +18,15 @@ pub trait Cluster {
     /// Reads one object; `None` where there is none of that name.
     fn read(&self, target: &ObjectRef) -> impl Future<Output = Result<Option<Frame>, WriteError>>;
 
+    /// Reads one object with everything the server sends of it.
+    fn read_whole(
+        &self,
+        target: &ObjectRef,
+    ) -> impl Future<Output = Result<Option<Value>, WriteError>>;
+
+    /// May something outside the cluster be changed now? Who holds writes back holds this back, too.
+    fn permit(&self) -> impl Future<Output = Result<(), WriteError>>;
+
     /// Reads all objects of a kind with certain labels in a namespace, by name.
     fn list(&self, listing: &Listing) -> impl Future<Output = Result<Vec<Frame>, WriteError>>;
 

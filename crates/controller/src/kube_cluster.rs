@@ -11,6 +11,7 @@ use gradus_engine::frame::Frame;
 use http::{Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use serde_json::Value;
 
 use crate::cluster::{Cluster, Listing, PostedEvent, Write, WriteError, Written};
 use crate::engines::Reporter;
@@ -86,6 +87,18 @@ impl Cluster for KubeCluster {
             Err(error) if error.class == Class::Gone => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        match self.send("Get", target, request::read(target)).await {
+            Ok(body) => answer::object("Get", target, &body).map(Some),
+            Err(error) if error.class == Class::Gone => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn permit(&self) -> Result<(), WriteError> {
+        Ok(())
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {

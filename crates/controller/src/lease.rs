@@ -151,6 +151,15 @@ impl<C: Cluster> Cluster for LedCluster<C> {
         self.inner.read(target).await
     }
 
+    async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        self.inner.read_whole(target).await
+    }
+
+    async fn permit(&self) -> Result<(), WriteError> {
+        self.enter("what is outside the cluster")?;
+        self.inner.permit().await
+    }
+
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
         self.inner.list(listing).await
     }

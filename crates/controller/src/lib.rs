@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod analysis_runs;
+pub mod ask;
 pub mod clock;
 pub mod cluster;
 pub mod connect;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::ask::{Executor, HttpClient};
 use crate::clock::{Clock, Stopwatch};
 use crate::engines::Engines;
 use crate::events::post_events;
@@ -23,6 +24,10 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 pub struct Parts {
     /// Speaks to the cluster; does not retry by itself.
     pub client: Client,
+    /// Speaks to metric providers; without it nobody does.
+    pub http: Option<HttpClient>,
+    /// The namespace of the controller itself.
+    pub home: Option<String>,
     /// How many requests it may make.
     pub rate: Rate,
     /// The only clock.
@@ -40,7 +45,7 @@ pub struct Parts {
 /// Runs the controller until `stop` is ready; then finishes the work under way and posts the
 /// Events that still wait, as long as that is quick.
 pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>) {
-    let Parts { client, rate, clock, metrics, health, worlds, settings } = parts;
+    let Parts { client, http, home, rate, clock, metrics, health, worlds, settings } = parts;
     let server = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
     let stopwatch = Stopwatch::start();
     let (lead, leadership) = Leadership::elected(stopwatch);
@@ -51,7 +56,8 @@ pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output =
     let cluster = Limited::new(door, rate);
     let (events, inbox) = mpsc::unbounded_channel();
     let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
-    let outside = Outside { client, cluster, clock, metrics, health, worlds, events, leadership };
+    let executor = Executor::new(cluster, http, home);
+    let outside = Outside { client, executor, clock, metrics, health, worlds, events, leadership };
     let looping = Box::pin(run(engines, outside, settings, stop));
     let (working, ended) = oneshot::channel::<()>();
     let work = async move {

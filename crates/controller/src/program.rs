@@ -1,12 +1,13 @@
 //! How does a program look after a cluster, from its ports to its end? The same for every engine.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 
+use crate::ask::{AddressPolicy, HttpClient, HttpClientError, Network};
 use crate::clock::Clock;
 use crate::connect::{ConnectError, connect, reach};
 use crate::engines::Engines;
@@ -45,6 +46,10 @@ pub struct Flags {
     /// Requests at once after a quiet time, per group of kinds
     #[arg(long, default_value = "80")]
     burst: u32,
+    /// Networks that metric requests may go to although they are loopback, link-local or the API
+    /// server's, as 127.0.0.0/8
+    #[arg(long = "metric-allow", value_name = "CIDR", value_delimiter = ',')]
+    metric_allow: Vec<Network>,
     /// error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     loglevel: String,
@@ -72,6 +77,9 @@ pub enum ProgramError {
     /// Signals or ports of the system.
     #[error(transparent)]
     System(#[from] io::Error),
+    /// No request can be sent to metric providers.
+    #[error(transparent)]
+    Http(#[from] HttpClientError),
 }
 
 impl Flags {
@@ -118,13 +126,16 @@ impl Flags {
         }
         let clock = Clock::system();
         let clock = server.time.map_or(clock, |time| clock.not_before(time));
+        let home = Some(connection.namespace.clone());
         let given = self.namespace.filter(|namespace| !namespace.is_empty());
         let namespace = given.unwrap_or(connection.namespace);
         let namespace = self.namespaced.then_some(namespace);
         let settings = Settings { scope: Scope { namespace, ..settings.scope }, ..settings };
         let rate = Rate { per_second: self.qps, burst: self.burst };
         let client = connection.client;
-        let parts = Parts { client, rate, clock, metrics, health, worlds, settings };
+        let api_server = addresses(&connection.server).await;
+        let http = Some(HttpClient::new(AddressPolicy { allow: self.metric_allow, api_server })?);
+        let parts = Parts { client, http, home, rate, clock, metrics, health, worlds, settings };
         control(engines, parts, async {
             stop.asked().await;
             tracing::info!("asked to stop: finishing the work under way");
@@ -132,6 +143,19 @@ impl Flags {
         .await;
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+/// The addresses of the API server; none where its name cannot be resolved.
+async fn addresses(server: &str) -> Vec<IpAddr> {
+    let uri: http::Uri = server.parse().unwrap_or_default();
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    match tokio::net::lookup_host((host.as_str(), 0)).await {
+        Ok(found) => found.map(|address| address.ip().to_canonical()).collect(),
+        Err(error) => {
+            tracing::warn!("the address of the API server is not known: {error}");
+            Vec::new()
+        }
     }
 }
 

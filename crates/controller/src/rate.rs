@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -163,6 +164,15 @@ impl<C: Cluster> Cluster for Limited<C> {
         self.cluster.read(target).await
     }
 
+    async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        self.turn(group(&target.kind), Lane::Ordinary).await;
+        self.cluster.read_whole(target).await
+    }
+
+    async fn permit(&self) -> Result<(), WriteError> {
+        self.cluster.permit().await
+    }
+
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
         self.turn(group(&listing.kind), Lane::Last).await;
         self.cluster.list(listing).await
@@ -235,6 +245,14 @@ mod tests {
 
         async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
             Ok(None)
+        }
+
+        async fn read_whole(&self, _: &ObjectRef) -> Result<Option<Value>, WriteError> {
+            Ok(None)
+        }
+
+        async fn permit(&self) -> Result<(), WriteError> {
+            Ok(())
         }
 
         async fn list(&self, _: &Listing) -> Result<Vec<Frame>, WriteError> {

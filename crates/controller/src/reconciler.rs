@@ -1,6 +1,7 @@
 //! One engine with its index, queue and memory as the loops see it, whatever it decides about. The
 //! production loop and the simulator drive it: events in, work out, outcomes in.
 
+use gradus_engine::ask::Reply;
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use jiff::Timestamp;
@@ -8,10 +9,13 @@ use serde_json::Value;
 
 use crate::act::Acted;
 use crate::cluster::WriteError;
-use crate::shell::{Alarm, Draw, Held, Outgoing, Read, Seen, Shell, Work};
+use crate::shell::{Alarm, Held, Inquiry, Outgoing, Seen, SettlingRead, Shell, Work};
 use crate::telemetry::Metrics;
 use crate::watch::Failed;
 use crate::watched::{Key, Meter, Selection, Watched};
+
+/// An object that was read, or `None` where it is not there.
+pub type Settled = Result<Option<Frame>, WriteError>;
 
 /// One engine at work. It does no I/O and reads no clock.
 pub trait Reconciler {
@@ -48,11 +52,11 @@ pub trait Reconciler {
     /// Takes in what carrying a decision out has shown.
     fn learn(&mut self, acted: Acted, now: Timestamp);
 
-    /// Takes in the reply to a read.
-    fn learn_read(&mut self, read: Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp);
+    /// Takes in an object that was read before its key is decided.
+    fn learn_settling(&mut self, read: SettlingRead, reply: Settled, now: Timestamp);
 
-    /// Takes in random bytes.
-    fn learn_draw(&mut self, draw: Draw, drawn: Result<Vec<u8>, WriteError>, now: Timestamp);
+    /// Takes in the answer to a question.
+    fn learn_answer(&mut self, inquiry: Inquiry, reply: Result<Reply, WriteError>, now: Timestamp);
 
     /// A job was not carried out on purpose.
     fn decline(&mut self, key: &Key, now: Timestamp);
@@ -137,12 +141,12 @@ impl<W: Watched> Reconciler for Shell<W> {
         self.learn(acted, now);
     }
 
-    fn learn_read(&mut self, read: Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp) {
-        self.learn_read(read, reply, now);
+    fn learn_settling(&mut self, read: SettlingRead, reply: Settled, now: Timestamp) {
+        self.learn_settling(read, reply, now);
     }
 
-    fn learn_draw(&mut self, draw: Draw, drawn: Result<Vec<u8>, WriteError>, now: Timestamp) {
-        self.learn_draw(draw, drawn, now);
+    fn learn_answer(&mut self, inquiry: Inquiry, reply: Result<Reply, WriteError>, now: Timestamp) {
+        self.learn_answer(inquiry, reply, now);
     }
 
     fn decline(&mut self, key: &Key, now: Timestamp) {

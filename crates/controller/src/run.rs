@@ -12,20 +12,20 @@ use std::time::Duration;
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{FuturesUnordered, StreamExt};
-use gradus_engine::frame::Frame;
+use gradus_engine::ask::{Effect, Reply};
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
 
 use crate::act::{Acted, act};
+use crate::ask::Executor;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
 use crate::engines::Engines;
 use crate::health::{Health, WorldRequest};
 use crate::lease::{Election, Leadership};
-use crate::random;
-use crate::reconciler::Reconciler;
-use crate::shell::{InterlockMode, Outgoing, Read, Seen, Target, Work};
+use crate::reconciler::{Reconciler, Settled};
+use crate::shell::{Inquiry, InterlockMode, Outgoing, Seen, SettlingRead, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage};
 use crate::watched::{Key, Measured, Scope, Selection};
@@ -54,8 +54,8 @@ pub struct Settings {
 pub struct Outside<C> {
     /// For watches.
     pub client: Client,
-    /// For writes and reads: the one door.
-    pub cluster: C,
+    /// Answers questions; its cluster is the one door for writes and reads.
+    pub executor: Executor<C>,
     /// The only clock.
     pub clock: Clock,
     /// Figures.
@@ -74,7 +74,8 @@ pub struct Outside<C> {
 enum Happening {
     Watched(Message),
     Acted(usize, Box<Acted>),
-    Read(usize, Read, Result<Vec<Frame>, WriteError>),
+    Settled(usize, SettlingRead, Settled),
+    Answered(usize, Box<Inquiry>, Result<Reply, WriteError>),
     Panicked(usize, Key),
     Asked(WorldRequest),
     Due,
@@ -86,7 +87,7 @@ enum Happening {
 #[derive(Default)]
 struct UnderWay<'c> {
     acting: FuturesUnordered<LocalBoxFuture<'c, Happening>>,
-    reading: FuturesUnordered<LocalBoxFuture<'c, Happening>>,
+    asking: FuturesUnordered<LocalBoxFuture<'c, Happening>>,
 }
 
 /// Runs all engines of a program until `stop` is ready. Writes under way are finished first.
@@ -96,7 +97,7 @@ pub async fn run<C: Cluster>(
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) {
-    let Outside { client, cluster, clock, metrics, health, mut worlds, events, mut leadership } =
+    let Outside { client, executor, clock, metrics, health, mut worlds, events, mut leadership } =
         outside;
     let mut watches = Watches::new(client, settings.outage.clone(), metrics.clone());
     let voice = Voice { events, metrics: metrics.clone(), dry_run: settings.dry_run };
@@ -110,7 +111,7 @@ pub async fn run<C: Cluster>(
     let mut held = tokio::time::interval(HELD_INTERVAL);
     loop {
         looping.follow(leadership.holds());
-        looping.start_work(&cluster, &voice, &mut under_way);
+        looping.start_work(&executor, &voice, &mut under_way);
         looping.meet_demands(&mut watches);
         looping.post_events(&voice);
         looping.say_alarms();
@@ -120,7 +121,7 @@ pub async fn run<C: Cluster>(
             () = &mut stop => Happening::Stop,
             Some(message) = watches.next() => Happening::Watched(message),
             Some(done) = under_way.acting.next() => done,
-            Some(read) = under_way.reading.next() => read,
+            Some(answered) = under_way.asking.next() => answered,
             Some(request) = worlds.recv() => Happening::Asked(request),
             () = leadership.changed() => Happening::Due,
             () = tokio::time::sleep_until(looping.clock.instant(due)) => Happening::Due,
@@ -190,7 +191,7 @@ impl Loop {
     /// Everything due now is decided and put under way.
     fn start_work<'c, C: Cluster>(
         &mut self,
-        cluster: &'c C,
+        executor: &'c Executor<C>,
         voice: &'c Voice,
         under_way: &mut UnderWay<'c>,
     ) {
@@ -200,7 +201,7 @@ impl Loop {
         let now = self.clock.now();
         for at in 0..self.engines.len() {
             while let Some(work) = self.engines[at].reconciler.next_work(now) {
-                self.start(at, work, (cluster, voice), under_way, now);
+                self.start(at, work, (executor, voice), under_way, now);
             }
         }
     }
@@ -210,7 +211,7 @@ impl Loop {
         &mut self,
         at: usize,
         work: Work,
-        (cluster, voice): (&'c C, &'c Voice),
+        (executor, voice): (&'c Executor<C>, &'c Voice),
         under_way: &mut UnderWay<'c>,
         now: Timestamp,
     ) {
@@ -226,7 +227,7 @@ impl Loop {
                 let tell = move |event| {
                     voice.tell(Outgoing { event, uid, version, at: clock.now() }, meter);
                 };
-                let acting = AssertUnwindSafe(act(cluster, job, tell)).catch_unwind();
+                let acting = AssertUnwindSafe(act(executor.cluster(), job, tell)).catch_unwind();
                 under_way.acting.push(Box::pin(async move {
                     match acting.await {
                         Ok(acted) => Happening::Acted(at, Box::new(acted)),
@@ -234,13 +235,17 @@ impl Loop {
                     }
                 }));
             }
-            Work::Draw(draw) => {
-                let bytes = random::bytes(draw.count);
-                reconciler.learn_draw(draw, bytes, now);
+            // It stays under way for ever, and is never asked.
+            Work::Ask(inquiry) if self.settings.dry_run && inquiry.effect == Effect::Acts => {
+                report::say_inquiry(&inquiry);
             }
-            Work::Read(read) => under_way.reading.push(Box::pin(async move {
-                let reply = read.carry_out(cluster).await;
-                Happening::Read(at, read, reply)
+            Work::Ask(inquiry) => under_way.asking.push(Box::pin(async move {
+                let reply = executor.answer(&inquiry).await;
+                Happening::Answered(at, inquiry, reply)
+            })),
+            Work::Settle(read) => under_way.asking.push(Box::pin(async move {
+                let reply = executor.cluster().read(&read.object).await;
+                Happening::Settled(at, read, reply)
             })),
         }
     }
@@ -290,13 +295,14 @@ impl Loop {
                 }
                 reconciler.learn(*acted, now);
             }
-            Happening::Read(at, read, reply) => {
+            Happening::Settled(at, read, reply) => {
                 let reconciler = &mut self.engines[at].reconciler;
-                let own = reconciler.kind();
-                let is_own = matches!(&read.target, Target::Object(object) if object.kind == own);
-                let own = is_own.then(|| read.key.clone());
-                reconciler.learn_read(read, reply, now);
+                let own = (read.object.kind == reconciler.kind()).then(|| read.key.clone());
+                reconciler.learn_settling(read, reply, now);
                 own.iter().for_each(|key| reconciler.publish(key, &self.metrics, now));
+            }
+            Happening::Answered(at, inquiry, reply) => {
+                self.engines[at].reconciler.learn_answer(*inquiry, reply, now);
             }
             Happening::Panicked(at, key) => {
                 tracing::error!(%key, "a pass panicked while writing; it is tried again");

@@ -9,12 +9,12 @@ mod shown;
 mod tests;
 mod watching;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gradus_api::patch::Difference;
-use gradus_engine::ask::{AskId, Class};
+use gradus_engine::ask::Class;
 use gradus_engine::decision::{Decision, Event, Kind, Urgency};
 use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
@@ -25,7 +25,8 @@ use crate::act::{Job, StatusWrite};
 use crate::cluster::Lane;
 use crate::queue::Queue;
 use crate::watched::{Key, Reach, Scope, Selection, Watched};
-pub use asking::{Purpose, Read, Target};
+use asking::{Askable, Asking};
+pub use asking::{Inquiry, SettlingRead};
 pub use learning::Refusal;
 pub use memory::Held;
 use memory::{KeyState, Settled};
@@ -40,8 +41,6 @@ const IN_FLIGHT_LIMIT: usize = 64;
 const URGENT_RESERVE: usize = 8;
 /// Of these, for one namespace.
 const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
-/// Questions under way at once. A controller that has just started may have thousands.
-const READS_LIMIT: usize = 16;
 /// How long counts alone may wait to be written: while an update moves, and at rest.
 const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
 const DEFERRED_AT_REST: SignedDuration = SignedDuration::from_millis(250);
@@ -58,10 +57,7 @@ pub struct Shell<W: Watched> {
     keys: BTreeMap<Key, KeyState<W>>,
     watching: Watching<W::Source>,
     notes: Notes<W::Source>,
-    reads: VecDeque<Read>,
-    /// Questions that are under way.
-    reads_under_way: usize,
-    draws: VecDeque<Draw>,
+    asking: Asking,
     parked: Vec<Key>,
     busy: BTreeMap<Arc<str>, usize>,
     outbox: Vec<Outgoing>,
@@ -141,21 +137,10 @@ pub enum Alarm {
 pub enum Work {
     /// Carry a decision out.
     Act(Box<Job>),
-    /// Read something past the index.
-    Read(Read),
-    /// Draw random bytes.
-    Draw(Draw),
-}
-
-/// Random bytes that an engine asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Draw {
-    /// For whom.
-    pub key: Key,
-    /// How many.
-    pub count: usize,
-    id: AskId,
-    asked_at: Timestamp,
+    /// Read an object before its key is decided.
+    Settle(SettlingRead),
+    /// Answer a question.
+    Ask(Box<Inquiry>),
 }
 
 impl<W: Watched> Shell<W> {
@@ -170,9 +155,7 @@ impl<W: Watched> Shell<W> {
             keys: BTreeMap::new(),
             watching: Watching::new(W::sources()),
             notes: Notes::default(),
-            reads: VecDeque::new(),
-            reads_under_way: 0,
-            draws: VecDeque::new(),
+            asking: Asking::default(),
             parked: Vec::new(),
             busy: BTreeMap::new(),
             outbox: Vec::new(),
@@ -322,19 +305,6 @@ impl<W: Watched> Shell<W> {
         None
     }
 
-    /// The next thing that is to be read or drawn.
-    fn next_asked(&mut self) -> Option<Work> {
-        if let Some(draw) = self.draws.pop_front() {
-            return Some(Work::Draw(draw));
-        }
-        if self.reads_under_way >= READS_LIMIT {
-            return None;
-        }
-        let read = self.reads.pop_front()?;
-        self.reads_under_way += 1;
-        Some(Work::Read(read))
-    }
-
     fn work_on(&mut self, key: &Key, now: Timestamp) -> Option<Work> {
         if let Some(note) = self.notes.first(key) {
             let (due, shown) = (note.due, note.shown.clone());
@@ -343,10 +313,12 @@ impl<W: Watched> Shell<W> {
                 self.queue.add(key.clone(), due);
                 return None;
             }
-            return Some(Work::Read(self.settling(key, shown, now)));
+            self.settle_first(key, shown);
+            return None;
         }
         if let Some(shown) = W::unseen(&self.index, key) {
-            return Some(Work::Read(self.settling(key, shown, now)));
+            self.settle_first(key, shown);
+            return None;
         }
         let state = self.keys.entry(key.clone()).or_default();
         let Some(world) = W::gather(&self.index, key, &state.answers, &state.recall) else {
@@ -367,8 +339,10 @@ impl<W: Watched> Shell<W> {
         }
         let decision = W::decide(&world, now);
         let harm = W::check(&world, &decision, now);
+        let is_cut = harm.is_some() && self.interlock == InterlockMode::Enforce;
+        let askable = if is_cut { Askable::Reads } else { Askable::All };
         let decision = self.checked(key, decision, harm);
-        self.carry(key, &world, decision, fingerprint, now)
+        self.carry(key, &world, decision, (fingerprint, askable), now)
     }
 
     fn panicked(&mut self, key: Key, doing: String, message: String) {
@@ -412,11 +386,10 @@ impl<W: Watched> Shell<W> {
         key: &Key,
         world: &W::World,
         decision: Decision<W::Status, W::Memo>,
-        fingerprint: u64,
+        (fingerprint, askable): (u64, Askable),
         now: Timestamp,
     ) -> Option<Work> {
         let head = W::head(world);
-        self.start_asks(key, &decision.asks, now);
         let state = self.keys.entry(key.clone()).or_default();
         state.watch_guard(&decision.why, now);
         state.forget_failed(&decision, now);
@@ -440,11 +413,16 @@ impl<W: Watched> Shell<W> {
                 state.recall.memo = decision.memo;
             }
             state.settled = Some(Settled { fingerprint, wake_at });
+            // Nothing is left to be stored: what acts outside is justified by what is.
+            let askable = if is_deferred { Askable::Reads } else { askable };
+            self.start_asks(key, &decision.asks, askable, now);
             self.queue.succeeded(key);
             self.rest(key);
             return None;
         }
         state.settled = None;
+        self.start_asks(key, &decision.asks, Askable::Reads, now);
+        let state = self.keys.entry(key.clone()).or_default();
         *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;
         let status = patch.map(|patch| StatusWrite { patch: Arc::new(patch), place: W::STATUS });
         state.pending_memo = (!is_deferred).then_some(decision.memo);

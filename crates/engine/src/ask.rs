@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::http::{HttpOutcome, HttpRequest};
-use crate::decision::{ChangeId, ObjectRef};
+use crate::decision::{ChangeId, Kind, ObjectRef};
 use crate::uid::Uid;
 use crate::world::PodView;
 
@@ -82,7 +82,7 @@ pub struct AskId(pub Arc<str>);
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
-    /// One object, live.
+    /// One object, live and whole; of a Secret everything but what it keeps.
     Read(ObjectRef),
     /// The pods of one ReplicaSet, live.
     Pods(PodsOf),
@@ -90,12 +90,23 @@ pub enum Question {
     Plugin(PluginCall),
     /// Whether load balancers split the traffic as they were told.
     Weights(WeightsOf),
-    /// All Rollouts of a namespace, of whichever instance, live.
-    Rollouts(Arc<str>),
+    /// All objects of a kind with certain labels in a namespace, live.
+    List(ListOf),
     /// So many random bytes.
     Random(usize),
     /// One HTTP request to a metric provider.
     Http(Box<HttpRequest>),
+}
+
+/// Which objects are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListOf {
+    /// Of this kind.
+    pub kind: Kind,
+    /// In this namespace.
+    pub namespace: Arc<str>,
+    /// With labels that this selector matches; empty for all.
+    pub labels: Arc<str>,
 }
 
 /// Whose pods are asked for.

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
+use crate::ask::{Answer, Ask, AskId, Effect, ListOf, Question, Recall, Reply};
 use crate::decision::{Change, Decision, Frees, Guard, Kind, ObjectRef, Why};
 use crate::frame::Frame;
 use crate::uid::Uid;
@@ -155,7 +155,11 @@ fn questions<M: Mark>(world: &Marked<M>) -> Vec<(Option<Arc<str>>, Ask)> {
     if managers.is_empty() {
         let ask = Ask {
             id: AskId(format!("rollouts of {namespace} for {}", world.object.version()).into()),
-            question: Question::Rollouts(Arc::clone(namespace)),
+            question: Question::List(ListOf {
+                kind: kinds::ROLLOUT,
+                namespace: Arc::clone(namespace),
+                labels: "".into(),
+            }),
             effect: Effect::Reads,
             after: None,
         };

@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 use gradus_controller::cluster::{
     Cluster, Listing, PostedEvent, ResourcePart, Write, WriteError, Written,
 };
-use gradus_engine::ask::Class;
+use gradus_controller::{ask, plugins};
+use gradus_engine::ask::{Class, Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
 use gradus_engine::kinds;
@@ -221,6 +222,23 @@ impl Bench {
     /// Reads one object. The checker goes by what the engine that it judges has read, not by what
     /// another engine of the same controller has.
     fn read(&mut self, target: &ObjectRef, is_judged: bool) -> Result<Option<Frame>, WriteError> {
+        Ok(self.found(target, is_judged)?.map(|found| frame(&found)))
+    }
+
+    fn read_whole(
+        &mut self,
+        target: &ObjectRef,
+        is_judged: bool,
+    ) -> Result<Option<Value>, WriteError> {
+        let found = self.found(target, is_judged)?;
+        Ok(found.map(|found| found.to_json(self.cluster.kinds())))
+    }
+
+    fn found(
+        &mut self,
+        target: &ObjectRef,
+        is_judged: bool,
+    ) -> Result<Option<Arc<Object>>, WriteError> {
         self.interrupt();
         self.trace.note(self.now, Record::Read(Arc::clone(&target.name)));
         self.lets_read(&target.name)?;
@@ -229,7 +247,7 @@ impl Bench {
         if let Some(found) = found.as_ref().filter(|_| is_judged) {
             self.checker.shown(found);
         }
-        Ok(found.map(|found| frame(&found)))
+        Ok(found)
     }
 
     fn list(&mut self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
@@ -336,6 +354,26 @@ impl SimDoor {
     }
 }
 
+impl SimDoor {
+    /// The answer to a question. Beyond the cluster there is nobody but chance.
+    pub(crate) async fn answer(&self, question: &Question) -> Result<Reply, WriteError> {
+        match question {
+            Question::Read(_) | Question::Pods(_) | Question::List(_) | Question::Weights(_) => {
+                ask::read(self, question).await
+            }
+            Question::Random(count) => {
+                Ok(Reply::Random(self.bench.borrow_mut().draw(*count).into()))
+            }
+            Question::Plugin(call) => Ok(Reply::Plugin(plugins::call(call))),
+            // The scenario says what is measured: no provider is asked.
+            Question::Http(_) => {
+                self.opens.set(Timestamp::MAX);
+                std::future::pending().await
+            }
+        }
+    }
+}
+
 impl Cluster for SimDoor {
     async fn write(&self, write: Write) -> Result<Written, WriteError> {
         self.pass().await;
@@ -350,6 +388,17 @@ impl Cluster for SimDoor {
         let found = self.bench.borrow_mut().read(target, self.is_judged);
         self.pass().await;
         found
+    }
+
+    async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        self.pass().await;
+        let found = self.bench.borrow_mut().read_whole(target, self.is_judged);
+        self.pass().await;
+        found
+    }
+
+    async fn permit(&self) -> Result<(), WriteError> {
+        Ok(())
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {

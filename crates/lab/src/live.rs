@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gradus_controller::ask::Executor;
 use gradus_controller::clock::{Clock, Stopwatch};
 use gradus_controller::events::post_events;
 use gradus_controller::health::Health;
@@ -288,8 +289,10 @@ impl Lab {
         let clock = self.clock;
         let posting = post_events(cluster.clone(), clock, inbox, metrics.clone());
         let leadership = Leadership::alone(Stopwatch::start());
+        // The scenario says what is measured: no provider is asked.
+        let executor = Executor::new(cluster, None, None);
         let outside =
-            Outside { client, cluster, clock, metrics, health, worlds, events, leadership };
+            Outside { client, executor, clock, metrics, health, worlds, events, leadership };
         let controller = spawn_local(async move {
             let looping = run(engines, outside, Settings::default(), std::future::pending());
             tokio::join!(looping, posting);

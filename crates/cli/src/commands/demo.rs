@@ -107,7 +107,17 @@ fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
     let client = connect::client(kube::Config::new(address))?.client;
     let (health, worlds) = Health::new();
     let (metrics, settings) = (Metrics::new(), Settings::default());
-    Ok(Parts { client, rate: NO_LIMIT, clock, metrics, health, worlds, settings })
+    Ok(Parts {
+        client,
+        http: None,
+        home: None,
+        rate: NO_LIMIT,
+        clock,
+        metrics,
+        health,
+        worlds,
+        settings,
+    })
 }
 
 /// Plays the scenarios and shows what comes of them; returns only when it is to be told once.

@@ -8,6 +8,7 @@ use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::cluster::{Listing, WriteError};
 use crate::connect::TokenError;
@@ -27,6 +28,12 @@ pub(super) fn frame(verb: &str, target: &ObjectRef, body: &[u8]) -> Result<Frame
     // Done, but unreadable: as if there were no answer.
     let unreadable = |error| failure(Class::Unknown, format!("{verb} {target}: answer: {error}"));
     serde_json::from_slice::<Tolerant>(body).map(|object| object.0).map_err(unreadable)
+}
+
+/// The same with everything in it.
+pub(super) fn object(verb: &str, target: &ObjectRef, body: &[u8]) -> Result<Value, WriteError> {
+    let unreadable = |error| failure(Class::Unknown, format!("{verb} {target}: answer: {error}"));
+    serde_json::from_slice(body).map_err(unreadable)
 }
 
 /// The objects in the body of a good answer to a list.

@@ -79,10 +79,10 @@ fn an_object_that_has_passed_by_unkept_is_read_when_it_is_named() {
     shell.observe(&ingresses(), &Seen::InitDone, at(1));
     while shell.next_work(at(1)).is_some() {}
     shell.observe(&Source::Rollouts, &Seen::Apply(rollout("shop", "late")), at(2));
-    let Some(Work::Read(read)) = shell.next_work(at(2)) else { panic!("it is read") };
-    assert_eq!(read.target.to_string(), "Ingress default/late");
+    let Some(Work::Settle(read)) = shell.next_work(at(2)) else { panic!("it is read") };
+    assert_eq!(read.object.to_string(), "Ingress default/late");
     let late = frame(&kinds::INGRESS, "late", 6, json!({}));
-    shell.learn_read(read, Ok(vec![late.clone()]), at(2));
+    shell.learn_settling(read, Ok(Some(late.clone())), at(2));
     assert_eq!(route(&shell, "shop"), Known::Present(Arc::new(late.object())));
 }
 

@@ -1,14 +1,14 @@
 //! What the loop reports to those who run it: Events on their way, held objects, alarms, and what a
 //! dry run would do.
 
-use gradus_engine::ask::Class;
+use gradus_engine::ask::{Class, Question};
 use gradus_engine::decision::{Event, Frees};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::Loop;
 use crate::act::Job;
-use crate::shell::{Alarm, InterlockMode, Outgoing};
+use crate::shell::{Alarm, Inquiry, InterlockMode, Outgoing};
 use crate::telemetry::Metrics;
 use crate::watched::{Key, Measured, Meter};
 
@@ -48,6 +48,16 @@ pub(super) fn say_job(job: &Job) {
     for one in writes.chain(status).chain(events) {
         tracing::info!(key = %job.key, "dry run: would {one}");
     }
+}
+
+/// A question that would change something outside.
+pub(super) fn say_inquiry(inquiry: &Inquiry) {
+    let what = match &inquiry.question {
+        Question::Plugin(call) => format!("call plugin {}", call.name),
+        Question::Http(request) => format!("send {} {}", request.method.text(), request.url),
+        other => format!("ask {other:?}"),
+    };
+    tracing::info!(key = %inquiry.key, "dry run: would {what}");
 }
 
 impl Loop {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gradus_engine::decision::Kind;
+use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -130,6 +131,7 @@ async fn a_rollout_that_a_list_does_not_show_any_more_is_gone_from_the_metrics_a
 async fn who_may_not_write_posts_no_event() {
     for (dry_run, posted) in [(true, 0), (false, 1)] {
         let mut looping = looping(Settings { dry_run, ..Settings::default() });
+        looping.follow(true);
         list(&mut looping, &[rollout("web")], None);
         let watch = of_kind(&looping, &kinds::ROLLOUT);
         show(&mut looping, &watch, Ok(Seen::Delete(rollout("web"))));

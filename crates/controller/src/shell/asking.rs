@@ -1,220 +1,188 @@
-//! What is read past the index or drawn by chance, and what becomes of the reply?
+//! What decisions ask, which questions may be under way, and what becomes of the answers. Also reads
+//! that a key waits for before it is decided.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use gradus_api::names::label::POD_TEMPLATE_HASH;
-use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, PodsOf, Question, Reply};
+use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
-use gradus_engine::kinds;
-use gradus_engine::world::PodView;
 use jiff::{SignedDuration, Timestamp};
 
 use super::notes::Shown;
-use super::{Alarm, Draw, Shell};
-use crate::cluster::{Cluster, Listing, WriteError};
-use crate::plugins;
+use super::{Alarm, Shell, Work};
+use crate::ask::Answerer;
+use crate::cluster::WriteError;
 use crate::watched::{Key, Watched};
 
-/// Something to be read past the index.
+/// A question on its way to the executor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read {
+pub struct Inquiry {
     /// For whom.
     pub key: Key,
-    /// What.
-    pub target: Target,
-    /// Why.
-    pub purpose: Purpose,
+    /// What is asked.
+    pub question: Question,
+    /// Does asking change anything outside?
+    pub effect: Effect,
+    id: AskId,
     asked_at: Timestamp,
     /// Changes of the key that were tried when it was asked.
     number: u64,
 }
 
-/// What is read.
+/// An object that is read before its key is decided: to see a write of ours, or whether it was done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Target {
-    /// One object.
-    Object(ObjectRef),
-    /// The pods of a ReplicaSet.
-    Pods(Box<PodsOf>),
-    /// All Rollouts of a namespace.
-    Rollouts(Arc<str>),
+pub struct SettlingRead {
+    /// For whom.
+    pub key: Key,
+    /// The object.
+    pub object: ObjectRef,
 }
 
-/// Why it is read.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Purpose {
-    /// To see a write of ours, or whether it was done.
-    Settle,
-    /// To answer an ask.
-    Answer(AskId),
+/// Questions that wait for their turn, and how many are under way.
+#[derive(Default)]
+pub(super) struct Asking {
+    settling: VecDeque<SettlingRead>,
+    waiting: BTreeMap<Answerer, VecDeque<Inquiry>>,
+    under_way: BTreeMap<Answerer, usize>,
+    /// The same by namespace.
+    under_way_here: BTreeMap<(Answerer, Arc<str>), usize>,
 }
 
-impl Read {
-    /// Reads it; an object that is not there is none.
-    pub async fn carry_out<C: Cluster>(&self, cluster: &C) -> Result<Vec<Frame>, WriteError> {
-        match &self.target {
-            Target::Object(object) => Ok(cluster.read(object).await?.into_iter().collect()),
-            Target::Rollouts(namespace) => {
-                let listing = Listing {
-                    kind: kinds::ROLLOUT,
-                    namespace: Arc::clone(namespace),
-                    labels: String::new(),
-                };
-                cluster.list(&listing).await
-            }
-            Target::Pods(pods) => {
-                let listing = Listing {
-                    kind: kinds::POD,
-                    namespace: Arc::clone(&pods.set.namespace),
-                    labels: format!("{POD_TEMPLATE_HASH}={}", pods.hash),
-                };
-                cluster.list(&listing).await
+impl Asking {
+    /// The next question that may be asked now. Reads that keys wait for go first.
+    fn next(&mut self) -> Option<Work> {
+        if self.has_room(Answerer::Api)
+            && let Some(read) = self.settling.pop_front()
+        {
+            self.begin(Answerer::Api, &read.key.namespace);
+            return Some(Work::Settle(read));
+        }
+        let classes: Vec<Answerer> = self.waiting.keys().copied().collect();
+        let inquiry = classes.into_iter().find_map(|class| self.next_of(class))?;
+        Some(Work::Ask(Box::new(inquiry)))
+    }
+
+    /// The question of a class that has waited longest and whose namespace has room.
+    fn next_of(&mut self, class: Answerer) -> Option<Inquiry> {
+        if !self.has_room(class) {
+            return None;
+        }
+        let here = |namespace: &Arc<str>| {
+            self.under_way_here.get(&(class, Arc::clone(namespace))).copied().unwrap_or(0)
+        };
+        let waiting = self.waiting.get(&class)?;
+        let limit = class.limit_per_namespace();
+        let at = waiting.iter().position(|one| here(&one.key.namespace) < limit)?;
+        let queue = self.waiting.get_mut(&class)?;
+        let inquiry = queue.remove(at)?;
+        if queue.is_empty() {
+            self.waiting.remove(&class);
+        }
+        self.begin(class, &inquiry.key.namespace);
+        Some(inquiry)
+    }
+
+    fn has_room(&self, class: Answerer) -> bool {
+        self.under_way.get(&class).copied().unwrap_or(0) < class.limit()
+    }
+
+    fn begin(&mut self, class: Answerer, namespace: &Arc<str>) {
+        *self.under_way.entry(class).or_default() += 1;
+        *self.under_way_here.entry((class, Arc::clone(namespace))).or_default() += 1;
+    }
+
+    fn end(&mut self, class: Answerer, namespace: &Arc<str>) {
+        if let Some(count) = self.under_way.get_mut(&class) {
+            *count = count.saturating_sub(1);
+        }
+        let at = (class, Arc::clone(namespace));
+        if let Some(count) = self.under_way_here.get_mut(&at) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.under_way_here.remove(&at);
             }
         }
     }
 }
 
-impl Target {
-    /// The reply to the question for it.
-    fn reply(&self, found: &[Frame]) -> Reply {
-        match self {
-            Target::Object(_) => Reply::Object(found.first().map(Frame::object).map(Arc::new)),
-            Target::Rollouts(_) => {
-                Reply::Objects(found.iter().map(Frame::object).map(Arc::new).collect())
-            }
-            Target::Pods(pods) => {
-                let is_theirs =
-                    |pod: &&Frame| pod.meta.controller().is_some_and(|owner| owner.uid == pods.uid);
-                Reply::Pods(found.iter().filter(is_theirs).map(PodView::read).collect())
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Target {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Target::Object(object) => object.fmt(f),
-            Target::Pods(pods) => write!(f, "pods of {}", pods.set),
-            Target::Rollouts(namespace) => write!(f, "Rollouts of {namespace}"),
-        }
-    }
+/// Which questions of a decision may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Askable {
+    /// Those that change nothing: what justifies the others is not stored yet, or was cut.
+    Reads,
+    /// All.
+    All,
 }
 
 impl<W: Watched> Shell<W> {
-    /// Starts what is asked and not known; drops answers nobody wants any more.
-    pub(super) fn start_asks(&mut self, key: &Key, asks: &[Ask], now: Timestamp) {
+    /// The next question to ask, or object to read.
+    pub(super) fn next_asked(&mut self) -> Option<Work> {
+        self.asking.next()
+    }
+
+    /// Starts what is asked and not known; drops answers nobody wants any more. A question that
+    /// changes something outside stays under way until it is answered, wanted or not.
+    pub(super) fn start_asks(&mut self, key: &Key, asks: &[Ask], askable: Askable, now: Timestamp) {
         let state = self.keys.entry(key.clone()).or_default();
-        state.answers.retain(|id, _| asks.iter().any(|ask| ask.id == *id));
-        state.asking.retain(|id| asks.iter().any(|ask| ask.id == *id));
-        let mut started = Vec::new();
-        for ask in asks.iter().filter(|ask| ask.effect == Effect::Reads) {
+        let is_wanted = |id: &AskId| asks.iter().any(|ask| ask.id == *id);
+        state.answers.retain(|id, _| is_wanted(id));
+        state.asking.retain(|id, effect| *effect == Effect::Acts || is_wanted(id));
+        for ask in asks {
             let known = state.answers.get(&ask.id);
             let is_fresh = known.is_some_and(|answer| {
                 ask.after.is_none_or(|after| after <= answer.asked_at)
                     && answer.reply.as_ref().err().is_none_or(|failed| now < failed.retry_at)
             });
-            if is_fresh || state.asking.contains(&ask.id) {
+            let is_held_back = ask.effect == Effect::Acts && askable == Askable::Reads;
+            if is_fresh || is_held_back || state.asking.contains_key(&ask.id) {
                 continue;
             }
-            let target = match &ask.question {
-                Question::Read(target) => Target::Object(target.clone()),
-                Question::Pods(pods) => Target::Pods(Box::new(pods.clone())),
-                Question::Rollouts(namespace) => Target::Rollouts(Arc::clone(namespace)),
-                Question::Random(count) => {
-                    state.asking.insert(ask.id.clone());
-                    self.draws.push_back(Draw {
-                        key: key.clone(),
-                        count: *count,
-                        id: ask.id.clone(),
-                        asked_at: now,
-                    });
-                    continue;
-                }
-                // Plugins are called below; load balancers are never asked about, and no HTTP request
-                // is sent yet: what waits for one goes on waiting.
-                Question::Plugin(_) | Question::Weights(_) | Question::Http(_) => continue,
+            state.asking.insert(ask.id.clone(), ask.effect);
+            let inquiry = Inquiry {
+                key: key.clone(),
+                question: ask.question.clone(),
+                effect: ask.effect,
+                id: ask.id.clone(),
+                asked_at: now,
+                number: state.tried,
             };
-            state.asking.insert(ask.id.clone());
-            started.push((target, Purpose::Answer(ask.id.clone())));
-        }
-        for (target, purpose) in started {
-            let read = self.read(key, target, purpose, now);
-            self.reads.push_back(read);
-        }
-        self.make_calls(key, asks, now);
-    }
-
-    /// Calls that act outside. Today every plugin answers at once that it is not there.
-    fn make_calls(&mut self, key: &Key, asks: &[Ask], now: Timestamp) {
-        let state = self.keys.entry(key.clone()).or_default();
-        for ask in asks {
-            let Question::Plugin(call) = &ask.question else { continue };
-            let known = state.answers.get(&ask.id).map(|answer| answer.asked_at);
-            if known.is_some_and(|known| ask.after.is_none_or(|after| after <= known)) {
-                continue;
-            }
-            let reply = Ok(Reply::Plugin(plugins::call(call)));
-            let answer = Answer { asked_at: now, answered_at: now, reply };
-            state.answers.insert(ask.id.clone(), answer);
-            self.queue.add(key.clone(), now);
+            let class = Answerer::of(&ask.question);
+            self.asking.waiting.entry(class).or_default().push_back(inquiry);
         }
     }
 
-    /// Reads an object that a source shows before its key is decided.
-    pub(super) fn settling(&mut self, key: &Key, shown: Shown<W::Source>, now: Timestamp) -> Read {
-        let target = Target::Object(shown.1.clone());
+    /// Has an object that a source shows read before its key is decided.
+    pub(super) fn settle_first(&mut self, key: &Key, shown: Shown<W::Source>) {
+        let read = SettlingRead { key: key.clone(), object: shown.1.clone() };
         self.keys.entry(key.clone()).or_default().settling = Some(shown);
-        self.read(key, target, Purpose::Settle, now)
+        self.asking.settling.push_back(read);
     }
 
-    pub(super) fn read(&self, key: &Key, target: Target, purpose: Purpose, now: Timestamp) -> Read {
-        let number = self.keys.get(key).map_or(0, |state| state.tried);
-        Read { key: key.clone(), target, purpose, asked_at: now, number }
-    }
-
-    /// Takes in the reply to a read.
-    pub fn learn_read(
+    /// Takes in an object that was read before its key is decided; `None` where it is not there.
+    pub fn learn_settling(
         &mut self,
-        read: Read,
-        reply: Result<Vec<Frame>, WriteError>,
+        read: SettlingRead,
+        reply: Result<Option<Frame>, WriteError>,
         now: Timestamp,
     ) {
-        match &read.purpose {
-            Purpose::Settle => self.settle(&read, reply, now),
-            Purpose::Answer(id) => {
-                let id = id.clone();
-                self.reads_under_way = self.reads_under_way.saturating_sub(1);
-                self.answer(&read, id, reply, now);
-            }
-        }
-    }
-
-    /// Takes in random bytes. Unlike what was read, they do not grow old.
-    pub fn learn_draw(&mut self, draw: Draw, drawn: Result<Vec<u8>, WriteError>, now: Timestamp) {
-        let Draw { key, id, asked_at, .. } = draw;
-        let reply = drawn.map(|bytes| Reply::Random(bytes.into()));
-        self.take_answer(&key, id, asked_at, reply, now);
-    }
-
-    fn settle(&mut self, read: &Read, reply: Result<Vec<Frame>, WriteError>, now: Timestamp) {
-        let key = &read.key;
-        let settling = self.keys.get_mut(key).and_then(|state| state.settling.take());
+        let SettlingRead { key, object } = read;
+        self.asking.end(Answerer::Api, &key.namespace);
+        let settling = self.keys.get_mut(&key).and_then(|state| state.settling.take());
         match reply {
             Ok(found) => {
                 if let Some(shown) = settling {
-                    match found.first() {
-                        Some(frame) => self.take_in(&shown.0, frame, now),
+                    match found {
+                        Some(frame) => self.take_in(&shown.0, &frame, now),
                         None => self.forget(&shown, now),
                     }
-                    self.notes.settle(key, &shown);
+                    self.notes.settle(&key, &shown);
                 }
-                if let Some(state) = self.keys.get_mut(key) {
+                if let Some(state) = self.keys.get_mut(&key) {
                     state.read_refused = 0;
                 }
-                self.queue.finish(key);
-                self.queue.add(key.clone(), now);
+                self.queue.finish(&key);
+                self.queue.add(key, now);
             }
             Err(error) => {
                 let state = self.keys.entry(key.clone()).or_default();
@@ -225,48 +193,37 @@ impl<W: Watched> Shell<W> {
                 }
                 self.alarms.push(Alarm::Refused {
                     key: key.clone(),
-                    change: format!("read {}", read.target),
+                    change: format!("read {object}"),
                     class: error.class,
                     message: error.message,
                     times: state.read_refused,
                 });
-                self.queue.finish(key);
+                self.queue.finish(&key);
             }
         }
     }
 
-    fn answer(
+    /// Takes in the answer to a question.
+    pub fn learn_answer(
         &mut self,
-        read: &Read,
-        id: AskId,
-        reply: Result<Vec<Frame>, WriteError>,
-        now: Timestamp,
-    ) {
-        let Some(state) = self.keys.get_mut(&read.key) else { return };
-        // An answer older than our own last change says nothing of the world after it.
-        if state.tried != read.number {
-            state.asking.remove(&id);
-            state.settled = None; // It is to be asked again, also by a key that came to rest.
-            self.queue.add(read.key.clone(), now);
-            return;
-        }
-        let reply = reply.map(|found| read.target.reply(&found));
-        self.take_answer(&read.key, id, read.asked_at, reply, now);
-    }
-
-    /// Keeps an answer that is still wanted, and wakes its key.
-    fn take_answer(
-        &mut self,
-        key: &Key,
-        id: AskId,
-        asked_at: Timestamp,
+        inquiry: Inquiry,
         reply: Result<Reply, WriteError>,
         now: Timestamp,
     ) {
-        let Some(state) = self.keys.get_mut(key) else { return };
-        if !state.asking.remove(&id) {
+        let Inquiry { key, question, id, asked_at, number, .. } = inquiry;
+        let class = Answerer::of(&question);
+        self.asking.end(class, &key.namespace);
+        let Some(state) = self.keys.get_mut(&key) else { return };
+        // An answer older than our own last change says nothing of the world after it. What a
+        // provider or a plugin has said, and what was drawn, does not grow old so.
+        let is_overtaken =
+            matches!(class, Answerer::Api | Answerer::Cloud) && state.tried != number;
+        if is_overtaken {
+            state.asking.remove(&id);
+        }
+        if is_overtaken || state.asking.remove(&id).is_none() {
             state.settled = None; // It may have come to rest on this answer: it must ask again.
-            self.queue.add(key.clone(), now);
+            self.queue.add(key, now);
             return;
         }
         let times = match state.answers.get(&id).map(|answer| &answer.reply) {
@@ -282,6 +239,6 @@ impl<W: Watched> Shell<W> {
         });
         state.settled = None;
         state.answers.insert(id, Answer { asked_at, answered_at: now, reply });
-        self.queue.add(key.clone(), now);
+        self.queue.add(key, now);
     }
 }

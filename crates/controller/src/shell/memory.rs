@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gradus_engine::ask::{Answer, Ask, AskId, Question, Recall, Reply};
+use gradus_engine::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
 use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,7 +17,7 @@ pub(super) struct KeyState<W: Watched> {
     pub recall: Recall<W::Memo>,
     pub answers: BTreeMap<AskId, Answer>,
     /// Asks under way.
-    pub asking: BTreeSet<AskId>,
+    pub asking: BTreeMap<AskId, Effect>,
     /// Changes that were tried, for telling old answers from new ones.
     pub tried: u64,
     /// The memo of the decision that is being carried out: kept once its status is stored.
@@ -78,7 +78,7 @@ impl<W: Watched> Default for KeyState<W> {
         KeyState {
             recall: Recall::default(),
             answers: BTreeMap::new(),
-            asking: BTreeSet::new(),
+            asking: BTreeMap::new(),
             tried: 0,
             pending_memo: None,
             settling: None,
@@ -135,7 +135,10 @@ impl<W: Watched> KeyState<W> {
         if changes > 0 {
             self.tried += changes as u64;
             let is_read = |reply: &Reply| {
-                matches!(reply, Reply::Object(_) | Reply::Pods(_) | Reply::Weights(_))
+                matches!(
+                    reply,
+                    Reply::Object(_) | Reply::Objects(_) | Reply::Pods(_) | Reply::Weights(_)
+                )
             };
             self.answers.retain(|_, answer| !answer.reply.as_ref().is_ok_and(is_read));
         }

@@ -1,16 +1,18 @@
 //! What the shell promises, shown with the smallest engine: a lamp that is switched as asked.
 
+mod acting;
 mod lamp;
 mod pods;
 mod told;
 
-use gradus_engine::ask::Class;
+use gradus_engine::ask::{Class, Reply};
 use gradus_engine::decision::ChangeId;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::*;
 use crate::act::{Acknowledged, Acted};
+use crate::ask::Answerer;
 use crate::cluster::WriteError;
 use crate::watch::{Cause, Failed};
 use lamp::{Lamps, frame};
@@ -39,16 +41,24 @@ fn shell(version: u64, spec: Value, status: Value) -> Shell<Lamps> {
 fn job(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Box<Job>> {
     match shell.next_work(now)? {
         Work::Act(job) => Some(job),
-        Work::Read(read) => panic!("unexpected read of {}", read.target),
-        Work::Draw(draw) => panic!("unexpected draw for {}", draw.key),
+        Work::Settle(read) => panic!("unexpected read of {}", read.object),
+        Work::Ask(inquiry) => panic!("unexpected {inquiry:?}"),
     }
 }
 
-fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Read> {
+fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<SettlingRead> {
     match shell.next_work(now)? {
         Work::Act(job) => panic!("unexpected job of {}", job.key),
-        Work::Read(read) => Some(read),
-        Work::Draw(draw) => panic!("unexpected draw for {}", draw.key),
+        Work::Settle(read) => Some(read),
+        Work::Ask(inquiry) => panic!("unexpected {inquiry:?}"),
+    }
+}
+
+fn asked(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Inquiry> {
+    match shell.next_work(now)? {
+        Work::Act(job) => panic!("unexpected job of {}", job.key),
+        Work::Settle(read) => panic!("unexpected read of {}", read.object),
+        Work::Ask(inquiry) => Some(*inquiry),
     }
 }
 
@@ -147,7 +157,7 @@ fn a_write_the_watch_does_not_show_within_a_second_is_read() {
     assert_eq!(shell.next_due(), Some(at(1_000)));
     let read = read(&mut shell, at(1_000)).expect("it is read");
     let own = frame("desk", 9, json!({ "on": true }), json!({ "on": true }));
-    shell.learn_read(read, Ok(vec![own]), at(1_001));
+    shell.learn_settling(read, Ok(Some(own)), at(1_001));
     assert!(shell.next_work(at(1_001)).is_none());
     assert_eq!(shell.next_due(), None);
 }
@@ -158,9 +168,9 @@ fn a_write_that_may_have_been_done_is_read_before_anything_else() {
     let first = job(&mut shell, at(0)).unwrap();
     shell.learn(refused(first, Class::Unknown), at(0));
     let seen = read(&mut shell, at(10)).expect("it is read first");
-    shell.learn_read(
+    shell.learn_settling(
         seen,
-        Ok(vec![frame("desk", 9, json!({ "on": true }), json!({ "on": true }))]),
+        Ok(Some(frame("desk", 9, json!({ "on": true }), json!({ "on": true })))),
         at(11),
     );
     assert!(shell.next_work(at(11)).is_none(), "it had been done");
@@ -199,7 +209,7 @@ fn a_conflict_is_tried_again_with_back_off_even_if_there_is_no_newer_object() {
                 break seen;
             }
         };
-        shell.learn_read(seen, Ok(vec![lamp(json!({}))]), now);
+        shell.learn_settling(seen, Ok(Some(lamp(json!({})))), now);
         delays.push(now.duration_since(refused_at).as_millis());
     }
     assert_eq!(delays, [100, 100, 100, 100, 100, 100, 100, 128, 256, 512, 1_024, 2_048]);
@@ -234,7 +244,7 @@ fn a_refusal_of_the_status_or_of_a_read_that_stays_is_counted() {
     for times in 1..4 {
         let now = at(6_000 + i64::from(times) * 1_000);
         let settling = read(&mut shell, now).expect("its own write is not shown");
-        shell.learn_read(settling, Err(error(Class::Denied)), now);
+        shell.learn_settling(settling, Err(error(Class::Denied)), now);
         assert_eq!(counted(&mut shell), ("read Lamp home/desk".to_owned(), times));
     }
 }
@@ -255,15 +265,15 @@ fn a_server_that_asks_for_time_is_given_it() {
 
     shell.learn(done(next, 9), at(7_000));
     let settling = read(&mut shell, at(8_000)).expect("its own write is not shown");
-    shell.learn_read(settling, Err(busy(5)), at(8_000));
+    shell.learn_settling(settling, Err(busy(5)), at(8_000));
     assert!(shell.next_work(at(12_999)).is_none(), "so is a read");
     assert!(read(&mut shell, at(13_000)).is_some());
 
     let mut shell = self::shell(5, json!({ "bulb": "spare" }), json!({}));
-    let asked = read(&mut shell, at(0)).unwrap();
-    shell.learn_read(asked, Err(busy(3)), at(0));
+    let inquiry = asked(&mut shell, at(0)).unwrap();
+    shell.learn_answer(inquiry, Err(busy(3)), at(0));
     assert!(shell.next_work(at(2_999)).is_none(), "and an ask");
-    assert!(read(&mut shell, at(3_000)).is_some());
+    assert!(asked(&mut shell, at(3_000)).is_some());
 }
 
 #[test]
@@ -277,7 +287,7 @@ fn a_lost_answer_is_looked_into_though_the_write_before_it_is_shown() {
     let lamp = |version, status| frame("desk", version, json!({ "on": true }), status);
     shell.observe(&(), &Seen::Apply(lamp(6, json!({}))), at(1));
     let seen = read(&mut shell, at(1)).expect("the status may have been written");
-    shell.learn_read(seen, Ok(vec![lamp(7, json!({ "on": true }))]), at(2));
+    shell.learn_settling(seen, Ok(Some(lamp(7, json!({ "on": true })))), at(2));
     assert!(shell.next_work(at(2)).is_none(), "it had been");
 }
 
@@ -289,7 +299,7 @@ fn a_newer_object_that_the_watch_does_not_show_is_read() {
     assert!(shell.next_work(at(99)).is_none(), "the watch may still show it");
     let seen = read(&mut shell, at(100)).expect("an event is missing");
     let newer = frame("desk", 8, json!({ "on": true }), json!({ "watts": 7 }));
-    shell.learn_read(seen, Ok(vec![newer]), at(101));
+    shell.learn_settling(seen, Ok(Some(newer)), at(101));
     let next = job(&mut shell, at(101)).expect("decided anew");
     assert_eq!(next.head.version, 8, "on the version that was read");
 }
@@ -337,16 +347,16 @@ fn a_read_that_failed_is_tried_again_though_nothing_happens() {
     let mut now = at(0);
     let mut delays = Vec::new();
     for _ in 0..4 {
-        let asked = read(&mut shell, now).expect("asked");
-        shell.learn_read(asked, Err(error(Class::Unknown)), now);
+        let asked = asked(&mut shell, now).expect("asked");
+        shell.learn_answer(asked, Err(error(Class::Unknown)), now);
         assert!(shell.next_work(now).is_none(), "not at once");
         let due = shell.next_due().expect("it is asked again");
         delays.push(due.duration_since(now).as_millis());
         now = due;
     }
     assert_eq!(delays, [2, 4, 8, 16]);
-    let asked = read(&mut shell, now).expect("asked");
-    shell.learn_read(asked, Ok(Vec::new()), now);
+    let asked = asked(&mut shell, now).expect("asked");
+    shell.learn_answer(asked, Ok(Reply::Object(None)), now);
     assert!(job(&mut shell, now).is_some(), "it is known now");
 }
 
@@ -361,13 +371,13 @@ fn not_all_questions_are_asked_at_once() {
     shell.observe(&(), &Seen::InitDone, at(0));
     let mut answered = 0;
     loop {
-        let asked: Vec<_> = std::iter::from_fn(|| read(&mut shell, at(0))).collect();
-        assert!(asked.len() <= READS_LIMIT, "{}", asked.len());
+        let asked: Vec<_> = std::iter::from_fn(|| asked(&mut shell, at(0))).collect();
+        assert!(asked.len() <= Answerer::Api.limit(), "{}", asked.len());
         if asked.is_empty() {
             break;
         }
         for one in asked {
-            shell.learn_read(one, Ok(Vec::new()), at(0));
+            shell.learn_answer(one, Ok(Reply::Object(None)), at(0));
             answered += 1;
         }
     }

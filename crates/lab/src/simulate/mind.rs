@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use gradus_controller::act::{Acted, act};
-use gradus_controller::cluster::WriteError;
+use gradus_controller::cluster::{Cluster, WriteError};
 use gradus_controller::engines::Entry;
-use gradus_controller::reconciler::Reconciler;
-use gradus_controller::shell::{Alarm, InterlockMode, Read, Seen, Work};
+use gradus_controller::reconciler::{Reconciler, Settled};
+use gradus_controller::shell::{Alarm, Inquiry, InterlockMode, Seen, SettlingRead, Work};
 use gradus_controller::watched::{Scope, Selection};
+use gradus_engine::ask::Reply;
 use gradus_engine::decision::{Event, ObjectRef};
-use gradus_engine::frame::Frame;
 use jiff::Timestamp;
 
 use crate::door::{Bench, SimDoor};
@@ -41,10 +41,12 @@ struct Flight {
 /// What is on its way.
 enum Flown {
     Act(Pin<Box<dyn Future<Output = Acted>>>),
-    Read(Pin<Box<dyn Future<Output = Reading>>>),
+    Settle(Pin<Box<dyn Future<Output = (SettlingRead, Settled)>>>),
+    Ask(Pin<Box<dyn Future<Output = Answered>>>),
 }
 
-type Reading = (Read, Result<Vec<Frame>, WriteError>);
+/// A question, and what came of it.
+type Answered = (Inquiry, Result<Reply, WriteError>);
 
 impl Mind {
     pub(super) fn new(bench: &Rc<RefCell<Bench>>, entry: &'static Entry, is_judged: bool) -> Self {
@@ -123,10 +125,17 @@ impl Mind {
                     true
                 }
             },
-            Flown::Read(future) => match future.as_mut().poll(&mut context) {
+            Flown::Settle(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready((read, reply)) => {
-                    self.reconciler.learn_read(read, reply, now);
+                    self.reconciler.learn_settling(read, reply, now);
+                    true
+                }
+            },
+            Flown::Ask(future) => match future.as_mut().poll(&mut context) {
+                Poll::Pending => false,
+                Poll::Ready((inquiry, reply)) => {
+                    self.reconciler.learn_answer(inquiry, reply, now);
                     true
                 }
             },
@@ -181,13 +190,13 @@ impl Mind {
                     act(&door, job, |event| told.borrow_mut().push(event)).await
                 }))
             }
-            Work::Draw(draw) => {
-                let bytes = self.bench.borrow_mut().draw(draw.count);
-                return self.reconciler.learn_draw(draw, Ok(bytes), now);
-            }
-            Work::Read(read) => Flown::Read(Box::pin(async move {
-                let reply = read.carry_out(&door).await;
+            Work::Settle(read) => Flown::Settle(Box::pin(async move {
+                let reply = door.read(&read.object).await;
                 (read, reply)
+            })),
+            Work::Ask(inquiry) => Flown::Ask(Box::pin(async move {
+                let reply = door.answer(&inquiry.question).await;
+                (*inquiry, reply)
             })),
         };
         self.flights.push(Flight { work, arrives, told });
@@ -210,7 +219,8 @@ impl Mind {
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         let flights = self.flights.iter().map(|flight| flight.arrives.get());
         let moments = flights.chain(self.reconciler.next_due());
-        moments.filter(|moment| now < *moment).min()
+        // What is never answered never arrives.
+        moments.filter(|moment| now < *moment && *moment < Timestamp::MAX).min()
     }
 
     /// What was wrong with decisions since the last call: the invariant that the interlock saw

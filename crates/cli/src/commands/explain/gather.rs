@@ -117,7 +117,7 @@ async fn reply(source: &Source, ask: &Ask, pods: Option<&[Value]>) -> Option<Rep
         // Asked of a plugin, a load balancer or chance, or by another engine.
         Question::Plugin(_)
         | Question::Http(_)
-        | Question::Rollouts(_)
+        | Question::List(_)
         | Question::Random(_)
         | Question::Weights(_) => None,
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gradus_engine::ask::{Answer, Ask, AskId, Recall};
+use gradus_engine::ask::{Answer, Ask, AskId, Effect, PluginCall, Question, Recall};
 use gradus_engine::decision::{Decision, Frees, Guard, Kind, ObjectRef, Urgency, Why};
 use gradus_engine::frame::Frame;
+use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::{Engine, Head, StatusPlace};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,19 @@ pub struct Lamp {
 pub fn frame(name: &str, version: u64, spec: Value, status: Value) -> Frame {
     let meta = json!({ "name": name, "namespace": "home", "resourceVersion": version.to_string() });
     serde_json::from_value(json!({ "metadata": meta, "spec": spec, "status": status })).unwrap()
+}
+
+/// Rings a bell beside the lamp: that changes something outside.
+fn ring(bell: &str) -> Ask {
+    let call = PluginCall {
+        name: bell.to_owned(),
+        operation: "Run".to_owned(),
+        index: 0,
+        config: None,
+        status: None,
+    };
+    let (id, question) = (AskId(bell.into()), Question::Plugin(call));
+    Ask { id, question, effect: Effect::Acts, after: None }
 }
 
 impl Engine for Lamps {
@@ -63,6 +77,8 @@ impl Engine for Lamps {
             };
             return Decision { why: vec![why], ..Decision::default() };
         }
+        let mut asks = asks;
+        asks.extend(lamp.spec["call"].as_str().map(ring));
         let mut status = lamp.status.clone();
         for field in ["on", "watts"].into_iter().filter(|field| !lamp.spec[field].is_null()) {
             status[field] = lamp.spec[field].clone();
@@ -70,6 +86,19 @@ impl Engine for Lamps {
         let is_switched = lamp.status["on"] != status["on"];
         let urgency = if is_switched { Urgency::Now } else { Urgency::Within1s };
         Decision { status: Some(status), urgency, asks, ..Decision::default() }
+    }
+
+    fn check(
+        lamp: &Lamp,
+        decision: &Decision<Value, ()>,
+        _: Timestamp,
+    ) -> Option<Harm<Decision<Value, ()>>> {
+        let harm = || Harm {
+            invariant: Invariant::WeightsWellFormed,
+            message: "too bright".to_owned(),
+            cut: decision.clone(),
+        };
+        (!lamp.spec["glaring"].is_null()).then(harm)
     }
 
     fn stored_status(lamp: &Lamp) -> &Value {

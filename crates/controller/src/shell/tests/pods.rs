@@ -1,10 +1,11 @@
 //! Pods are listed when they matter, and a refused eviction waits: shown with a Rollout's restart.
 
-use gradus_engine::ask::Class;
+use gradus_engine::ask::{Class, Reply};
 use gradus_engine::decision::Op;
 use gradus_engine::frame::Frame;
 use gradus_engine::rollout::Rollouts;
 use gradus_engine::template::{pod_template_hash, step_hash};
+use gradus_engine::world::PodView;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -81,11 +82,10 @@ fn eviction(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job>> {
                 return Some(job);
             }
             Work::Act(job) => shell.decline(&job.key, now),
-            Work::Draw(draw) => panic!("nobody asked for {} bytes", draw.count),
-            Work::Read(read) => {
-                assert_eq!(read.target.to_string(), "pods of ReplicaSet home/web-1");
-                let pods = vec![pod("mine", "set"), pod("foreign", "another")];
-                shell.learn_read(read, Ok(pods), now);
+            Work::Settle(read) => panic!("unexpected read of {}", read.object),
+            Work::Ask(inquiry) => {
+                let pods: Vec<PodView> = [pod("mine", "set")].iter().map(PodView::read).collect();
+                shell.learn_answer(*inquiry, Ok(Reply::Pods(pods.into())), now);
             }
         }
     }
@@ -105,11 +105,7 @@ fn a_refused_eviction_waits_half_a_minute_where_a_budget_says_so() {
         let mut shell = restarting();
         let job = eviction(&mut shell, at(0)).expect("its time has come");
         let evicted: Vec<&str> = job.changes.iter().map(|change| &*change.target.name).collect();
-        assert_eq!(
-            evicted.last(),
-            Some(&"mine"),
-            "only pods that the ReplicaSet controls: {evicted:?}"
-        );
+        assert_eq!(evicted.last(), Some(&"mine"), "{evicted:?}");
         let change = job.changes.last().unwrap();
         let refusal = Refusal {
             id: Some(change.id.clone()),

@@ -38,8 +38,8 @@ fn new_rollout() -> Shell<Rollouts> {
 fn job(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job>> {
     match shell.next_work(now)? {
         Work::Act(job) => Some(job),
-        Work::Read(read) => panic!("unexpected read of {}", read.target),
-        Work::Draw(draw) => panic!("unexpected draw for {}", draw.key),
+        Work::Settle(read) => panic!("unexpected read of {}", read.object),
+        Work::Ask(inquiry) => panic!("unexpected {inquiry:?}"),
     }
 }
 

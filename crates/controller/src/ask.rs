@@ -1,0 +1,212 @@
+//! Answers the questions of decisions: reads of the API server, HTTP requests, plugins, chance. A
+//! question that hangs or panics costs its own answer and nothing else.
+
+mod address;
+mod http;
+mod secrets;
+mod trust;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use gradus_api::names::label::POD_TEMPLATE_HASH;
+use gradus_engine::ask::http::HttpError;
+use gradus_engine::ask::{Class, Effect, PluginReply, Question, Reply};
+use gradus_engine::decision::ObjectRef;
+use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use gradus_engine::world::PodView;
+use serde_json::Value;
+
+use crate::cluster::{Cluster, Listing, WriteError};
+use crate::shell::Inquiry;
+use crate::{plugins, random};
+pub use address::{AddressPolicy, Network};
+pub use http::{HttpClient, HttpClientError};
+
+/// Who answers a question: each has its own limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answerer {
+    /// The API server.
+    Api,
+    /// A metric provider or another server that speaks HTTP.
+    Http,
+    /// A process of ours: a plugin.
+    Process,
+    /// The API of a cloud.
+    Cloud,
+    /// The system we run on: random bytes.
+    System,
+}
+
+impl Answerer {
+    /// Who answers this question.
+    pub fn of(question: &Question) -> Self {
+        match question {
+            Question::Read(_) | Question::Pods(_) | Question::List(_) => Answerer::Api,
+            Question::Http(_) => Answerer::Http,
+            Question::Plugin(_) => Answerer::Process,
+            Question::Weights(_) => Answerer::Cloud,
+            Question::Random(_) => Answerer::System,
+        }
+    }
+
+    /// So many questions of one engine may be under way. A controller that has just started may have
+    /// thousands, and each holds a connection or a process.
+    pub fn limit(self) -> usize {
+        match self {
+            Answerer::Api => 16,
+            Answerer::Http => 32,
+            Answerer::Process | Answerer::Cloud => 8,
+            Answerer::System => usize::MAX,
+        }
+    }
+
+    /// Of these, so many for one namespace: nobody's slow servers keep others from measuring.
+    pub fn limit_per_namespace(self) -> usize {
+        match self {
+            Answerer::Http | Answerer::Process | Answerer::Cloud => self.limit() / 2,
+            Answerer::Api | Answerer::System => self.limit(),
+        }
+    }
+
+    /// No answer takes longer. What a request itself allows is shorter; this is for what hangs.
+    fn patience(self) -> Duration {
+        match self {
+            Answerer::Api | Answerer::Process | Answerer::Cloud => Duration::from_secs(60),
+            Answerer::Http => Duration::from_secs(330),
+            Answerer::System => Duration::from_secs(10),
+        }
+    }
+}
+
+/// Answers questions. What changes something outside goes through the door of the writes first.
+pub struct Executor<C> {
+    cluster: C,
+    http: Option<HttpClient>,
+    /// The namespace of the controller itself, where it has one.
+    home: Option<String>,
+}
+
+impl<C: Cluster> Executor<C> {
+    /// An executor that reads through this cluster and requests through this client. Without one, as
+    /// where people give the verdicts of a demo, requests are never answered.
+    pub fn new(cluster: C, http: Option<HttpClient>, home: Option<String>) -> Self {
+        Executor { cluster, http, home }
+    }
+
+    /// The door that writes go through.
+    pub fn cluster(&self) -> &C {
+        &self.cluster
+    }
+
+    /// The answer to a question.
+    pub async fn answer(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
+        if inquiry.effect == Effect::Acts {
+            self.cluster.permit().await?;
+        }
+        let asking = AssertUnwindSafe(self.ask(inquiry)).catch_unwind();
+        let class = Answerer::of(&inquiry.question);
+        if class == Answerer::Http && self.http.is_none() {
+            return std::future::pending().await;
+        }
+        let patience = class.patience();
+        match tokio::time::timeout(patience, asking).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(_)) => unanswered(&inquiry.question, "it panicked".to_owned()),
+            Err(_) => {
+                let seconds = patience.as_secs();
+                unanswered(&inquiry.question, format!("no answer within {seconds} s"))
+            }
+        }
+    }
+
+    async fn ask(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
+        match &inquiry.question {
+            Question::Read(_) | Question::Pods(_) | Question::List(_) => {
+                read(&self.cluster, &inquiry.question).await
+            }
+            Question::Http(request) => {
+                let Some(http) = &self.http else {
+                    return unanswered(&inquiry.question, "no requests are sent".to_owned());
+                };
+                let secrets = secrets::Secrets {
+                    cluster: &self.cluster,
+                    own: &inquiry.key.namespace,
+                    home: self.home.as_deref(),
+                };
+                Ok(Reply::Http(http.send(&secrets, request).await))
+            }
+            Question::Plugin(call) => Ok(Reply::Plugin(plugins::call(call))),
+            Question::Weights(_) => unanswered(&inquiry.question, "nobody is asked yet".to_owned()),
+            Question::Random(count) => {
+                random::bytes(*count).map(|bytes| Reply::Random(bytes.into()))
+            }
+        }
+    }
+}
+
+/// The answer to a question that only the API server can answer.
+pub async fn read<C: Cluster>(cluster: &C, question: &Question) -> Result<Reply, WriteError> {
+    match question {
+        Question::Read(target) => {
+            let found = cluster.read_whole(target).await?;
+            Ok(Reply::Object(found.map(|object| Arc::new(shown(target, object)))))
+        }
+        Question::Pods(pods) => {
+            let listing = Listing {
+                kind: kinds::POD,
+                namespace: Arc::clone(&pods.set.namespace),
+                labels: format!("{POD_TEMPLATE_HASH}={}", pods.hash),
+            };
+            let found = cluster.list(&listing).await?;
+            let is_theirs =
+                |pod: &&Frame| pod.meta.controller().is_some_and(|owner| owner.uid == pods.uid);
+            Ok(Reply::Pods(found.iter().filter(is_theirs).map(PodView::read).collect()))
+        }
+        Question::List(of) => {
+            let listing = Listing {
+                kind: of.kind.clone(),
+                namespace: Arc::clone(&of.namespace),
+                labels: of.labels.to_string(),
+            };
+            let found = cluster.list(&listing).await?;
+            Ok(Reply::Objects(found.iter().map(Frame::object).map(Arc::new).collect()))
+        }
+        other => unanswered(other, "the API server does not know".to_owned()),
+    }
+}
+
+/// An object as a World may hold it: of a Secret everything but what it keeps.
+fn shown(target: &ObjectRef, mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    if let Some(fields) = object.as_object_mut()
+        && target.kind.name == "Secret"
+    {
+        fields.retain(|field, _| field != "data" && field != "stringData");
+    }
+    object
+}
+
+/// A question without an answer. Of one that may have changed something outside that is an answer,
+/// too: it is not asked again by itself.
+fn unanswered(question: &Question, message: String) -> Result<Reply, WriteError> {
+    match question {
+        Question::Http(_) => Ok(Reply::Http(Err(HttpError::Connect(message)))),
+        Question::Plugin(_) => Ok(Reply::Plugin(PluginReply::Broken(message))),
+        Question::Read(_)
+        | Question::Pods(_)
+        | Question::List(_)
+        | Question::Weights(_)
+        | Question::Random(_) => {
+            Err(WriteError { class: Class::Unreachable, message, retry_after_secs: None })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What metric requests may do, against servers on loopback.
+
+use std::sync::Arc;
+
+use gradus_engine::ask::secret::{SecretPlace, SecretRef, SecretText};
+use gradus_engine::decision::ObjectRef;
+use gradus_engine::frame::Frame;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::super::address::Network;
+use super::*;
+use crate::cluster::{Listing, PostedEvent, Write, WriteError, Written};
+
+/// A cluster with one Secret.
+struct OneSecret;
+
+impl Cluster for OneSecret {
+    async fn write(&self, _: Write) -> Result<Written, WriteError> {
+        unreachable!("nobody writes here")
+    }
+
+    async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
+        unreachable!("Secrets are read whole")
+    }
+
+    async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        let secret = json!({ "data": { "token": STANDARD.encode("s3cr3t") } });
+        Ok((&*target.namespace == "shop" && &*target.name == "api").then_some(secret))
+    }
+
+    async fn permit(&self) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    async fn list(&self, _: &Listing) -> Result<Vec<Frame>, WriteError> {
+        unreachable!("nobody lists here")
+    }
+
+    async fn post(&self, _: &PostedEvent) -> Result<(), WriteError> {
+        unreachable!("nobody posts here")
+    }
+}
+
+/// A server that answers each connection so, and what it was sent.
+async fn server(answers: Vec<String>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut text = vec![0; 4096];
+            let count = stream.read(&mut text).await.unwrap();
+            seen.push(String::from_utf8_lossy(&text[..count]).to_lowercase());
+            // Whoever has read enough closes the connection.
+            let _closed = stream.write_all(answer.as_bytes()).await;
+        }
+        seen
+    });
+    (address, serving)
+}
+
+fn answer(status: &str, more: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n{body}"
+    )
+}
+
+fn loopback() -> Network {
+    "127.0.0.0/8".parse().unwrap()
+}
+
+fn client(allow: &[Network]) -> HttpClient {
+    let policy = AddressPolicy { allow: allow.to_vec(), ..AddressPolicy::default() };
+    HttpClient::new(policy).unwrap()
+}
+
+async fn send(client: &HttpClient, request: &HttpRequest) -> HttpOutcome {
+    let own: Arc<str> = "shop".into();
+    let secrets = Secrets { cluster: &OneSecret, own: &own, home: None };
+    client.send(&secrets, request).await
+}
+
+fn get(url: String) -> HttpRequest {
+    HttpRequest::get(url, SignedDuration::from_secs(5))
+}
+
+fn token() -> SecretText {
+    SecretText::secret(SecretRef::new(SecretPlace::Own, "api", "token"))
+}
+
+#[tokio::test]
+async fn a_secret_is_sent_and_comes_back_in_no_answer() {
+    let (url, serving) =
+        server(vec![answer("200 OK", "x-you: s3cr3t\r\n", "you sent s3cr3t")]).await;
+    let request = get(url).header("x-token", SecretText::plain("key ").then(token()));
+    let reply = send(&client(&[loopback()]), &request).await.unwrap();
+    assert_eq!((reply.status, &*reply.body), (200, "you sent *****"));
+    assert_eq!(reply.headers["x-you"], "*****");
+    assert!(serving.await.unwrap()[0].contains("x-token: key s3cr3t"));
+}
+
+#[tokio::test]
+async fn a_missing_secret_is_named_and_nothing_is_sent() {
+    let other = SecretText::secret(SecretRef::new(SecretPlace::Own, "none", "token"));
+    let request = get("http://127.0.0.1:1/".to_owned()).header("x-token", other);
+    let error = send(&client(&[loopback()]), &request).await.unwrap_err();
+    assert_eq!(error.to_string(), "secrets \"none\" not found");
+}
+
+#[tokio::test]
+async fn addresses_of_this_host_are_refused_unless_they_are_allowed() {
+    let urls = [
+        "http://127.0.0.1:9/",
+        "http://localhost:9/",
+        "http://[::1]:9/",
+        "http://169.254.169.254/",
+    ];
+    for url in urls {
+        let error = send(&client(&[]), &get(url.to_owned())).await.unwrap_err();
+        assert!(matches!(error, HttpError::Forbidden(_)), "{url}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_checked_and_takes_no_secret_to_another_host() {
+    let forbidden = answer("302 Found", "location: http://169.254.169.254/\r\n", "");
+    let (url, _serving) = server(vec![forbidden]).await;
+    let client = client(&[loopback()]);
+    let error = send(&client, &get(url)).await.unwrap_err();
+    assert!(matches!(error, HttpError::Forbidden(_)), "{error}");
+
+    let (other, at_other) = server(vec![answer("200 OK", "", "there")]).await;
+    let elsewhere = answer("302 Found", &format!("location: {other}/there\r\n"), "");
+    let (url, at_first) = server(vec![elsewhere]).await;
+    let request = HttpRequest { auth: Auth::Bearer(token()), ..get(url) };
+    let request = request.header("x-token", token()).header("x-plain", "1");
+    assert_eq!(&*send(&client, &request).await.unwrap().body, "there");
+    assert!(at_first.await.unwrap()[0].contains("authorization: bearer s3cr3t"));
+    let seen = at_other.await.unwrap().remove(0);
+    assert!(seen.contains("x-plain: 1") && !seen.contains("s3cr3t"), "{seen}");
+}
+
+#[tokio::test]
+async fn an_answer_has_its_limits() {
+    let body = "x".repeat(BODY_LIMIT + 1);
+    let (url, _serving) = server(vec![answer("200 OK", "", &body)]).await;
+    let client = client(&[loopback()]);
+    assert_eq!(send(&client, &get(url)).await, Err(HttpError::TooLarge));
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let timeout = SignedDuration::from_millis(50);
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let late = HttpRequest { timeout, ..get(url) };
+    assert_eq!(send(&client, &late).await, Err(HttpError::Timeout(timeout)));
+}
+
+#[tokio::test]
+async fn a_token_is_fetched_with_credentials_in_a_header_and_then_in_the_form() {
+    let refused = answer("401 Unauthorized", "", "{}");
+    let granted = answer("200 OK", "", r#"{"access_token": "fresh"}"#);
+    let (tokens, issued) = server(vec![refused, granted]).await;
+    let (url, serving) = server(vec![answer("200 OK", "", "ok")]).await;
+    let auth = Auth::OAuth2 {
+        token_url: tokens.into(),
+        client_id: "web".into(),
+        client_secret: token(),
+        scopes: vec!["a".into(), "b".into()],
+    };
+    let request = HttpRequest { auth, ..get(url) };
+    assert_eq!(send(&client(&[loopback()]), &request).await.unwrap().status, 200);
+    let issued = issued.await.unwrap();
+    assert!(issued[0].contains("authorization: basic") && issued[0].contains("scope=a+b"));
+    assert!(issued[1].contains("client_id=web&client_secret=s3cr3t"), "{}", issued[1]);
+    assert!(serving.await.unwrap()[0].contains("authorization: bearer fresh"));
+}

@@ -1,0 +1,92 @@
+//! Reads the secrets that a request refers to. They are used for that request and kept nowhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gradus_engine::ask::Class;
+use gradus_engine::ask::http::{HttpError, HttpRequest};
+use gradus_engine::ask::secret::{SecretError, SecretPlace, SecretRef, SecretText};
+use gradus_engine::decision::{Kind, ObjectRef};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+
+const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
+
+/// Where the secrets of one request are.
+pub(super) struct Secrets<'e, C> {
+    pub(super) cluster: &'e C,
+    /// The namespace of the object that asks.
+    pub(super) own: &'e Arc<str>,
+    /// The namespace of the controller.
+    pub(super) home: Option<&'e str>,
+}
+
+/// The values of one request.
+#[derive(Default)]
+pub(super) struct Values {
+    secrets: BTreeMap<(SecretPlace, String), Option<Value>>,
+}
+
+impl<C: Cluster> Secrets<'_, C> {
+    /// Reads every Secret that a request refers to.
+    pub(super) async fn read(&self, request: &HttpRequest) -> Result<Values, HttpError> {
+        let mut values = Values::default();
+        for SecretRef { place, name, .. } in request.references() {
+            let at = (*place, name.clone());
+            if *place == SecretPlace::Environment || values.secrets.contains_key(&at) {
+                continue;
+            }
+            let namespace = match place {
+                SecretPlace::Controller => self.home.ok_or_else(|| {
+                    HttpError::Invalid("the controller runs in no namespace".to_owned())
+                })?,
+                SecretPlace::Own | SecretPlace::Environment => self.own,
+            };
+            let target = ObjectRef::new(SECRET, &namespace.into(), &name.as_str().into());
+            let found =
+                self.cluster.read_whole(&target).await.map_err(|error| match error.class {
+                    Class::Denied => HttpError::Invalid(format!("{target}: {}", error.message)),
+                    _ => HttpError::Connect(format!("{target}: {}", error.message)),
+                })?;
+            values.secrets.insert(at, found);
+        }
+        Ok(values)
+    }
+}
+
+impl Values {
+    /// A text with its secrets.
+    pub(super) fn resolve(&self, text: &SecretText) -> Result<String, HttpError> {
+        Ok(text.resolve(&mut |reference| self.value(reference))?)
+    }
+
+    fn value(&self, reference: &SecretRef) -> Result<Option<String>, SecretError> {
+        let SecretRef { place, name, key, .. } = reference;
+        if *place == SecretPlace::Environment {
+            return Ok(std::env::var(key).ok());
+        }
+        let secret = self.secrets.get(&(*place, name.clone())).and_then(Option::as_ref);
+        let secret = secret.ok_or_else(|| SecretError::NoSecret(name.clone()))?;
+        let bytes = secret["data"][key].as_str().and_then(|text| STANDARD.decode(text).ok());
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Every value that must not be seen: of all references of a request.
+    pub(super) fn hidden(&self, request: &HttpRequest) -> Vec<String> {
+        let references = request.references().into_iter();
+        let found = references.filter_map(|reference| self.value(reference).ok().flatten());
+        let mut found: Vec<String> = found.filter(|value| !value.is_empty()).collect();
+        // The longest first: a value may be part of another.
+        found.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        found.dedup();
+        found
+    }
+}
+
+/// A text in which no secret is left.
+pub(super) fn redacted(text: &str, hidden: &[String]) -> String {
+    hidden.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "*****"))
+}
