@@ -132,11 +132,17 @@ fn custom_name(kind: &KindInfo) -> String {
     format!("{}.{}.{}", group.join("."), kind.version, kind.kind)
 }
 
+/// The schema of a definition. Like a real server, this one describes the fields of every object
+/// itself, whatever the definition says of them.
 fn custom_schema(kind: &KindInfo) -> Value {
     let mut schema = kind.open_api.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}));
-    schema["properties"]["apiVersion"] = json!({"type": "string"});
-    schema["properties"]["kind"] = json!({"type": "string"});
-    schema["properties"]["metadata"] = json!({"$ref": format!("{REFERENCE}{OBJECT_META}")});
+    let text = |description: &str| json!({"type": "string", "description": description});
+    schema["properties"]["apiVersion"] = text("API group and version of this object.");
+    schema["properties"]["kind"] = text("Kind of this object, in CamelCase.");
+    schema["properties"]["metadata"] = json!({
+        "description": "Metadata of this object: its name, labels, annotations and owners.",
+        "allOf": [{"$ref": format!("{REFERENCE}{OBJECT_META}")}],
+    });
     schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(kind)]);
     schema
 }

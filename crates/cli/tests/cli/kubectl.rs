@@ -58,7 +58,7 @@ fn kubectl_explain_documents_every_kind() {
         ("rollout", "Rollout runs a set of equal pods"),
         ("rollout.spec", "Number of desired pods, 0 or more. Default: 1."),
         (canary, "Default: 25%."),
-        (&format!("{canary}.steps"), "0 to\n    `maxTrafficWeight` (default 100)"),
+        (&format!("{canary}.steps"), "0 to `maxTrafficWeight` (default 100)"),
         (&format!("{canary}.steps.pause"), "in seconds or as a duration such as"),
         (&format!("{canary}.trafficRouting.alb"), "Default: `alb.ingress.kubernetes.io`."),
         ("rollout.spec.selector", "Labels that an object must have"),
@@ -70,6 +70,7 @@ fn kubectl_explain_documents_every_kind() {
     ];
     for (what, expected) in cases {
         let said = shell.says(&format!("kubectl explain {what}"), &cluster.kubeconfig);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(expected), "{expected:?} in:\n{said}");
         assert!(!said.contains("<no description>"), "{what} in:\n{said}");
     }
