@@ -45,6 +45,9 @@ pub mod plural {
 
 /// Label keys.
 pub mod label {
+    /// Marks a Gateway API route while a canary has traffic, unless the configuration of the router
+    /// says otherwise.
+    pub const GATEWAY_CANARY: &str = "rollouts.argoproj.io/gatewayapi-canary";
     /// Hash of the pod template: on ReplicaSets, their selectors and pods, Service selectors,
     /// runs and experiments.
     pub const POD_TEMPLATE_HASH: &str = "rollouts-pod-template-hash";

@@ -210,10 +210,7 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
         copied(rollout).map(|(key, value)| (key.to_owned(), json!(value))).collect();
     notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
     notes.insert(annotation::DESIRED_REPLICAS.to_owned(), json!(draft.replicas().to_string()));
-    if let Some(metadata) = metadata::of_created(draft) {
-        metadata::inject(metadata, &mut template, &mut notes);
-    }
-    replica_set_create::manifest(NewReplicaSet {
+    let mut made = replica_set_create::manifest(NewReplicaSet {
         namespace: &rollout.namespace,
         name,
         owner: rollout.owner_reference(),
@@ -223,7 +220,16 @@ fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
         annotations: notes,
         replicas: 0,
         min_ready_seconds: draft.spec().min_ready_seconds,
-    })
+    });
+    // After its own labels are made of the template's: the metadata of a role is for pods alone.
+    if let Some(metadata) = metadata::of_created(draft) {
+        let mut template = made["spec"]["template"].take();
+        if let Value::Object(notes) = &mut made["metadata"]["annotations"] {
+            metadata::inject(metadata, &mut template, notes);
+        }
+        made["spec"]["template"] = template;
+    }
+    made
 }
 
 fn parsed(rollout: &RolloutView) -> Value {

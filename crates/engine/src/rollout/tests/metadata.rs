@@ -45,6 +45,10 @@ fn a_canary_swaps_its_pods_labels_when_it_is_promoted() {
         assert_eq!(settle(&mut fixture).join(", "), writes, "{happens}");
         assert_eq!(fixture.roles(), roles, "{happens}");
     }
+    for at in [0, 1] {
+        let own = &fixture.set(at)["metadata"]["labels"]["role"];
+        assert_eq!(*own, Value::Null, "a role is a label of pods, not of their ReplicaSet");
+    }
     assert_eq!(fixture.record(0), Value::Null, "nothing is left of the old role");
     assert_eq!(fixture.record(1), r#"{"labels":{"role":"stable"}}"#);
     assert_eq!(fixture.marked(1, "annotations", "note"), ["-", "-", "-"]);

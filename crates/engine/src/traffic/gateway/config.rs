@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use gradus_api::names::label;
 use serde_json::Value;
 
 use super::super::{NOT_YET, RouteFault};
 use super::Kind;
 
 /// The label that marks a route while a canary has traffic, unless the configuration says otherwise.
-const LABEL: (&str, &str) = ("rollouts.argoproj.io/gatewayapi-canary", "in-progress");
+const LABEL: (&str, &str) = (label::GATEWAY_CANARY, "in-progress");
 const GROUP: &str = "gateway.networking.k8s.io";
 const NOTHING: &str = "No routes configured. At least one of 'httpRoutes', 'grpcRoutes', \
                        'tcpRoutes', 'tlsRoutes', 'httpRoute', 'grpcRoute', 'tcpRoute' or \
