@@ -93,24 +93,35 @@ fn hosts_get_their_weights_and_nothing_else_changes() {
     assert_eq!(routers(&rollout)[0].carried(&goal(0).sides, &seen(&after)), 20);
 }
 
-/// Which routes | the configuration | sections | places that get weights, or the error.
-#[test]
-fn routes_are_selected_as_the_contract_says() {
-    let both = json!([to("stable", 100), to("canary", 0)]);
-    let named = |name: &str| json!({ "name": name, "route": both });
-    let tls = |port: Value, hosts: Value| json!({ "match": [{ "port": port, "sniHosts": hosts }], "route": both });
-    let alone = |section: &str, field: &str| {
-        format!(
-            "Istio VirtualService has invalid {} routes. Error: spec.{section}[] should be set in \
-             VirtualService and it must have exactly one route when omitting \
-             spec.strategy.canary.trafficRouting.istio.virtualService.{field}",
-            section.to_uppercase()
-        )
-    };
-    let invalid = |section: &str, error: &str| {
-        format!("Istio VirtualService has invalid {section} routes. Error: {error}")
-    };
-    let cases: Vec<(&str, Value, Value, Result<&str, String>)> = vec![
+/// What it is about, the configuration, the sections, and the places that get weights or the error.
+type Selection = (&'static str, Value, Value, Result<&'static str, String>);
+
+fn both() -> Value {
+    json!([to("stable", 100), to("canary", 0)])
+}
+
+fn named(name: &str) -> Value {
+    json!({ "name": name, "route": both() })
+}
+
+fn tls(port: Value, hosts: Value) -> Value {
+    json!({ "match": [{ "port": port, "sniHosts": hosts }], "route": both() })
+}
+
+fn alone(section: &str, field: &str) -> String {
+    let error = format!(
+        "spec.{section}[] should be set in VirtualService and it must have exactly one route when \
+         omitting spec.strategy.canary.trafficRouting.istio.virtualService.{field}"
+    );
+    invalid(&section.to_uppercase(), &error)
+}
+
+fn invalid(section: &str, error: &str) -> String {
+    format!("Istio VirtualService has invalid {section} routes. Error: {error}")
+}
+
+fn http_rows() -> Vec<Selection> {
+    vec![
         ("the only one", json!({}), json!({ "http": [named("any")] }), Ok("http 0")),
         (
             "beside a managed one",
@@ -139,9 +150,14 @@ fn routes_are_selected_as_the_contract_says() {
         (
             "a name, and TLS alone",
             json!({ "routes": ["c"] }),
-            json!({ "tls": [{ "route": both }] }),
+            json!({ "tls": [{ "route": both() }] }),
             Ok("tls 0"),
         ),
+    ]
+}
+
+fn other_rows() -> Vec<Selection> {
+    vec![
         ("two of TLS", json!({}), json!({ "tls": [{}, {}] }), Err(alone("tls", "tlsRoutes"))),
         (
             "TLS by port and hosts",
@@ -158,7 +174,7 @@ fn routes_are_selected_as_the_contract_says() {
         (
             "TCP on another port",
             json!({ "tcpRoutes": [{ "port": 1 }] }),
-            json!({ "tcp": [{ "match": [{ "port": 2 }], "route": both }] }),
+            json!({ "tcp": [{ "match": [{ "port": 2 }], "route": both() }] }),
             Err(invalid("TCP", "No matching TCP routes found in the defined Virtual Service.")),
         ),
         (
@@ -174,8 +190,12 @@ fn routes_are_selected_as_the_contract_says() {
             json!({ "http": [{ "route": [to("stable", 100)] }] }),
             Err(invalid("HTTP", "Canary Service 'canary' not found in route")),
         ),
-    ];
-    for (what, config, spec, expected) in cases {
+    ]
+}
+
+#[test]
+fn routes_are_selected_as_the_contract_says() {
+    for (what, config, spec, expected) in http_rows().into_iter().chain(other_rows()) {
         let mut virtual_service = json!({ "name": "web" });
         virtual_service.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
         let rollout = rollout(json!({ "virtualService": virtual_service }));
