@@ -177,7 +177,7 @@ impl Tally {
             Change::Deleted => (0, 1),
             Change::Modified => return,
         };
-        let count = self.counts.entry(name_of(&write.after)).or_default();
+        let count = self.counts.entry(lasting_name_of(&write.after)).or_default();
         *count = (count.0 + made.0, count.1 + made.1);
     }
 
@@ -366,6 +366,16 @@ impl Checker {
 /// Is this part of an object the one that was taken in last?
 fn is_same(known: Option<&Arc<Value>>, part: &Arc<Value>) -> bool {
     known.is_some_and(|known| Arc::ptr_eq(known, part))
+}
+
+/// The name of an object as it is in every run. Uids are drawn anew in each: what is named by the uid
+/// of its owner, as a Job by that of its AnalysisRun, is named by the owner instead.
+fn lasting_name_of(object: &Object) -> String {
+    let name = name_of(object);
+    match object.controller() {
+        Some(owner) => name.replace(&owner.uid.to_string(), &owner.name),
+        None => name,
+    }
 }
 
 fn name_of(object: &Object) -> String {

@@ -150,8 +150,7 @@ fn what_will_surprise_is_a_warning() {
     let routed =
         "canaryService: c\nstableService: s\ntrafficRouting: {nginx: {stableIngress: i}}\n";
     let with_steps = |steps: &str| format!("{routed}steps: [{steps}]");
-    let istio =
-        "canaryService: c\nstableService: s\ntrafficRouting: {istio: {virtualService: {name: v}}}";
+    let smi = "canaryService: c\nstableService: s\ntrafficRouting: {smi: {}}";
     let experiment =
         "{experiment: {duration: 1m, templates: [{name: a, specRef: stable, replicas: 3}]}}";
     let slow = "minReadySeconds: 5\nprogressDeadlineSeconds: 20";
@@ -166,7 +165,7 @@ fn what_will_surprise_is_a_warning() {
         ),
         (rollout("steps: [{experiment: {templates: []}}]", ""), "without duration"),
         (rollout("steps: [{plugin: {name: a/b}}]", ""), "knows no step plugins"),
-        (rollout(istio, "replicas: 0"), "this version of Gradus does not support it yet"),
+        (rollout(smi, "replicas: 0"), "this version of Gradus does not support it yet"),
         (rollout(routed, "replicas: 10"), "up to 20 pods at once for 10 replicas"),
         (rollout(&with_steps("{setCanaryScale: {weight: 200}}"), "replicas: 4"), "up to 12 pods"),
         (
