@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod connect;
 pub mod engines;
 pub mod events;
+pub mod experiments;
 pub mod families;
 pub mod health;
 pub mod kube_cluster;

@@ -3,8 +3,8 @@
 
 mod named;
 mod orphans;
-mod owned;
-mod templates;
+pub(crate) mod owned;
+pub(crate) mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +30,9 @@ use named::Named;
 use orphans::Orphans;
 use owned::Owned;
 use templates::TemplateIndex;
+
+/// Kind of the owners.
+const OWNER: &str = names::kind::ROLLOUT;
 
 /// Kinds of workloads, which are watched only once a Rollout refers to one.
 static WORKLOADS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::REPLICA_SET, kinds::POD_TEMPLATE];
@@ -86,7 +89,7 @@ impl RolloutIndex {
     fn apply_set(&mut self, frame: &Frame) -> Vec<Key> {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
-        let mut woken = self.sets.apply(frame, ReplicaSetView::read, name_of);
+        let mut woken = self.sets.apply(frame, OWNER, ReplicaSetView::read, name_of);
         if let Some(orphan) = self.orphans.apply(frame, ReplicaSetView::read) {
             let namespace = &frame.meta.namespace;
             let first = Key { namespace: Arc::clone(namespace), name: "".into() };
@@ -116,7 +119,7 @@ impl RolloutIndex {
         let rollouts = &self.rollouts;
         let name_of = |key: &Key| Some(Arc::clone(&rollouts.get_key_value(key)?.0.name));
         let runs = if *kind == kinds::EXPERIMENT { &mut self.experiments } else { &mut self.runs };
-        runs.apply(frame, |frame, _| RunView::read(kind, frame), name_of)
+        runs.apply(frame, OWNER, |frame, _| RunView::read(kind, frame), name_of)
     }
 
     fn apply_service(&mut self, frame: &Frame) -> Vec<Key> {
@@ -437,6 +440,7 @@ impl Watched for Rollouts {
     fn farewell(object: &ObjectRef) -> Option<Event> {
         Some(Event {
             about: object.clone(),
+            uid: None,
             kind: EventKind::Normal,
             reason: names::event::ROLLOUT_DELETED.into(),
             message: format!("Rollout {}/{} is deleted.", object.name, object.namespace),

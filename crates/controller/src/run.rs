@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{FuturesUnordered, StreamExt};
 use gradus_engine::ask::{Effect, Reply};
+use gradus_engine::decision::Event;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -223,8 +224,10 @@ impl Loop {
             }
             Work::Act(job) => {
                 let (key, clock, meter) = (job.key.clone(), self.clock, reconciler.meter());
-                let (uid, version) = (job.head.uid, job.head.version);
-                let tell = move |event| {
+                let head = (job.head.uid, job.head.version);
+                let tell = move |event: Event| {
+                    // Of another object than the one decided about no version is known.
+                    let (uid, version) = event.uid.map_or(head, |uid| (uid, 0));
                     voice.tell(Outgoing { event, uid, version, at: clock.now() }, meter);
                 };
                 let acting = AssertUnwindSafe(act(executor.cluster(), job, tell)).catch_unwind();

@@ -1,6 +1,7 @@
 //! Which figures and which lines does the controller show to those who run it?
 
 mod durations;
+mod experiments;
 mod logging;
 mod runs;
 mod series;
@@ -16,6 +17,7 @@ use prometheus::{
 };
 
 use durations::Durations;
+use experiments::ExperimentMetrics;
 pub use logging::{LogFormat, LoggingError, start_logging};
 use runs::Runs;
 pub use runs::{MetricFigures, RunFigures};
@@ -55,6 +57,7 @@ struct Inner {
     held: GaugeVec,
     durations: Durations,
     runs: Runs,
+    experiments: ExperimentMetrics,
     series: Mutex<Series>,
 }
 
@@ -132,6 +135,7 @@ impl Metrics {
             held: register(&registry, GaugeVec::new(held, &["namespace", "name", "guard"])),
             durations: Durations::new(&registry),
             runs: Runs::new(&registry),
+            experiments: ExperimentMetrics::new(&registry),
             series: Mutex::default(),
             registry,
         };
@@ -192,6 +196,22 @@ impl Metrics {
         match took {
             Some(took) => self.0.runs.reconciled(namespace, name, took),
             None => self.0.runs.failed(namespace, name),
+        }
+    }
+
+    /// What the gauges shall say of an Experiment from now on: its phase, or that it is gone.
+    pub fn experiment(&self, namespace: &str, name: &str, phase: Option<String>) {
+        match phase {
+            Some(phase) => self.0.experiments.show(namespace, name, phase),
+            None => self.0.experiments.deleted(namespace, name),
+        }
+    }
+
+    /// A pass over an Experiment took so long, or failed.
+    pub fn experiment_reconciled(&self, namespace: &str, name: &str, took: Option<Duration>) {
+        match took {
+            Some(took) => self.0.experiments.reconciled(namespace, name, took),
+            None => self.0.experiments.failed(namespace, name),
         }
     }
 

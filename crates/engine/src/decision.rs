@@ -267,6 +267,9 @@ pub enum OnRefusal {
 pub struct Event {
     /// The object it is about.
     pub about: ObjectRef,
+    /// The identity of that object, where it is not the one that is decided about.
+    #[serde(default)]
+    pub uid: Option<Uid>,
     /// Normal or Warning.
     pub kind: EventKind,
     /// Machine-readable reason.

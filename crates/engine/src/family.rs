@@ -201,7 +201,7 @@ impl<M> Family<M> {
     /// An Event about the object itself.
     pub fn event(&self, kind: EventKind, reason: &str, message: String, after: After) -> Event {
         let about = self.head().object;
-        Event { about, kind, reason: reason.to_owned().into(), message, after }
+        Event { about, uid: None, kind, reason: reason.to_owned().into(), message, after }
     }
 
     /// Why nothing more is done: what its conditions say. That passes with the cluster, or else

@@ -9,6 +9,7 @@ pub mod ask;
 pub mod command;
 pub mod decision;
 pub mod diagnose;
+pub mod experiment;
 pub mod explain;
 pub mod family;
 pub mod frame;

@@ -5,7 +5,7 @@ pub mod analyses;
 mod blue_green;
 mod canary;
 pub mod claim;
-mod conditions;
+pub(crate) mod conditions;
 mod delay;
 mod draft;
 mod duration;
@@ -133,6 +133,7 @@ fn greeting(rollout: &RolloutView) -> Event {
         format!("Rollout resource added to informer: {}/{}", rollout.namespace, rollout.name);
     Event {
         about: rollout.reference(),
+        uid: None,
         kind: EventKind::Normal,
         reason: event::ROLLOUT_ADDED.into(),
         message,

@@ -70,7 +70,7 @@ fn event(after: &str) -> Event {
     let about = web();
     let reason = after.to_uppercase().into();
     let after = if after == "status" { After::Status } else { After::Change(service(after).id) };
-    Event { about, kind: EventKind::Normal, reason, message: String::new(), after }
+    Event { about, uid: None, kind: EventKind::Normal, reason, message: String::new(), after }
 }
 
 #[tokio::test]

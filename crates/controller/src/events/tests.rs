@@ -23,6 +23,7 @@ fn outgoing(object: &str, message: &str, second: i64) -> Outgoing {
     let kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
     let event = Event {
         about: ObjectRef::new(kind, &"shop".into(), &object.into()),
+        uid: None,
         kind: EventKind::Normal,
         reason: "ScalingReplicaSet".into(),
         message: message.to_owned(),

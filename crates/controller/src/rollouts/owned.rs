@@ -1,16 +1,15 @@
-//! Which objects of one kind does each Rollout control?
+//! Which objects of one kind does each Rollout, or each Experiment, control?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gradus_api::names;
 use gradus_engine::frame::Frame;
 use gradus_engine::uid::Uid;
 
 use crate::watched::Key;
 
-/// Slim views by owner, then by name: a Rollout finds its own without looking at others.
-pub(super) struct Owned<V> {
+/// Slim views by owner, then by name: an owner finds its own without looking at others.
+pub(crate) struct Owned<V> {
     views: BTreeMap<Uid, BTreeMap<Arc<str>, Arc<V>>>,
     /// Owner (uid and name) of each object that is held.
     owners: BTreeMap<Key, (Uid, Arc<str>)>,
@@ -29,16 +28,17 @@ impl<V> Owned<V> {
         self.views.get(owner)?.get(&key.name)
     }
 
-    /// Takes in a new or changed object if a Rollout controls it; says which Rollouts that wakes.
-    /// `names` lends the text of a Rollout's name, so that it is held once.
+    /// Takes in a new or changed object if one of this kind controls it; says which owners that
+    /// wakes. `names` lends the text of an owner's name, so that it is held once.
     pub fn apply(
         &mut self,
         frame: &Frame,
+        owner_kind: &str,
         read: impl FnOnce(&Frame, Option<&V>) -> V,
         names: impl FnOnce(&Key) -> Option<Arc<str>>,
     ) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let owner = frame.meta.controller().filter(|owner| *owner.kind == *names::kind::ROLLOUT);
+        let owner = frame.meta.controller().filter(|owner| *owner.kind == *owner_kind);
         if let Some((uid, rollout)) = self.owners.get(&key)
             && owner.is_some_and(|owner| owner.uid == *uid && owner.name == *rollout)
             && let Some(view) = self.views.get_mut(uid).and_then(|views| views.get_mut(&key.name))

@@ -13,7 +13,7 @@ use gradus_engine::world::{Known, RolloutView, TemplateView, Templates};
 
 /// AnalysisTemplates and ClusterAnalysisTemplates.
 #[derive(Default)]
-pub(super) struct TemplateIndex {
+pub(crate) struct TemplateIndex {
     views: BTreeMap<ObjectRef, Arc<TemplateView>>,
 }
 
@@ -61,8 +61,18 @@ impl TemplateIndex {
         rollout: &RolloutView,
         unreadable: impl Fn(&Kind) -> Option<String>,
     ) -> Templates {
+        self.all(&rollout.namespace, references::templates(rollout), unreadable)
+    }
+
+    /// These templates, and those that they name, there or not.
+    pub fn all(
+        &self,
+        namespace: &Arc<str>,
+        named: Vec<ObjectRef>,
+        unreadable: impl Fn(&Kind) -> Option<String>,
+    ) -> Templates {
         let mut found = Templates::default();
-        let mut left = references::templates(rollout);
+        let mut left = named;
         while let Some(object) = left.pop() {
             let is_cluster = object.kind == kinds::CLUSTER_ANALYSIS_TEMPLATE;
             let list = if is_cluster { &mut found.cluster } else { &mut found.namespaced };
@@ -71,7 +81,7 @@ impl TemplateIndex {
             }
             let view = self.views.get(&object);
             for (name, is_cluster) in view.iter().flat_map(|view| view.nested()) {
-                left.push(references::template(&rollout.namespace, name, is_cluster));
+                left.push(references::template(namespace, name, is_cluster));
             }
             let known = match unreadable(&object.kind) {
                 Some(message) => Known::Unknown(message),

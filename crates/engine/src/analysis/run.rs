@@ -218,7 +218,7 @@ impl<'w> RunDraft<'w> {
 /// An Event about the run, posted with its status.
 fn event(about: ObjectRef, phase: RunPhase, reason: String, message: String) -> Event {
     let kind = if phase.is_bad() { EventKind::Warning } else { EventKind::Normal };
-    Event { about, kind, reason: reason.into(), message, after: After::Status }
+    Event { about, uid: None, kind, reason: reason.into(), message, after: After::Status }
 }
 
 /// A moment after another one; the end of time where there is none.

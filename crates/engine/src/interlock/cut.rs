@@ -31,6 +31,7 @@ pub(super) fn without(
     };
     let told = (!is_told(stored, invariant)).then(|| Event {
         about: world.rollout.reference(),
+        uid: None,
         kind: EventKind::Warning,
         reason: invariant.reason().into(),
         message: text(invariant, message),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 /// A condition without its times.
 #[derive(Clone, Copy)]
-pub(super) struct Statement<'a> {
+pub(crate) struct Statement<'a> {
     pub r#type: &'static str,
     pub status: &'static str,
     pub reason: &'static str,
@@ -33,7 +33,7 @@ impl<'a> Statement<'a> {
 
 /// Sets a condition. Equal status and reason change nothing; the transition time moves only with
 /// the status; a changed condition goes to the end of the list.
-pub(super) fn set(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
+pub(crate) fn set(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
     let same =
         |known: &Condition| known.status == statement.status && known.reason == statement.reason;
     let known = conditions.iter().find(|known| known.r#type == statement.r#type);
@@ -43,7 +43,7 @@ pub(super) fn set(conditions: &mut Vec<Condition>, now: Timestamp, statement: St
 }
 
 /// The same, but message and update time are written in any case.
-pub(super) fn refresh(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
+pub(crate) fn refresh(conditions: &mut Vec<Condition>, now: Timestamp, statement: Statement<'_>) {
     let now = Time::new(now);
     let known = conditions.iter().position(|known| known.r#type == statement.r#type);
     let known = known.map(|at| conditions.remove(at));
@@ -59,7 +59,7 @@ pub(super) fn refresh(conditions: &mut Vec<Condition>, now: Timestamp, statement
 }
 
 /// Takes a condition away.
-pub(super) fn remove(conditions: &mut Vec<Condition>, r#type: &str) {
+pub(crate) fn remove(conditions: &mut Vec<Condition>, r#type: &str) {
     conditions.retain(|known| known.r#type != r#type);
 }
 

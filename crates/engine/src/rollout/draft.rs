@@ -271,7 +271,7 @@ impl<'w> Scratch<'w> {
         after: After,
     ) -> Box<Self> {
         let about = self.rollout().reference();
-        self.events.push(Event { about, kind, reason: reason.into(), message, after });
+        self.events.push(Event { about, uid: None, kind, reason: reason.into(), message, after });
         self
     }
 

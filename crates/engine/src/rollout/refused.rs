@@ -162,6 +162,7 @@ fn said(draft: &Draft<'_>, next: &mut RolloutStatus, statement: Statement<'_>) -
     conditions::refresh(&mut next.conditions, draft.now, statement);
     Some(Event {
         about: draft.rollout().reference(),
+        uid: None,
         kind: EventKind::Warning,
         reason: statement.reason.into(),
         message,

@@ -309,7 +309,7 @@ fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
         let kind = if run.phase.is_bad() { EventKind::Warning } else { EventKind::Normal };
         let reason = format!("{}{phase}", event::ANALYSIS_RUN_PREFIX).into();
         let about = draft.rollout().reference();
-        draft.events.push(Event { about, kind, reason, message, after: After::Status });
+        draft.events.push(Event { about, uid: None, kind, reason, message, after: After::Status });
     }
     let message = run.message.to_string();
     *draft.found.slot(purpose) =
