@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod ground;
+pub mod manifests;
 mod play;
 mod suite;
 

@@ -36,11 +36,12 @@ struct Stage {
 }
 
 /// From cheap to dear.
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Stage { name: "clippy", run: clippy },
     Stage { name: "tests and scenarios", run: tests },
     Stage { name: "tidy", run: || tidy::run(&[]) },
+    Stage { name: "manifests of Argo", run: argo::manifests::check },
     Stage { name: "conformance", run: || conformance::run(&[]) },
     Stage { name: "real control plane", run: real::check },
     Stage { name: "suite of Argo", run: argo::check },

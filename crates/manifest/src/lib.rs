@@ -7,6 +7,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +16,11 @@ use serde_json::{Map, Value};
 
 /// Values that aliases may bring in again: aliases of aliases make a few lines larger than any memory.
 const MOST_COPIED: usize = 400_000;
+
+/// What the parser says of a quoted text whose later lines are less indented than YAML asks for.
+const SHALLOW: &str = "invalid indentation in multiline quoted scalar";
+/// Deeper than manifests are.
+const DEEP: &str = "                                                                ";
 
 /// A text with manifests, and what people call it.
 #[derive(Debug)]
@@ -90,12 +96,43 @@ pub struct Malformed {
 /// All documents of a source, empty ones left out; those of a list one by one, as
 /// `kubectl get -o yaml` prints them.
 pub fn read(source: &Arc<Source>) -> Result<Vec<Document>, Malformed> {
+    let mut text = Cow::Borrowed(source.text.as_str());
+    let mut line = 0;
+    loop {
+        match documents(source, &text) {
+            // Each time further down, so this ends.
+            Err(broken) if broken.message == SHALLOW && broken.place.line > line => {
+                line = broken.place.line;
+                text = Cow::Owned(deeper(&text, line));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// The same text with the rest of a quoted text indented: how far it is does not matter to kubectl, and
+/// not to what it says.
+fn deeper(text: &str, line: usize) -> String {
+    let mut is_inside = false;
+    let mut indented = String::with_capacity(text.len() + 64);
+    for (number, content) in (1..).zip(text.split_inclusive('\n')) {
+        is_inside |= number == line;
+        if is_inside {
+            indented.push_str(DEEP);
+            is_inside = !content.trim_end().ends_with(['\'', '"']);
+        }
+        indented.push_str(content);
+    }
+    indented
+}
+
+fn documents(source: &Arc<Source>, text: &str) -> Result<Vec<Document>, Malformed> {
     let mut reader = Reader {
-        parser: Parser::new_from_str(&source.text),
+        parser: Parser::new_from_str(text),
         anchors: BTreeMap::new(),
         copied: 0,
-        is_cut: !source.text.ends_with('\n'),
-        letters: source.text.chars().count(),
+        is_cut: !text.ends_with('\n'),
+        letters: text.chars().count(),
     };
     let mut documents = Vec::new();
     while let Some((event, span)) = reader.next()? {

@@ -128,3 +128,20 @@ fn a_list_is_as_many_documents_as_it_holds() {
     let kinds: Vec<_> = documents.iter().map(|document| document.text(&["kind"])).collect();
     assert_eq!(kinds, [Some("A"), Some("B"), Some("C")]);
 }
+
+#[test]
+fn the_later_lines_of_a_quoted_text_may_stand_anywhere() {
+    let cases = [
+        ("as far as its key", "a:\n  - b: 'one\n  two'\n    c: 1\n"),
+        ("less far", "a:\n  - b: 'one\n two'\n    c: 1\n"),
+        ("twice", "a:\n  - b: \"one\n  two\"\n    c: 1\n  - b: 'one\n  two'\n"),
+    ];
+    for (what, text) in cases {
+        let value = value(text).unwrap();
+        assert_eq!(value["a"][0], json!({ "b": "one two", "c": 1 }), "{what}");
+    }
+    assert!(
+        value("a:\n  - b: 'one\n  two\n").is_err(),
+        "a quote that is not closed stays an error"
+    );
+}

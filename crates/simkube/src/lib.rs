@@ -10,6 +10,7 @@ pub mod object;
 pub mod patch;
 pub mod pod_status;
 pub mod request;
+pub mod review;
 pub mod schema;
 pub mod selector;
 pub mod server;

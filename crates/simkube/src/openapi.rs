@@ -24,6 +24,17 @@ static BUILT_IN: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
         .expect("the definitions of the built-in kinds are JSON")
 });
 
+/// A definition by its name.
+pub fn by_name(name: &str) -> Option<&'static Value> {
+    BUILT_IN.get(name)
+}
+
+/// A definition by the last part of its name.
+pub fn by_short_name(short: &str) -> Option<&'static Value> {
+    let found = BUILT_IN.iter().find(|(name, _)| name.rsplit('.').next() == Some(short));
+    found.map(|(_, definition)| definition)
+}
+
 /// The document of `/openapi/v3`: where the documents of all groups and versions are.
 pub fn index(kinds: &Kinds) -> Value {
     let mut paths = Map::new();
@@ -120,7 +131,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
 }
 
 /// The definition a schema refers to, directly or as its only `allOf`.
-fn reference(schema: &Value) -> Option<&str> {
+pub fn reference(schema: &Value) -> Option<&str> {
     let direct = schema["$ref"].as_str();
     let wrapped = || schema["allOf"].as_array()?.first()?["$ref"].as_str();
     direct.or_else(wrapped)?.strip_prefix(REFERENCE)

@@ -57,6 +57,11 @@ impl Suite {
         Ok(Self { sources: fetched(&built)?, built })
     }
 
+    /// The folder of the sources, where nothing is to be built.
+    pub fn sources_alone() -> Result<PathBuf, SuiteError> {
+        Ok(Self::fetched()?.sources)
+    }
+
     /// The compiled tests.
     pub fn program(&self) -> PathBuf {
         self.built.join("e2e.test")

@@ -4,13 +4,18 @@
 mod advice;
 mod analyses;
 mod beside;
-mod builtin;
 mod conditions;
 mod finding;
+mod metrics;
+mod numbers;
+mod pods;
+mod promql;
+mod report;
 mod rollout;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -25,6 +30,7 @@ use crate::output;
 use beside::Beside;
 use finding::{Finding, Severity, Stage};
 use gradus_manifest::{self as manifest, Document, Source};
+use report::Format;
 
 /// Check manifests without a cluster
 ///
@@ -35,6 +41,13 @@ pub struct Arguments {
     /// File, folder (with all below it) or - for standard input; may be repeated
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     filename: Vec<PathBuf>,
+    /// Warnings fail too: the exit code is 1 where there is any
+    #[arg(long)]
+    strict: bool,
+    /// How findings are printed: for people, as JSON, as SARIF 2.1.0 or as annotations of GitHub
+    /// Actions
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
     /// Further arguments are ignored
     #[arg(hide = true)]
     rest: Vec<String>,
@@ -50,7 +63,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let sources = sources(&arguments.filename)?;
     let findings = check(&sources);
-    Ok(tell(&findings)?)
+    let is_fine = |one: &Finding| one.severity == Severity::Warning && !arguments.strict;
+    match report::text(arguments.output, &findings) {
+        Some(text) if text.is_empty() => {}
+        Some(text) => output::say(&text)?,
+        None => tell(&findings, arguments.strict)?,
+    }
+    let is_refused = !findings.iter().all(is_fine);
+    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Everything that is wrong or doubtful with these texts, in their order.
@@ -67,19 +87,24 @@ fn check(sources: &[Arc<Source>]) -> Vec<Finding> {
     findings
 }
 
-/// Everything that is wrong or doubtful with these documents, in their order.
+/// Everything that is wrong or doubtful with these documents, in their order; each mistake once.
 fn check_documents(documents: &[Document]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = documents.iter().flat_map(schema::check).collect();
+    let mut findings: Vec<Finding> = Vec::new();
     for document in documents {
         let beside = Beside { document, all: documents };
-        let found = if rollout::is_rollout(document) {
-            of_rollout(beside)
+        let mut found = schema::check(document);
+        if rollout::is_rollout(document) {
+            found.extend(of_rollout(beside));
         } else {
-            analyses::of_others(beside)
-        };
-        let is_known = |one: &Finding| findings.iter().any(|known| known.is_same_place(one));
-        let new: Vec<Finding> = found.into_iter().filter(|one| !is_known(one)).collect();
-        findings.extend(new);
+            found.extend(analyses::of_others(beside));
+        }
+        found.extend(pods::check(document));
+        for one in found {
+            let one = words::plain(document, one);
+            if !findings.iter().any(|known| known.covers(&one)) {
+                findings.push(one);
+            }
+        }
     }
     findings
 }
@@ -94,6 +119,7 @@ pub fn refused(documents: &[Document]) -> Vec<String> {
 /// What is wrong with a Rollout; where nothing is, what will surprise.
 fn of_rollout(beside: Beside<'_>) -> Vec<Finding> {
     let (mut findings, spec) = rollout::check(beside);
+    findings.extend(numbers::check(beside.document));
     if !findings.iter().any(|finding| finding.severity == Severity::Error) {
         findings.extend(advice::of(beside.document, &spec));
     }
@@ -101,7 +127,7 @@ fn of_rollout(beside: Beside<'_>) -> Vec<Finding> {
 }
 
 /// Prints the findings: the contract's lines on standard output, places on standard error.
-fn tell(findings: &[Finding]) -> std::io::Result<ExitCode> {
+fn tell(findings: &[Finding], is_strict: bool) -> std::io::Result<()> {
     let errors = || findings.iter().filter(|finding| finding.severity == Severity::Error);
     let is_undecodable = errors().any(|finding| finding.stage == Stage::Decoding);
     for finding in findings {
@@ -109,17 +135,19 @@ fn tell(findings: &[Finding]) -> std::io::Result<ExitCode> {
     }
     if !is_undecodable {
         for error in errors() {
-            output::say(&error.message)?;
+            output::say(error.for_scripts())?;
         }
     }
     let first = errors().find(|error| error.stage == Stage::Decoding).or_else(|| errors().next());
     match first {
-        Some(error) => {
-            output::warn(&format!("Error: {}", error.in_one_line()));
-            Ok(ExitCode::FAILURE)
+        Some(error) => output::warn(&format!("Error: {}", error.in_one_line())),
+        None if is_strict && !findings.is_empty() => {
+            let (count, plural) = (findings.len(), if findings.len() == 1 { "" } else { "s" });
+            output::warn(&format!("Error: {count} warning{plural}, and --strict lets none pass"));
         }
-        None => Ok(ExitCode::SUCCESS),
+        None => {}
     }
+    Ok(())
 }
 
 /// The texts of these files and folders, and of standard input.

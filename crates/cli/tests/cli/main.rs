@@ -13,6 +13,7 @@ mod demo;
 mod docs;
 mod effects;
 mod explain;
+mod faulty;
 mod flags;
 // One way to find kubectl, for the tests of every crate.
 #[path = "../../../simkube/tests/kubectl/found.rs"]

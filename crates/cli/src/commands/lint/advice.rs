@@ -55,6 +55,8 @@ fn never_ends(step: &CanaryStep) -> Option<&'static str> {
 /// More pods at once than replicas and surge let expect.
 fn peak(document: &Document, spec: &RolloutSpec, canary: &CanaryStrategy) -> Option<Finding> {
     let is_routed = canary.traffic_routing.is_some();
+    // Who set no maxSurge expects no limit of it.
+    canary.max_surge.as_ref()?;
     let replicas = spec.replicas_or_default();
     let (surge, _) = limits(replicas, canary);
     let max = canary.max_weight();

@@ -6,14 +6,13 @@ use gradus_api::experiment::ExperimentSpec;
 use gradus_api::names::{self, kind};
 use gradus_engine::analysis::merge::{self, FindError, Found};
 use gradus_engine::decision::Kind;
-use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
 use gradus_engine::rollout::analyses;
-use gradus_engine::world::{RolloutView, TemplateView, Templates};
+use gradus_engine::world::{RolloutView, Templates};
 
 use super::beside::{Beside, is, is_template};
-use super::conditions;
 use super::finding::Finding;
+use super::{conditions, metrics, words};
 use gradus_manifest::Document;
 
 /// The analyses of a Rollout: what the controller refuses, and what will surprise.
@@ -31,7 +30,7 @@ pub fn of_rollout(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
             }
         };
         if let Some(text) = analyses::fault(view, analysis, &all, &found) {
-            findings.push(Finding::field_error(beside.document, &text));
+            findings.push(at_its_use(beside.document, &text, &found, &path));
         }
         let given = analysis.args.iter().map(|argument| argument.name.as_str());
         findings.extend(unknown(beside.document, &found, given, &path));
@@ -63,14 +62,41 @@ pub fn of_others(beside: Beside<'_>) -> Vec<Finding> {
             let named = (analysis.template_name.as_str(), analysis.cluster_scope);
             dry_run(beside, &templates, named, &analysis.args, &format!("spec.analyses[{at}]"))
         });
-        return each.collect();
+        let duration = metrics::no_duration(&document.json()["spec"]["duration"]);
+        let wrong = duration.map(|message| Finding::error(document, "spec.duration", message));
+        return each.chain(wrong).collect();
     }
-    let frame = serde_json::from_value::<Frame>(document.json()).ok();
-    let template = frame.filter(|_| is_template(document)).map(|frame| TemplateView::read(&frame));
-    let unknown = template.and_then(|template| analyses::unknown_placeholder(&template));
-    let message = unknown.map(|unknown| format!("{unknown}: it is none of spec.args"));
-    let unknown = message.map(|message| Finding::warning(document, "spec.metrics", message));
-    unknown.into_iter().chain(conditions::check(document)).collect()
+    let mut findings = metrics::check(document);
+    if is_template(document) {
+        findings.extend(metrics::placeholders(document));
+    }
+    findings.extend(conditions::check(document));
+    findings
+}
+
+/// What is wrong with an analysis, at the template that it is about; what is missing, with how to
+/// give it.
+fn at_its_use(document: &Document, text: &str, found: &Found<'_>, path: &str) -> Finding {
+    let finding = Finding::field_error(document, text).about("analysis");
+    let open = finding.message.rsplit_once("args.").and_then(|(_, rest)| rest.split_once(' '));
+    let Some((argument, "was not resolved")) = open else { return finding };
+    let argument = argument.to_owned();
+    let has = |name: &str| {
+        let named = found.all().find(|(_, template)| &*template.name == name);
+        named.is_some_and(|(_, it)| it.fields.args.iter().any(|one| one.name == argument))
+    };
+    let object = document.json();
+    let templates = words::at(&object, &format!("{path}.templates"));
+    let user = templates
+        .as_array()
+        .into_iter()
+        .flatten()
+        .position(|template| template["templateName"].as_str().is_some_and(has));
+    let words = format!("{}; give it a value in {path}.args", finding.message);
+    let place =
+        user.map(|at| document.root.place_of(&format!("{path}.templates[{at}].templateName")));
+    let place = place.unwrap_or(finding.place);
+    finding.in_words(words).at(place)
 }
 
 /// One analysis of an Experiment: the run is made without creating it.

@@ -48,6 +48,16 @@ impl<'d> Beside<'d> {
         self.of(wanted).find(|object| object["metadata"]["name"] == name)
     }
 
+    /// The document of the object of this name.
+    pub fn document_of(self, wanted: &Kind, name: &str) -> Option<&'d Document> {
+        let here = self.document.text(&["metadata", "namespace"]);
+        self.all.iter().find(|other| {
+            is(other, &wanted.group, &wanted.name)
+                && other.text(&["metadata", "name"]) == Some(name)
+                && other.text(&["metadata", "namespace"]) == here
+        })
+    }
+
     /// A word about a name that is not there. Files without any object of the kind are silent: it
     /// may be anywhere.
     pub fn missing(self, wanted: &Kind, name: &str, path: &str) -> Option<Finding> {

@@ -5,7 +5,12 @@ use std::sync::Arc;
 
 use gradus_api::decode::FieldError;
 
+use crate::near;
 use gradus_manifest::{Document, Malformed, Place, Source};
+
+/// What a finding is about where the schema of the kind refuses it.
+pub const SCHEMA: &str = "schema";
+const UNKNOWN_FIELD: &str = "unknown-field";
 
 /// One thing that is wrong or doubtful.
 #[derive(Clone, Debug)]
@@ -14,21 +19,39 @@ pub struct Finding {
     pub severity: Severity,
     /// When it shows.
     pub stage: Stage,
-    /// The field, as error messages name it; empty for the whole document.
+    /// What it is about, by a fixed name for tools.
+    pub rule: &'static str,
+    /// The field, from the top of the document; empty for the whole document.
     pub path: String,
     /// What is wrong with it.
     pub message: String,
-    place: Place,
-    source: Arc<Source>,
+    /// Where it stands.
+    pub place: Place,
+    /// The file.
+    pub source: Arc<Source>,
+    /// Where the document begins in it.
+    document: Place,
+    /// The same in the words of `kubectl argo rollouts`, for scripts, where these are others.
+    contract: Option<FieldError>,
 }
 
 /// Must it be mended?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The API server or the controller refuses it.
+    /// The API server or the controller refuses it, or it cannot work.
     Error,
     /// It is accepted, and will surprise.
     Warning,
+}
+
+impl Severity {
+    /// Its name in every format.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
 }
 
 /// When does a finding show?
@@ -43,24 +66,48 @@ pub enum Stage {
 impl Finding {
     /// A field of a document that is refused.
     pub fn error(document: &Document, path: &str, message: String) -> Self {
+        let whole = whole(document, path);
+        let said = FieldError { path: path.to_owned(), message: message.clone() };
         Finding {
             severity: Severity::Error,
             stage: Stage::Validation,
-            path: path.to_owned(),
+            rule: "invalid",
+            contract: (whole != path).then_some(said),
+            place: document.root.place_of(&whole),
+            path: whole,
             message,
-            place: place_of(document, path),
+            document: document.root.place,
             source: Arc::clone(&document.source),
         }
     }
 
     /// A field of a document that will surprise.
     pub fn warning(document: &Document, path: &str, message: String) -> Self {
-        Finding { severity: Severity::Warning, ..Self::error(document, path, message) }
+        let error = Self::error(document, path, message);
+        Finding { severity: Severity::Warning, rule: "surprise", ..error }
     }
 
     /// A document that cannot be read as what it says it is, at this field.
     pub fn undecodable(document: &Document, path: &str, message: String) -> Self {
-        Finding { stage: Stage::Decoding, ..Self::error(document, path, message) }
+        let error = Self::error(document, path, message);
+        Finding { stage: Stage::Decoding, rule: "unreadable", ..error }
+    }
+
+    /// A key that a document must not have; `known` are those that it may.
+    pub fn unknown_field(document: &Document, path: &str, known: &[String]) -> Self {
+        let field = path.rsplit('.').next().unwrap_or_default();
+        let near = near::offered(field, known);
+        let hint = match near.as_slice() {
+            [] => String::new(),
+            near => format!("; did you mean {}?", near[..near.len().min(2)].join(" or ")),
+        };
+        let message = format!("unknown field {field:?}{hint}");
+        let said =
+            format!("error unmarshaling JSON: while decoding JSON: json: unknown field {field:?}");
+        let finding = Self::undecodable(document, path, message);
+        let place = document.root.place_of_key(path).unwrap_or(finding.place);
+        let contract = Some(FieldError { path: String::new(), message: said });
+        Finding { place, rule: UNKNOWN_FIELD, contract, ..finding }
     }
 
     /// The same, at another place of the document.
@@ -68,11 +115,17 @@ impl Finding {
         Finding { place, ..self }
     }
 
-    /// A key that a document must not have.
-    pub fn unknown_field(document: &Document, path: &str, message: String) -> Self {
-        let finding = Self::undecodable(document, path, message);
-        let place = document.root.place_of_key(path).unwrap_or(finding.place);
-        Finding { place, ..finding }
+    /// The same, by another name of what it is about.
+    pub fn about(self, rule: &'static str) -> Self {
+        Finding { rule, ..self }
+    }
+
+    /// The same in words of our own; scripts still get those they know.
+    pub fn in_words(self, message: String) -> Self {
+        let path = || self.path.clone();
+        let said = |message| FieldError { path: path(), message };
+        let contract = self.contract.clone().unwrap_or_else(|| said(self.message.clone()));
+        Finding { message, contract: Some(contract), ..self }
     }
 
     /// A field error in one text, as the controller writes it into a condition: `path: message`.
@@ -91,58 +144,97 @@ impl Finding {
         Finding {
             severity: Severity::Error,
             stage: Stage::Decoding,
+            rule: "yaml",
             path: String::new(),
             message: format!("yaml: line {}: {}", malformed.place.line, malformed.message),
             place: malformed.place,
+            document: Place::default(),
             source: Arc::clone(source),
+            contract: None,
         }
     }
 
-    /// The same field of the same document?
-    pub fn is_same_place(&self, other: &Finding) -> bool {
-        Arc::ptr_eq(&self.source, &other.source)
-            && self.place == other.place
-            && self.path == other.path
-            && self.severity == other.severity
+    /// Is it about a mistake that this one has told already? The same field; one within it at the
+    /// same place; or what follows from a field that could not be read.
+    pub fn covers(&self, later: &Finding) -> bool {
+        let (one, two) = (self.path.as_str(), later.path.as_str());
+        let is_near = is_within(one, two) || is_within(two, one);
+        let is_unread = [SCHEMA, UNKNOWN_FIELD].contains(&self.rule);
+        let both = |start: &str| {
+            self.message.starts_with(start) && later.message.starts_with(start) && is_near
+        };
+        let around = |path: &str| path.rsplit_once('.').map(|(around, _)| around.to_owned());
+        let is_missing = self.rule == UNKNOWN_FIELD
+            && later.message.starts_with("Required value")
+            && around(one) == around(two);
+        Arc::ptr_eq(&self.source, &later.source)
+            && (self.severity == later.severity || is_missing)
+            && self.document == later.document
+            && (one == two
+                || self.place == later.place && is_near
+                || is_unread && around(one).as_deref() == Some(two)
+                || is_missing
+                || both("Duplicate value"))
     }
 
-    /// The field and what is wrong with it.
+    /// What scripts read of it.
+    pub fn for_scripts(&self) -> &str {
+        self.contract.as_ref().map_or(&self.message, |said| &said.message)
+    }
+
+    /// The field and what is wrong with it, as scripts read it.
     pub fn in_one_line(&self) -> String {
-        if self.path.is_empty() || self.stage == Stage::Decoding {
-            self.message.clone()
+        let said = self.contract.as_ref();
+        let (path, message) =
+            said.map_or((&self.path, &self.message), |said| (&said.path, &said.message));
+        if path.is_empty() || self.stage == Stage::Decoding {
+            message.clone()
         } else {
-            format!("{}: {}", self.path, self.message)
+            format!("{path}: {message}")
         }
+    }
+
+    /// The field and what is wrong with it, as people read it.
+    pub fn said(&self) -> String {
+        let field = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
+        format!("{field}{}", self.message)
     }
 }
 
-/// Errors about a strategy leave out its name; the manifest does not.
-fn place_of(document: &Document, path: &str) -> Place {
-    let written = |strategy: &str| {
-        let field = path.strip_prefix("spec.strategy.")?;
-        let inside = format!("spec.strategy.{strategy}");
-        let node = &document.root;
-        let key = field.split(['.', '[']).next()?;
-        let around = node.entry("spec")?.value.entry("strategy")?.value.entry(strategy)?;
-        around.value.entry(key)?;
-        Some(node.place_of(&format!("{inside}.{field}")))
-    };
-    let strategy = || written("canary").or_else(|| written("blueGreen"));
-    strategy().unwrap_or_else(|| document.root.place_of(path))
+/// Is the inner field the outer one, or a part of it?
+pub fn is_within(outer: &str, inner: &str) -> bool {
+    let rest = inner.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Errors of the contract leave out the name of a strategy; the manifest does not.
+fn whole(document: &Document, path: &str) -> String {
+    if path == "spec.template.labels" {
+        return "spec.template.metadata.labels".to_owned();
+    }
+    let Some(field) = path.strip_prefix("spec.strategy.") else { return path.to_owned() };
+    if field == "strategy" {
+        return "spec.strategy".to_owned();
+    }
+    let first = field.split(['.', '[']).next().unwrap_or_default();
+    let strategy = document.root.entry("spec").and_then(|spec| spec.value.entry("strategy"));
+    let named = |name: &str| strategy.is_some_and(|strategy| strategy.value.entry(name).is_some());
+    let inside = ["canary", "blueGreen"].into_iter().find(|name| named(name));
+    match inside {
+        Some(inside) if !["canary", "blueGreen"].contains(&first) => {
+            format!("spec.strategy.{inside}.{field}")
+        }
+        _ => path.to_owned(),
+    }
 }
 
 /// As compilers show it: what, where, the line, and the text underlined.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
         let Place { line, column, length } = self.place;
         let text = self.source.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let margin = " ".repeat(line.to_string().len());
-        let field = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
-        writeln!(f, "{severity}: {field}{}", self.message)?;
+        writeln!(f, "{}: {}", self.severity.name(), self.said())?;
         writeln!(f, "{margin}--> {}:{line}:{column}", self.source.name)?;
         writeln!(f, "{margin} |")?;
         writeln!(f, "{line} | {text}")?;

@@ -12,11 +12,11 @@ use gradus_engine::kinds;
 use gradus_engine::rollout::{services, workload};
 use gradus_engine::traffic::{self, FaultCause, RouteFault, Router};
 use gradus_engine::world::{Origin, RolloutView, ServiceView};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::analyses;
 use super::beside::{Beside, is};
 use super::finding::Finding;
+use super::{analyses, pods};
 use gradus_manifest::Document;
 
 /// Is it a Rollout of ours?
@@ -33,8 +33,15 @@ pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
     for error in unreadable.into_iter().map(|error| error.within("spec")) {
         findings.push(Finding::error(document, &error.path, error.message));
     }
-    for error in validate(&spec, Source::Written) {
-        findings.push(Finding::refused(document, &error));
+    let refused = validate(&spec, Source::Written);
+    let has = |field: &str| refused.iter().any(|error| error.path == field);
+    let (is_open, is_unserved) =
+        (has("spec.selector"), refused.iter().any(|error| error.path.ends_with("Service")));
+    for error in &refused {
+        // Without a selector no label matches it.
+        if !(is_open && error.message.contains("`selector` does not match")) {
+            findings.push(Finding::refused(document, error));
+        }
     }
     // A frame is tolerant of everything but its metadata, whose faults the schema has told.
     let Ok(frame) = serde_json::from_value::<Frame>(object) else { return (findings, spec) };
@@ -45,7 +52,10 @@ pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
     if view.spec.origin != Origin::Referred {
         findings.extend(of_services(beside, &view));
     }
-    findings.extend(of_routes(beside, &view));
+    // A route to no Service leads nowhere.
+    if !is_unserved {
+        findings.extend(of_routes(beside, &view));
+    }
     findings.extend(analyses::of_rollout(beside, &view));
     // A view keeps the template beside the other fields.
     let template = serde_json::from_str(&view.spec.template).unwrap_or_default();
@@ -75,7 +85,12 @@ fn with_workload(beside: Beside<'_>, view: RolloutView) -> (RolloutView, Vec<Fin
     });
     let told = of_template
         .map(|error| Finding::error(document, path, format!("{} {name}: {error}", kind.name)));
-    let told = told.collect();
+    let mut told: Vec<Finding> = told.collect();
+    if told.is_empty() {
+        let template = if kind == kinds::POD_TEMPLATE { "template" } else { "spec.template" };
+        let lender = beside.document_of(&kind, &name);
+        told.extend(lender.into_iter().flat_map(|lender| pods::of_template(lender, template)));
+    }
     (resolved, told)
 }
 
@@ -90,10 +105,39 @@ fn of_services(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
         let Ok(frame) = serde_json::from_value::<Frame>(service) else { continue };
         if let Some(detail) = services::mismatch(view, &ServiceView::read(&frame)) {
             let message = format!("Invalid value: {name:?}: {detail}");
-            findings.push(Finding::error(beside.document, field, message));
+            findings.push(Finding::error(beside.document, field, message).about("service"));
+        } else if let Some(document) = beside.document_of(&kinds::SERVICE, name) {
+            findings.extend(target_ports(document, view));
         }
     }
     findings
+}
+
+/// Ports of a Service that lead to a name which no container port of the Rollout has.
+fn target_ports(service: &Document, view: &RolloutView) -> Vec<Finding> {
+    let template: Value = serde_json::from_str(&view.spec.template).unwrap_or_default();
+    let lists = ["containers", "initContainers"].map(|list| &template["spec"][list]);
+    let containers = lists.into_iter().filter_map(Value::as_array).flatten();
+    let names: Vec<String> = containers.flat_map(pods::port_names).collect();
+    let object = service.json();
+    let ports = object["spec"]["ports"].as_array().into_iter().flatten().enumerate();
+    let wrong = ports.filter_map(|(at, port)| {
+        let wanted = port["targetPort"].as_str()?;
+        let is_there = names.iter().any(|name| name == wanted) || wanted.parse::<u16>().is_ok();
+        (!is_there).then(|| {
+            let (rollout, offer) = (&view.name, pods::offer(wanted, &names));
+            let message =
+                format!("no container of Rollout {rollout} has a port named {wanted:?}; {offer}");
+            let path = format!("spec.ports[{at}].targetPort");
+            // Containers need not say their ports, and those that they do not say have no names.
+            let found = match names.is_empty() {
+                true => Finding::warning(service, &path, message),
+                false => Finding::error(service, &path, message),
+            };
+            found.about("port")
+        })
+    });
+    wrong.collect()
 }
 
 /// What keeps a router from its work. `kubectl argo rollouts lint` accepts routing objects that are

@@ -3,19 +3,77 @@
 use std::sync::LazyLock;
 
 use gradus_api::{crd, names};
-use gradus_simkube::schema::Schema;
-use serde_json::Value;
+use gradus_simkube::review;
+use gradus_simkube::schema::{Cause, Schema};
+use serde_json::{Value, json};
 
-use super::builtin;
-use super::finding::Finding;
+use super::finding::{Finding, SCHEMA, is_within};
 use crate::near;
 use gradus_manifest::{Content, Document, Node};
+
+/// Kinds of Kubernetes that a Rollout names, with their groups.
+const BUILT_IN: [(&str, &str); 2] = [("", "Service"), ("networking.k8s.io", "Ingress")];
+
+/// Groups of Kubernetes itself, none of which has a kind of ours.
+const KUBERNETES: [&str; 7] =
+    ["", "apps", "batch", "autoscaling", "extensions", "networking.k8s.io", "policy"];
 
 /// A kind that is known here, by group and kind.
 struct Known {
     group: String,
     kind: String,
-    schema: Schema,
+    shape: Shape,
+}
+
+/// A schema, as it is written and as it is used.
+pub struct Shape {
+    written: Value,
+    compiled: Schema,
+}
+
+impl Shape {
+    /// A schema of ours or of Kubernetes.
+    pub fn new(written: Value) -> Self {
+        let compiled = Schema::compile(&written).expect("our own schemas are golden-tested");
+        Shape { written, compiled }
+    }
+
+    /// The shape of a built-in kind.
+    pub fn built_in(kind: &str) -> Self {
+        Self::new(review::schema(kind).expect("every kind named here is built in"))
+    }
+
+    /// The fields that the shape does not have, each with those that it has instead.
+    pub fn unknown_fields(&self, object: &Value) -> Vec<(String, Vec<String>)> {
+        let unknown = self.compiled.unknown_fields(object);
+        unknown.into_iter().map(|path| (path.clone(), self.names_beside(&path))).collect()
+    }
+
+    /// What is wrong with the values of an object; null means that a field is not there.
+    pub fn faults(&self, object: &Value) -> Vec<Cause> {
+        let causes = self.compiled.validate(&without_nulls(object), None);
+        // The API server adds a word about checks that it left out; it is about no field.
+        causes.into_iter().filter(|cause| cause.field != "<nil>").collect()
+    }
+
+    /// The names that a field may have at the place of a path.
+    fn names_beside(&self, path: &str) -> Vec<String> {
+        let around = path.rsplit_once('.').map_or("", |(around, _)| around);
+        let mut schema = &self.written;
+        for step in around.split(['.', '[']).filter(|step| !step.is_empty()) {
+            schema = match step.ends_with(']') {
+                true => &schema["items"],
+                false if schema["properties"][step].is_object() => &schema["properties"][step],
+                false => &schema["additionalProperties"],
+            };
+        }
+        schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
 }
 
 static KINDS: LazyLock<Vec<Known>> = LazyLock::new(|| {
@@ -24,20 +82,23 @@ static KINDS: LazyLock<Vec<Known>> = LazyLock::new(|| {
         Known {
             group: names::GROUP.to_owned(),
             kind: spec["names"]["kind"].as_str().unwrap_or_default().to_owned(),
-            schema: compiled(&spec["versions"][0]["schema"]["openAPIV3Schema"]),
+            shape: Shape::new(spec["versions"][0]["schema"]["openAPIV3Schema"].clone()),
         }
     });
-    let others = builtin::schemas().into_iter().map(|(group, kind, schema)| Known {
+    let others = BUILT_IN.map(|(group, kind)| Known {
         group: group.to_owned(),
         kind: kind.to_owned(),
-        schema: compiled(&schema),
+        shape: Shape::built_in(kind),
     });
     ours.chain(others).collect()
 });
 
-fn compiled(schema: &Value) -> Schema {
-    Schema::compile(schema).expect("our own schemas are golden-tested")
-}
+/// The metadata of any object, as if it were all it had.
+static METADATA: LazyLock<Shape> = LazyLock::new(|| {
+    let metadata = review::schema("ObjectMeta").expect("ObjectMeta is built in");
+    let properties = json!({ "about": metadata });
+    Shape::new(json!({ "type": "object", "properties": properties }))
+});
 
 /// Everything by which a document departs from the schema of its kind. Kinds that are not known
 /// here are taken as they are.
@@ -48,45 +109,104 @@ pub fn check(document: &Document) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     repeated(document, &document.root, "", &mut findings);
-    let group = document.text(&["apiVersion"]).unwrap_or_default();
-    let group = group.split_once('/').map_or("", |(group, _)| group);
+    let version = document.text(&["apiVersion"]).unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
     let known = KINDS.iter().find(|known| known.group == group && known.kind == kind);
     let Some(known) = known else {
-        findings.extend(slip(document, group, kind));
+        findings.extend(slip(document, version, kind));
         return findings;
     };
-    let object = document.json();
-    findings.extend(known.schema.unknown_fields(&object).into_iter().map(|path| {
-        let field = path.rsplit('.').next().unwrap_or_default();
-        let message =
-            format!("error unmarshaling JSON: while decoding JSON: json: unknown field {field:?}");
-        Finding::unknown_field(document, &path, message)
-    }));
-    if group == names::GROUP && document.text(&["apiVersion"]) != Some(names::API_VERSION) {
-        let message = format!("a cluster knows {kind} as {} alone", names::API_VERSION);
-        findings.push(Finding::warning(document, "apiVersion", message));
+    if group == names::GROUP && version != names::API_VERSION {
+        findings.push(wrong_kind(document, "apiVersion", names::API_VERSION, kind));
     }
-    let causes = known.schema.validate(&object, None);
-    // The API server adds a word about checks that it left out; it is about no field.
-    let causes = causes.into_iter().filter(|cause| cause.field != "<nil>");
-    findings.extend(causes.map(|cause| Finding::error(document, &cause.field, cause.message)));
+    let object = document.json();
+    let mut causes = known.shape.faults(&object);
+    for (path, names) in known.shape.unknown_fields(&object) {
+        // What has another shape has other fields.
+        if !causes.iter().any(|cause| is_within(&cause.field, &path)) {
+            findings.push(Finding::unknown_field(document, &path, &names));
+        }
+    }
+    if causes.is_empty() && group != names::GROUP {
+        causes = review::faults(&object);
+        // Ports are left out in sketches, and kubectl says so at once.
+        causes.retain(|cause| cause.field != "spec.ports" && !cause.field.starts_with("metadata."));
+    }
+    for Cause { field, message, .. } in causes {
+        findings.push(Finding::error(document, &field, message).about(SCHEMA));
+    }
+    findings.extend(metadata(document, &object));
     findings
 }
 
+/// What is wrong with the metadata: fields, types, and what names and labels may look like.
+fn metadata(document: &Document, object: &Value) -> Vec<Finding> {
+    let around = json!({ "about": object["metadata"] });
+    let path = |field: &str| field.replacen("about", "metadata", 1);
+    let mut findings = Vec::new();
+    for (field, names) in METADATA.unknown_fields(&around) {
+        findings.push(Finding::unknown_field(document, &path(&field), &names));
+    }
+    for cause in METADATA.faults(&around) {
+        findings.push(Finding::error(document, &path(&cause.field), cause.message));
+    }
+    if !findings.is_empty() {
+        return findings;
+    }
+    let has = |field: &str| object["metadata"][field].as_str().is_some_and(|name| !name.is_empty());
+    if !has("name") && !has("generateName") {
+        let message = "Required value: name or generateName is required".to_owned();
+        return vec![Finding::error(document, "metadata.name", message)];
+    }
+    let named = if has("name") { object["metadata"]["name"].clone() } else { json!("any") };
+    // What holds for names and labels holds for every kind; a Service's name is a host name.
+    let kind = if object["kind"] == "Service" { "Service" } else { "ConfigMap" };
+    let mut like = json!({ "apiVersion": "v1", "kind": kind, "metadata": object["metadata"] });
+    if let Some(metadata) = like["metadata"].as_object_mut() {
+        metadata.remove("finalizers");
+        metadata.insert("name".to_owned(), named);
+    }
+    let causes = review::faults(&like).into_iter();
+    let causes = causes.filter(|cause| cause.field.starts_with("metadata."));
+    causes.map(|cause| Finding::error(document, &cause.field, cause.message)).collect()
+}
+
+/// The same value without nulls, as a server reads it.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(name, value)| (name.clone(), without_nulls(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}
+
 /// A kind or a group that is nearly one of ours. Others of the group belong to other programs.
-fn slip(document: &Document, group: &str, kind: &str) -> Option<Finding> {
+fn slip(document: &Document, version: &str, kind: &str) -> Option<Finding> {
+    let group = version.split_once('/').map_or("", |(group, _)| group);
     let ours = KINDS.iter().filter(|known| known.group == names::GROUP);
     let kinds: Vec<String> = ours.map(|known| known.kind.clone()).collect();
-    if group.is_empty() && kinds.iter().any(|known| known == kind) {
-        let message = format!("a {kind} is of {}, so this is none", names::API_VERSION);
-        return Some(Finding::warning(document, "apiVersion", message));
+    let is_ours = kinds.iter().any(|known| known == kind);
+    let is_near = !near::offered(group, &[names::GROUP.to_owned()]).is_empty();
+    if is_ours && (KUBERNETES.contains(&group) || is_near) {
+        return Some(wrong_kind(document, "apiVersion", names::API_VERSION, kind));
     }
     let near = near::offered(kind, &kinds);
     if group != names::GROUP || near.is_empty() {
         return None;
     }
     let message = format!("{group} has no kind {kind:?}; did you mean {}?", near.join(" or "));
-    Some(Finding::warning(document, "kind", message))
+    Some(Finding::error(document, "kind", message).about("kind"))
+}
+
+fn wrong_kind(document: &Document, path: &str, right: &str, kind: &str) -> Finding {
+    let message = match document.text(&["apiVersion"]) {
+        None | Some("") => format!("a {kind} needs the apiVersion {right}"),
+        Some(found) => format!("there is no {kind} in {found:?}: its apiVersion is {right}"),
+    };
+    Finding::error(document, path, message).about("kind")
 }
 
 /// Keys that stand twice in one object: only the last counts, and `kubectl create` refuses them.
@@ -104,7 +224,8 @@ fn repeated(document: &Document, node: &Node, path: &str, found: &mut Vec<Findin
                 let below = format!("{path}{dot}{}", entry.key);
                 if entry.is_repeated {
                     let message = "the key stands twice; only the last one counts".to_owned();
-                    found.push(Finding::warning(document, &below, message));
+                    let finding = Finding::warning(document, &below, message);
+                    found.push(finding.about("repeated-key"));
                 }
                 repeated(document, &entry.value, &below, found);
             }

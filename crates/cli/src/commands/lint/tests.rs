@@ -32,7 +32,7 @@ fn each_fault_is_shown_with_its_place_underlined() {
         .map(|shown| shown.lines().nth(1).unwrap().trim_start_matches([' ', '-', '>']))
         .collect();
     assert_eq!(places, ["web.yaml:9:13", "web.yaml:12:17", "web.yaml:15:20"], "{shown:#?}");
-    let weight = "error: spec.strategy.steps[0].setWeight: Invalid value: 101: SetWeight needs to \
+    let weight = "error: spec.strategy.canary.steps[0].setWeight: Invalid value: 101: SetWeight needs to \
                   be between 0 and 100\n  --> web.yaml:15:20\n   |\n15 |       - setWeight: 101\n   \
                   |                    ^^^";
     assert_eq!(shown[2], weight);
@@ -88,7 +88,7 @@ an unknown argument        | steps: [{analysis: {templates: [{templateName: smok
 a slip                     | steps: [{analysis: {templates: [{templateName: smok}]}}] | TEMPLATE | warning: spec.strategy.canary.steps[0].analysis.templates: there is no AnalysisTemplate "smok" in these files; did you mean "smoke"?
 a step that never ends     | steps: [{analysis: {templates: [{templateName: endless, clusterScope: true}]}}] | ENDLESS | error: spec.strategy.canary.steps[0].analysis.templates: Invalid value: "endless": AnalysisTemplate endless has metric m which runs indefinitely
 it may in the background   | analysis: {templates: [{templateName: endless, clusterScope: true}]} | ENDLESS |
-an unknown placeholder     | steps: [] | PLACEHOLDER | warning: spec.metrics: failed to resolve {{args.x}}: it is none of spec.args
+an unknown placeholder     | steps: [] | PLACEHOLDER | error: spec.metrics[0].provider.web.url: failed to resolve {{args.x}}: it is none of spec.args
 an Experiment              | steps: [] | TEMPLATE EXPERIMENT | error: spec.analyses[0]: args.host was not resolved
 an experiment step         | steps: [{experiment: {duration: 1m, templates: [], analyses: [{name: a, templateName: smok}]}}] | TEMPLATE | warning: spec.strategy.canary.steps[0].experiment.analyses[0].templateName: there is no AnalysisTemplate "smok"
 another Service            | stableService: wbe | SERVICE | warning: spec.strategy.canary.stableService: there is no Service "wbe" in these files; did you mean "web"?
@@ -149,7 +149,7 @@ fn what_a_rollout_names_must_fit_where_it_is_in_the_files() {
 fn what_will_surprise_is_a_warning() {
     let routed =
         "canaryService: c\nstableService: s\ntrafficRouting: {nginx: {stableIngress: i}}\n";
-    let with_steps = |steps: &str| format!("{routed}steps: [{steps}]");
+    let with_steps = |steps: &str| format!("{routed}maxSurge: 1\nsteps: [{steps}]");
     let smi = "canaryService: c\nstableService: s\ntrafficRouting: {smi: {}}";
     let experiment =
         "{experiment: {duration: 1m, templates: [{name: a, specRef: stable, replicas: 3}]}}";
@@ -166,14 +166,18 @@ fn what_will_surprise_is_a_warning() {
         (rollout("steps: [{experiment: {templates: []}}]", ""), "without duration"),
         (rollout("steps: [{plugin: {name: a/b}}]", ""), "knows no step plugins"),
         (rollout(smi, "replicas: 0"), "this version of Gradus does not support it yet"),
-        (rollout(routed, "replicas: 10"), "up to 20 pods at once for 10 replicas"),
+        (
+            rollout(&format!("{routed}maxSurge: 2"), "replicas: 10"),
+            "up to 20 pods at once for 10 replicas",
+        ),
+        (rollout(routed, "replicas: 10"), ""),
         (rollout(&with_steps("{setCanaryScale: {weight: 200}}"), "replicas: 4"), "up to 12 pods"),
         (
             rollout(&with_steps(&format!("{{setWeight: 50}}, {experiment}")), "replicas: 4"),
             "up to 9 pods",
         ),
         (
-            rollout(&format!("steps: [{experiment}]"), "replicas: 4"),
+            rollout(&format!("maxSurge: 1\nsteps: [{experiment}]"), "replicas: 4"),
             "up to 7 pods at once for 4 replicas",
         ),
         (rollout("maxSurge: 1\nmaxUnavailable: 0", &format!("replicas: 10\n{slow}")), "10 waves"),
@@ -195,14 +199,15 @@ fn what_will_surprise_is_a_warning() {
 }
 
 #[test]
-fn a_kind_that_is_nearly_ours_is_a_warning() {
+fn a_kind_that_is_nearly_ours_is_an_error() {
     let of = |version: &str, kind: &str| format!("apiVersion: {version}\nkind: {kind}\n");
     let table = [
         (
             of("argoproj.io/v1alpha1", "rollout"),
             "has no kind \"rollout\"; did you mean \"Rollout\"?",
         ),
-        (of("v1", "Rollout"), "a Rollout is of argoproj.io/v1alpha1"),
+        (of("v1", "Rollout"), "its apiVersion is argoproj.io/v1alpha1"),
+        (of("apps/v1", "Rollout"), "its apiVersion is argoproj.io/v1alpha1"),
         (of("argoproj.io/v1alpha1", "Application"), ""),
         (of("argoproj.io/v1alpha1", "Workflow"), ""),
         (of("rollouts.kruise.io/v1beta1", "Rollout"), ""),
@@ -210,11 +215,11 @@ fn a_kind_that_is_nearly_ours_is_a_warning() {
     for (text, expected) in table {
         let found = findings(&text);
         assert_eq!(found.is_empty(), expected.is_empty(), "{text}: {found:?}");
-        assert!(found.iter().all(|one| one.severity == Severity::Warning), "{found:?}");
+        assert!(found.iter().all(|one| one.severity == Severity::Error), "{found:?}");
         assert!(found.iter().all(|one| one.message.contains(expected)), "{found:?}");
     }
     let newer = rollout("{}", "").replace("v1alpha1", "v1");
-    assert!(findings(&newer)[0].message.contains("as argoproj.io/v1alpha1 alone"));
+    assert!(findings(&newer)[0].message.contains("its apiVersion is argoproj.io/v1alpha1"));
 }
 
 /// What a router cannot do is refused in the words of the contract.

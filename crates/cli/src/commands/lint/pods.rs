@@ -1,0 +1,173 @@
+//! Would the API server accept the pods and Jobs of a manifest, and can their probes work?
+
+use std::sync::LazyLock;
+
+use gradus_api::names::{self, kind};
+use gradus_simkube::review;
+use gradus_simkube::schema::Cause;
+use serde_json::{Value, json};
+
+use super::beside::{is, is_template};
+use super::finding::Finding;
+use super::schema::Shape;
+use crate::near;
+use gradus_manifest::Document;
+
+static REPLICA_SET: LazyLock<Shape> = LazyLock::new(|| Shape::built_in("ReplicaSet"));
+static JOB: LazyLock<Shape> = LazyLock::new(|| Shape::built_in("Job"));
+
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+
+/// A part of a document that becomes pods.
+struct Part {
+    /// Where it stands.
+    path: String,
+    /// Where the same stands in the object that is judged.
+    inside: &'static str,
+    /// An object that the API server would get.
+    object: Value,
+}
+
+/// Everything that is wrong with what the document makes pods of.
+pub fn check(document: &Document) -> Vec<Finding> {
+    parts(document).iter().flat_map(|part| of_part(document, part)).collect()
+}
+
+/// What is wrong with the pod template at this path, which a workload lends to a Rollout.
+pub fn of_template(document: &Document, path: &str) -> Vec<Finding> {
+    let template = document.json().pointer(&pointer(path)).cloned().unwrap_or_default();
+    of_part(document, &pods(path.to_owned(), &template))
+}
+
+fn parts(document: &Document) -> Vec<Part> {
+    let object = document.json();
+    let spec = &object["spec"];
+    let list =
+        |value: &Value| value.as_array().cloned().unwrap_or_default().into_iter().enumerate();
+    if is(document, names::GROUP, kind::ROLLOUT) {
+        let template = Some(&spec["template"]).filter(|template| !template["spec"].is_null());
+        return template.map(|it| pods("spec.template".to_owned(), it)).into_iter().collect();
+    }
+    if is(document, names::GROUP, kind::EXPERIMENT) {
+        let each = list(&spec["templates"]);
+        let each = each.filter(|(_, one)| !one["template"]["spec"].is_null());
+        let part = |(at, one): (usize, Value)| {
+            pods(format!("spec.templates[{at}].template"), &one["template"])
+        };
+        return each.map(part).collect();
+    }
+    if !is_template(document) && !is(document, names::GROUP, kind::ANALYSIS_RUN) {
+        return Vec::new();
+    }
+    let jobs = list(&spec["metrics"]);
+    let jobs = jobs.filter(|(_, metric)| metric["provider"]["job"]["spec"].is_object());
+    let part = |(at, metric): (usize, Value)| Part {
+        path: format!("spec.metrics[{at}].provider.job.spec"),
+        inside: "spec",
+        object: json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "job" },
+            "spec": metric["provider"]["job"]["spec"] }),
+    };
+    jobs.map(part).collect()
+}
+
+/// The ReplicaSet that a template would be part of. Its labels are judged elsewhere.
+fn pods(path: String, template: &Value) -> Part {
+    let labels = json!({ "app": "any" });
+    let mut template = template.clone();
+    if let Some(fields) = template.as_object_mut() {
+        fields.insert("metadata".to_owned(), json!({ "labels": labels }));
+    }
+    let spec = json!({ "selector": { "matchLabels": labels }, "template": template });
+    let object = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": { "name": "pods" }, "spec": spec });
+    Part { path, inside: "spec.template", object }
+}
+
+fn of_part(document: &Document, part: &Part) -> Vec<Finding> {
+    let path = |field: &str| field.replacen(part.inside, &part.path, 1);
+    let shape: &Shape = if part.object["kind"] == "Job" { &JOB } else { &REPLICA_SET };
+    let mut findings = Vec::new();
+    for (field, names) in shape.unknown_fields(&part.object) {
+        findings.push(Finding::unknown_field(document, &path(&field), &names));
+    }
+    let mut causes = shape.faults(&part.object);
+    // Rules about values can rely on their types.
+    if causes.is_empty() {
+        causes = review::faults(&part.object);
+    }
+    for Cause { field, message, .. } in causes {
+        let value = part.object.pointer(&pointer(&field)).unwrap_or(&Value::Null);
+        if value.as_str().is_some_and(|text| text.contains("{{")) {
+            continue; // Known when the run is made.
+        }
+        let finding = Finding::error(document, &path(&field), message);
+        findings.push(match own_words(&field, value) {
+            Some(words) => finding.in_words(words),
+            None => finding,
+        });
+    }
+    findings.extend(probes(document, part));
+    findings
+}
+
+/// Where the server's words are a regular expression, what is wrong in plain ones.
+fn own_words(field: &str, value: &Value) -> Option<String> {
+    let is_amount = field.contains(".limits") || field.contains(".requests");
+    let is_amount = is_amount || field.ends_with("sizeLimit") || field.ends_with("divisor");
+    let text = value.as_str().filter(|_| is_amount)?;
+    let is_number = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
+    if is_number && text.starts_with('-') {
+        return None;
+    }
+    Some(format!(
+        "{text:?} is no quantity: expected a number with a unit such as 100m, 0.5, 128Mi or 1G"
+    ))
+}
+
+/// Probes that name a port which their container does not have.
+fn probes(document: &Document, part: &Part) -> Vec<Finding> {
+    let containers = &part.object["spec"]["template"]["spec"]["containers"];
+    let mut findings = Vec::new();
+    for (at, container) in containers.as_array().into_iter().flatten().enumerate() {
+        let names = port_names(container);
+        for (probe, call) in
+            PROBES.iter().flat_map(|one| ["httpGet", "tcpSocket"].map(|call| (one, call)))
+        {
+            let Some(port) = container[*probe][call]["port"].as_str() else { continue };
+            if names.iter().any(|name| name == port)
+                || port.parse::<u16>().is_ok()
+                || port.contains("{{")
+            {
+                continue;
+            }
+            let inner = if part.inside == "spec" { "template.spec" } else { "spec" };
+            let path = format!("{}.{inner}.containers[{at}].{probe}.{call}.port", part.path);
+            let message =
+                format!("the container has no port named {port:?}; {}", offer(port, &names));
+            findings.push(Finding::error(document, &path, message).about("port"));
+        }
+    }
+    findings
+}
+
+/// The names of a container's ports.
+pub fn port_names(container: &Value) -> Vec<String> {
+    let ports = container["ports"].as_array().into_iter().flatten();
+    ports.filter_map(|port| port["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// What can be named instead.
+pub fn offer(wanted: &str, names: &[String]) -> String {
+    let near = near::offered(wanted, names);
+    match (near.first(), names) {
+        (Some(near), _) => format!("did you mean {near}?"),
+        (None, []) => "none of its ports has a name".to_owned(),
+        (None, names) => format!("it has {}", names.join(", ")),
+    }
+}
+
+/// `/spec/containers/0` for `spec.containers[0]`, `/limits/cpu` for `limits[cpu]`.
+fn pointer(path: &str) -> String {
+    let steps = path.split(['.', '[']).filter(|step| !step.is_empty());
+    steps.map(|step| format!("/{}", step.trim_end_matches(']'))).collect()
+}

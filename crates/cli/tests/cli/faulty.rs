@@ -1,0 +1,161 @@
+//! Does `lint` find the mistakes that people make? Each file of `tests/faulty` has one, and says in
+//! its first lines on which line it must be found and what must be said.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::docs::root;
+use crate::program::{Finished, folder, gradus};
+
+/// Fewer would be another list.
+const AT_LEAST: usize = 100;
+
+fn faulty() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faulty");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// What a line of the header says.
+fn header(text: &str, name: &str) -> String {
+    let start = format!("# {name}: ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&start));
+    line.unwrap_or_else(|| panic!("no {name} in:\n{text}")).to_owned()
+}
+
+fn as_json(done: &Finished) -> Value {
+    serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}{}", done.stdout, done.stderr))
+}
+
+#[test]
+fn each_mistake_is_one_finding_with_its_line_and_plain_words() {
+    let files = faulty();
+    assert!(files.len() >= AT_LEAST, "only {} files", files.len());
+    let mut wrong = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let done = gradus(&["lint", "-o", "json", "-f", path.to_str().unwrap()]);
+        let report = as_json(&done);
+        let found = report["findings"].as_array().unwrap();
+        let line: u64 = header(&text, "line").parse().unwrap();
+        let words = header(&text, "says");
+        let is_said = |one: &Value| {
+            one["line"] == line
+                && one["severity"] == "error"
+                && one["message"].as_str().unwrap().contains(&words)
+        };
+        if done.code != Some(1) || found.len() != 1 || !is_said(&found[0]) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let found: Vec<String> = found
+                .iter()
+                .map(|one| format!("  {} {}: {}", one["line"], one["path"], one["message"]))
+                .collect();
+            wrong.push(format!("{name}: expected {line} {words:?}, found\n{}", found.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn paths_are_whole_and_scripts_read_what_they_know() {
+    let file = root().join("crates/cli/tests/faulty/duration-in-words.yaml");
+    let done = gradus(&["lint", "-f", file.to_str().unwrap()]);
+    assert_eq!(done.code, Some(1));
+    let whole = "error: spec.strategy.canary.steps[1].pause.duration: \"5minutes\" is no duration";
+    assert!(done.stderr.starts_with(whole), "{}", done.stderr);
+    let known = "Invalid value: -1: Duration needs to be greater than 0";
+    assert_eq!(done.stdout, format!("{known}\n"));
+    let last = format!("Error: spec.strategy.steps[1].pause.duration: {known}\n");
+    assert!(done.stderr.ends_with(&last), "{}", done.stderr);
+}
+
+/// A manifest that is accepted with one warning.
+fn doubtful(name: &str) -> String {
+    let sample = root().join("examples/rollouts/rolling-update.yaml");
+    let text = std::fs::read_to_string(sample).unwrap();
+    let path = folder(name).join("web.yaml");
+    let doubtful = text.replacen("spec:\n", "spec:\n  replicas: 3\n", 1);
+    assert_eq!(doubtful.matches("replicas:").count(), 2, "a key stands twice");
+    std::fs::write(&path, doubtful).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn strict_lets_no_warning_pass() {
+    let file = doubtful("lint-strict");
+    let usual = gradus(&["lint", "-f", &file]);
+    assert_eq!(usual.code, Some(0), "{}", usual.stderr);
+    assert!(usual.stderr.starts_with("warning: spec.replicas"), "{}", usual.stderr);
+    let strict = gradus(&["lint", "--strict", "-f", &file]);
+    assert_eq!(strict.code, Some(1));
+    assert!(strict.stderr.ends_with("Error: 1 warning, and --strict lets none pass\n"));
+}
+
+#[test]
+fn tools_read_json_sarif_and_annotations() {
+    let file = doubtful("lint-formats");
+    let json = as_json(&gradus(&["lint", "-o", "json", "-f", &file]));
+    assert_eq!((&json["errors"], &json["warnings"]), (&0.into(), &1.into()));
+    let finding = &json["findings"][0];
+    assert_eq!(finding["rule"], "repeated-key");
+    assert_eq!(finding["file"], file.as_str());
+    assert_eq!(finding["path"], "spec.replicas");
+    let sarif = as_json(&gradus(&["lint", "-o", "sarif", "-f", &file]));
+    assert_eq!(sarif["version"], "2.1.0");
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&"repeated-key".into(), &"warning".into()));
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], file.as_str());
+    assert_eq!(place["region"]["startLine"], finding["line"]);
+    let annotations = gradus(&["lint", "-o", "github", "-f", &file]).stdout;
+    let expected = format!("::warning file={file},line={},", finding["line"]);
+    assert!(annotations.starts_with(&expected), "{annotations}");
+    let sound = root().join("examples/rollouts");
+    let none = gradus(&["lint", "-o", "github", "-f", sound.to_str().unwrap()]);
+    assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_surge_is_mentioned_only_where_one_is_set_and_exceeded() {
+    let sample = root().join("examples/rollouts");
+    let said = gradus(&["lint", "-o", "json", "-f", sample.to_str().unwrap()]);
+    assert_eq!(as_json(&said)["findings"], serde_json::json!([]), "{}", said.stdout);
+}
+
+/// Runs a line of a shell with our binary in PATH.
+fn shell(line: &str, files: &[&str]) -> Finished {
+    let program = Path::new(env!("CARGO_BIN_EXE_gradus"));
+    let path =
+        format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut command = std::process::Command::new("sh");
+    let words = files.iter().map(|file| format!(" '{file}'")).collect::<String>();
+    command.args(["-c", &format!("{line}{words}")]).env("PATH", path);
+    crate::program::finish(command)
+}
+
+#[test]
+fn the_hook_and_the_workflow_of_the_documents_run() {
+    let read = |name: &str| -> Value {
+        let text = std::fs::read_to_string(root().join("docs/ci").join(name)).unwrap();
+        serde_saphyr::from_str(&text).unwrap()
+    };
+    let hook = read("pre-commit-hooks.yaml");
+    let entry = hook["repos"][0]["hooks"][0]["entry"].as_str().unwrap().to_owned();
+    let sound = root().join("examples/rollouts/rolling-update.yaml");
+    let other = root().join("examples/rollouts/canary-with-pauses.yaml");
+    let faulty = root().join("crates/cli/tests/faulty/weight-above-100.yaml");
+    let [sound, other, faulty] = [&sound, &other, &faulty].map(|path| path.to_str().unwrap());
+    let fine = shell(&entry, &[sound, other]);
+    assert_eq!(fine.code, Some(0), "{}", fine.stderr);
+    assert_eq!(shell(&entry, &[sound, faulty]).code, Some(1), "every file is looked at");
+    let workflow = read("github-action.yaml");
+    let line = workflow["jobs"]["lint"]["steps"][1]["run"].as_str().unwrap();
+    let line = line.strip_suffix(" manifests").unwrap();
+    assert_eq!(shell(line, &[sound]).code, Some(0));
+    let said = shell(line, &[faulty]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stdout.starts_with("::error file="), "{}", said.stdout);
+}
