@@ -7,7 +7,7 @@ pub fn sentence(why: &Why) -> String {
     format!("{}; {}", held(why), freed(&why.frees))
 }
 
-fn held(why: &Why) -> String {
+pub(crate) fn held(why: &Why) -> String {
     let Why { object, field, .. } = why;
     match &why.guard {
         Guard::PauseStep { index, count } => {

@@ -20,6 +20,7 @@ pub mod obtain;
 pub mod patch;
 pub mod projection;
 pub mod release;
+pub mod remedy;
 pub mod replica_set_create;
 pub mod rollout;
 pub mod template;

@@ -1,31 +1,26 @@
 //! `explain`: why is a rollout where it is? Decides on the live World, or on one from files, and
 //! says what came of it.
 
+mod account;
 mod gather;
 
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::Args;
-use gradus_api::names::{condition, condition_status, reason};
-use gradus_api::patch::Difference;
+use clap::{Args, ValueEnum};
 use gradus_api::rollout::RolloutStatus;
-use gradus_api::rollout::status::Condition;
-use gradus_api::values::Time;
-use gradus_engine::decision::{Decision, Frees};
-use gradus_engine::diagnose::{Cause, Evidence, causes};
-use gradus_engine::explain::sentence;
+use gradus_engine::Engine;
+use gradus_engine::decision::Decision;
+use gradus_engine::diagnose::{Evidence, causes};
 use gradus_engine::rollout::{Memo, Rollouts};
 use gradus_engine::world::World;
-use gradus_engine::{Engine, view};
-use gradus_simkube::age;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::connection::Connection;
 use crate::output;
 use crate::source::{Source, SourceArguments};
+use account::{About, Account};
 
 /// The exit code that says: this version decides otherwise than the one that saved the World.
 const DIFFERENT: u8 = 2;
@@ -40,8 +35,21 @@ pub struct Arguments {
     /// The rollout; a saved World needs none
     #[arg(value_name = "rollout NAME", num_args = 0..=2, required_unless_present = "world")]
     what: Vec<String>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
     #[command(flatten)]
     source: SourceArguments,
+}
+
+/// How an account is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// One object, for tools.
+    Json,
 }
 
 impl Arguments {
@@ -70,9 +78,9 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
         Source::World(saved) => {
             let decision = Rollouts::decide(&saved.world, saved.now);
             let allowed = allowed(&saved.world, &decision, saved.now);
-            let mut said = account(&saved.world, saved.now, &allowed);
-            line(&mut said, &compared(saved.decision.as_ref(), &decision));
-            output::print(&said)?;
+            let mut account = account::of(&saved.world, saved.now, &allowed, &[]);
+            account.add(About::Comparison, compared(saved.decision.as_ref(), &decision));
+            print(&account, arguments.output)?;
             let is_equal = saved.decision.is_none_or(|before| before == json!(decision));
             Ok(if is_equal { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
         }
@@ -86,23 +94,36 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
                 events: &gathered.events,
                 budgets: &gathered.budgets,
             };
-            let mut said = account(&gathered.world, now, &decision);
+            let causes = causes(&gathered.world, evidence);
+            let mut account = account::of(&gathered.world, now, &decision, &causes);
             for question in &gathered.unanswered {
-                line(&mut said, &format!("it asks, and is not answered here: {question}"));
+                let text = format!("it asks, and is not answered here: {question}");
+                account.add(About::Question, text);
             }
-            tell_causes(&mut said, &causes(&gathered.world, evidence));
-            let is_idle =
-                decision.changes.is_empty() && difference(&gathered.world, &decision).is_none();
-            if matches!(source, Source::Live(_)) && !is_idle {
-                line(
-                    &mut said,
-                    "if this does not happen within seconds: is the controller running?",
-                );
+            let is_idle = decision.changes.is_empty()
+                && account::difference(&gathered.world, &decision).is_none();
+            let is_live = matches!(source, Source::Live(_));
+            if is_live && !is_idle && !is_observed(&gathered.world) {
+                let text = "if this does not happen within seconds: is the controller running?";
+                account.add(About::Controller, text.to_owned());
             }
-            output::print(&said)?;
+            print(&account, arguments.output)?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+fn print(account: &Account, output: Output) -> std::io::Result<()> {
+    match output {
+        Output::Text => output::print(&account.to_string()),
+        Output::Json => output::print(&format!("{:#}\n", account.json())),
+    }
+}
+
+/// Has a controller seen the rollout as it is now?
+fn is_observed(world: &World) -> bool {
+    let status = &world.rollout.status;
+    status.observed_generation == world.rollout.generation.to_string()
 }
 
 /// What the controller would act on: a decision without what the interlock holds.
@@ -113,72 +134,6 @@ fn allowed(
 ) -> Decision<RolloutStatus, Memo> {
     let harm = Rollouts::check(world, decision, now);
     harm.map_or_else(|| decision.clone(), |harm| harm.cut)
-}
-
-fn line(said: &mut String, line: &str) {
-    writeln!(said, "  {line}").expect("a String takes all text");
-}
-
-fn account(world: &World, now: Timestamp, decision: &Decision<RolloutStatus, Memo>) -> String {
-    let rollout = &world.rollout;
-    let moment = Time::new(now);
-    let mut said = format!("{} at {moment}\n", rollout.reference());
-    let (phase, message) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
-    let because = if message.is_empty() { String::new() } else { format!(": {message}") };
-    line(&mut said, &format!("it is {phase}{because}"));
-    for known in rollout.status.conditions.iter().filter(|known| is_trouble(known)) {
-        let since = age::since(known.last_transition_time.timestamp(), now);
-        let Condition { r#type, reason, message, .. } = known;
-        line(&mut said, &format!("condition {type} says {reason}: {message} (since {since})"));
-    }
-    if decision.why.is_empty() {
-        line(&mut said, "nothing holds it");
-    }
-    for why in &decision.why {
-        let since = why.since.map(|since| format!(" (since {}, {since})", age::since(since, now)));
-        line(&mut said, &format!("{}{}", sentence(why), since.unwrap_or_default()));
-        if let Frees::Command(command) = &why.frees {
-            let (name, namespace) = (&rollout.name, &rollout.namespace);
-            line(&mut said, &format!("  → kubectl argo rollouts {command} {name} -n {namespace}"));
-        }
-    }
-    for change in &decision.changes {
-        line(&mut said, &format!("it would {}", change.id.0));
-    }
-    if let Some(Value::Object(patch)) = difference(world, decision) {
-        let fields: Vec<&str> = patch.keys().map(String::as_str).collect();
-        line(&mut said, &format!("it would change {} of its status", fields.join(", ")));
-    }
-    let next = match decision.wake_at {
-        Some(moment) => format!("it looks again at {moment}"),
-        None => "it looks again when something changes".to_owned(),
-    };
-    line(&mut said, &next);
-    said
-}
-
-/// Does a condition tell of something that the controller ran into? Pauses, aborts and refused
-/// specs are guards, and told as such.
-fn is_trouble(known: &Condition) -> bool {
-    let is_guard =
-        [reason::ROLLOUT_PAUSED, reason::ROLLOUT_ABORTED].contains(&known.reason.as_str());
-    match known.r#type.as_str() {
-        condition::HELD | condition::REPLICA_FAILURE => known.status == condition_status::TRUE,
-        condition::PROGRESSING => known.status == condition_status::FALSE && !is_guard,
-        _ => false,
-    }
-}
-
-/// How the status would change.
-fn difference(world: &World, decision: &Decision<RolloutStatus, Memo>) -> Option<Value> {
-    Rollouts::stored_status(world).difference(decision.status.as_ref()?)
-}
-
-fn tell_causes(said: &mut String, causes: &[Cause]) {
-    for cause in causes {
-        line(said, &cause.what);
-        line(said, &format!("  → {}", cause.advice));
-    }
 }
 
 fn compared(before: Option<&Value>, decision: &Decision<RolloutStatus, Memo>) -> String {

@@ -27,4 +27,5 @@ mod program;
 mod shell;
 mod shown;
 mod simulate;
+mod stuck;
 mod words;
