@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use gradus_api::analysis::AnalysisTemplateSpec;
 use gradus_api::names::{self, phase};
-use gradus_engine::rollout::services;
+use gradus_api::rollout::RolloutSpec;
+use gradus_engine::analysis::merge;
+use gradus_engine::rollout::{analyses, services};
 use gradus_simkube::behave::{Behaviour, Behaviours};
 use gradus_simkube::object::Object;
 use gradus_simkube::{Place, SimCluster};
@@ -36,6 +38,8 @@ pub struct Tryout {
     pub objects: Vec<Value>,
     /// The image of the update.
     pub image: String,
+    /// The update, where it is more than another image: patches of objects, the Rollout's last.
+    pub patches: Vec<Value>,
     /// How images behave.
     pub behaviours: Vec<Behaviour>,
     /// What people do: each at its time, and those that wait for a sight one after the other.
@@ -143,6 +147,29 @@ impl Tryout {
         named.filter(|name| !is_there(name)).map(str::to_owned).collect()
     }
 
+    /// Templates of its analyses that the manifests lack, and whether each is a cluster's; they are
+    /// made up.
+    pub fn missing_templates(&self) -> Vec<(String, bool)> {
+        let Some(rollout) = self.rollout() else { return Vec::new() };
+        let (spec, _) = gradus_api::decode::decode::<RolloutSpec>(&rollout["spec"]);
+        let all = analyses::of(&spec);
+        let mut named: BTreeSet<(String, bool)> = all
+            .iter()
+            .flat_map(|analysis| analysis.named().map(|(name, all)| (name.to_owned(), all)))
+            .collect();
+        let steps = spec.strategy.canary.iter().flat_map(|canary| &canary.steps);
+        for analysis in steps.flat_map(|step| &step.experiment).flat_map(|one| &one.analyses) {
+            let is_cluster = analysis.cluster_scope == Some(true);
+            named.insert((analysis.template_name.clone(), is_cluster));
+        }
+        let is_there = |(name, is_cluster): &(String, bool)| {
+            let kind = merge::kind_name(*is_cluster);
+            let mut objects = self.objects.iter();
+            objects.any(|object| object["kind"] == kind && object["metadata"]["name"] == **name)
+        };
+        named.into_iter().filter(|named| !is_there(named)).collect()
+    }
+
     /// Metrics of templates in the manifests, by template, that an error rate says nothing about.
     pub fn unmeasurable(&self) -> Vec<(String, String)> {
         let kinds = [names::kind::ANALYSIS_TEMPLATE, names::kind::CLUSTER_ANALYSIS_TEMPLATE];
@@ -163,13 +190,18 @@ impl Tryout {
             json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name },
                     "spec": { "selector": selector, "ports": [{ "port": 80 }] } })
         });
+        let templates = self.missing_templates().into_iter().map(|(name, is_cluster)| {
+            json!({ "apiVersion": names::API_VERSION, "kind": merge::kind_name(is_cluster),
+                    "metadata": { "name": name }, "spec": { "metrics": [
+                        { "name": "made-up", "provider": { "web": { "url": "http://made-up" } } }] } })
+        });
+        let made_up = made_up.chain(templates);
         let objects = made_up.chain(self.objects.iter().cloned()).map(in_one_namespace).collect();
-        let begin = Step {
-            at: Some(UPDATE_AT),
-            when: Some(When { phase: Some(phase::HEALTHY.to_owned()), ..When::default() }),
-            r#do: Some(self.update()),
-            ..Step::default()
-        };
+        let begin = self.updates().into_iter().enumerate().map(|(index, action)| {
+            let healthy = When { phase: Some(phase::HEALTHY.to_owned()), ..When::default() };
+            let when = (index == 0).then_some(healthy);
+            Step { at: Some(UPDATE_AT), when, r#do: Some(action), ..Step::default() }
+        });
         let waiting = self.deeds.iter().filter(|deed| deed.timed().is_none());
         let waiting = waiting.map(|deed| Step {
             at: deed.after.map(|after| UPDATE_AT + after),
@@ -189,10 +221,21 @@ impl Tryout {
             time_scale: 1,
             objects,
             images: Behaviours::new(self.behaviours.clone()),
-            steps: std::iter::once(begin).chain(waiting).chain(end).collect(),
+            steps: begin.chain(waiting).chain(end).collect(),
             faults: Vec::new(),
             end: End::default(),
             beside: Beside { update: UPDATE_AT, deeds: timed, outlook: Some(self.outlook.clone()) },
+        }
+    }
+
+    /// Everything that the update changes.
+    fn updates(&self) -> Vec<Action> {
+        match self.patches.as_slice() {
+            [] => vec![self.update()],
+            patches => {
+                let here = patches.iter().cloned().map(in_one_namespace);
+                here.map(Action::Patch).collect()
+            }
         }
     }
 
@@ -243,9 +286,11 @@ impl Tryout {
                 timeline.push(sample);
             }
         });
-        timeline.retain(|sample| !sample.at.is_negative());
+        let timeline = since_the_update(timeline);
         let errors = self.errors(&timeline);
-        Ok(report(outcome, timeline, errors))
+        let mut report = report(outcome, timeline, errors);
+        report.show_promotion();
+        Ok(report)
     }
 
     /// The share of requests that fail, whenever that changes.
@@ -271,6 +316,21 @@ impl Tryout {
 }
 
 impl Report {
+    /// A router leads everybody to the new pods before these are the stable ones and its weight is 0
+    /// again; where both happen in one write, the moment between them is shown all the same.
+    fn show_promotion(&mut self) {
+        let Some(last) = self.timeline.iter().rposition(|sample| sample.weight > 0) else { return };
+        let (Some(before), Some(after)) = (self.timeline.get(last), self.timeline.get(last + 1))
+        else {
+            return;
+        };
+        if self.result != UpdateResult::Promoted || before.weight >= 100 {
+            return;
+        }
+        let shown = Sample { at: after.at, weight: 100, share: 1.0, ..before.clone() };
+        self.timeline.insert(last + 1, shown);
+    }
+
     /// The share of requests that fail at a moment, where anybody declares it.
     pub fn errors_at(&self, at: SignedDuration) -> Option<f64> {
         self.errors.iter().rev().find(|(from, _)| *from <= at).map(|(_, share)| *share)
@@ -282,6 +342,16 @@ impl Deed {
     fn timed(&self) -> Option<(SignedDuration, Action)> {
         let after = self.after.filter(|_| self.when.is_none())?;
         Some((after, self.action.clone()))
+    }
+}
+
+/// What was seen since the update began; where that is nothing, how it stood then.
+fn since_the_update(timeline: Vec<Sample>) -> Vec<Sample> {
+    let (before, since): (Vec<Sample>, Vec<Sample>) =
+        timeline.into_iter().partition(|sample| sample.at.is_negative());
+    match before.last().filter(|last| since.is_empty() && last.phase == phase::HEALTHY) {
+        Some(last) => vec![Sample { at: SignedDuration::ZERO, ..last.clone() }],
+        None => since,
     }
 }
 

@@ -2,6 +2,7 @@
 //! cluster.
 
 mod behaviour;
+mod input;
 mod plot;
 mod timeline;
 
@@ -10,16 +11,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use gradus_api::names::{self, annotation, label};
 use gradus_api::rollout::StepKind;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
 use gradus_lab::tryout::{Report, Tryout, UpdateResult};
 use serde_json::Value;
 
-use super::lint;
-use crate::{near, output};
-use gradus_manifest::{self as manifest, Document};
+use crate::output;
 
 /// Show what would become of an update, without a cluster
 ///
@@ -29,8 +27,15 @@ use gradus_manifest::{self as manifest, Document};
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// File, folder (with all below it) or - for standard input; may be repeated
-    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required_unless_present = "from")]
     filename: Vec<PathBuf>,
+    /// The manifests as they are deployed; with --to, what a change of manifests does. May be
+    /// repeated
+    #[arg(long, value_name = "FILE", requires = "to", conflicts_with_all = ["filename", "image"])]
+    from: Vec<PathBuf>,
+    /// The manifests as they shall be; may be repeated
+    #[arg(long, value_name = "FILE", requires = "from")]
+    to: Vec<PathBuf>,
     /// The Rollout, where the manifests have several
     name: Option<String>,
     /// How pods and people behave: a file, or one of the short forms (see docs/simulate.md); may be
@@ -68,8 +73,14 @@ const INFALLIBLE: &str = "a String takes everything";
 
 /// Simulates and prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let tryout = prepare(arguments)?;
-    for note in notes(&tryout) {
+    if let Some(path) = &arguments.plot
+        && path.extension().is_none_or(|ending| ending != "svg")
+    {
+        bail!("cannot plot {}: pictures are SVG, so the name must end with .svg", path.display());
+    }
+    let (tryout, mut notes) = input::prepare(arguments)?;
+    notes.extend(made_up(&tryout));
+    for note in notes {
         output::warn(&format!("note: {note}"));
     }
     let faults = arguments.seed.map_or_else(Faults::default, Faults::order);
@@ -94,56 +105,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn prepare(arguments: &Arguments) -> anyhow::Result<Tryout> {
-    let mut documents: Vec<Document> = Vec::new();
-    for source in lint::sources(&arguments.filename)? {
-        documents.extend(manifest::read(&source).map_err(|malformed| {
-            let place = malformed.place;
-            let (name, message) = (&source.name, &malformed.message);
-            anyhow::anyhow!("{name}:{}:{}: {message}", place.line, place.column)
-        })?);
-    }
-    let is_rollout = |document: &Document| document.text(&["kind"]) == Some(names::kind::ROLLOUT);
-    let name_of =
-        |document: &Document| document.text(&["metadata", "name"]).unwrap_or_default().to_owned();
-    let all: Vec<String> =
-        documents.iter().filter(|document| is_rollout(document)).map(name_of).collect();
-    let name = match (&arguments.name, all.as_slice()) {
-        (_, []) => bail!("no Rollout in the manifests; expected one"),
-        (Some(name), all) if all.contains(name) => name.clone(),
-        (Some(name), all) => {
-            let near = near::offered(name, all);
-            let hint = if near.is_empty() { "there is" } else { "did you mean" };
-            let offered = if near.is_empty() { all.to_vec() } else { near };
-            bail!("no Rollout {name:?} in the manifests; {hint} {}", offered.join(", "))
-        }
-        (None, [one]) => one.clone(),
-        (None, all) => bail!("several Rollouts in the manifests; name one of {}", all.join(", ")),
-    };
-    documents.retain(|document| match is_rollout(document) {
-        true => name_of(document) == name,
-        false => is_simulated(document),
-    });
-    let refused = lint::refused(&documents);
-    if !refused.is_empty() {
-        refused.iter().for_each(|finding| output::warn(finding));
-        bail!("these manifests would be refused, so there is nothing to simulate");
-    }
-    let objects: Vec<Value> =
-        documents.iter().map(|document| as_written(document.json())).collect();
-    let mut tryout = Tryout { objects, ..Tryout::default() };
-    let first = tryout.first_image().unwrap_or("image:1").to_owned();
-    tryout.image = arguments.image.clone().unwrap_or_else(|| format!("{first}-next"));
-    behaviour::add(&mut tryout, &arguments.behaviour, &first)?;
-    Ok(tryout)
-}
-
 /// What is not as it would be in a cluster.
-fn notes(tryout: &Tryout) -> Vec<String> {
+fn made_up(tryout: &Tryout) -> Vec<String> {
     let services = tryout.missing_services().into_iter();
     let mut notes: Vec<String> = services
         .map(|name| format!("Service {name:?} is not in the manifests; it is made up"))
         .collect();
+    notes.extend(tryout.missing_templates().into_iter().map(|(name, is_cluster)| {
+        let kind = if is_cluster { "ClusterAnalysisTemplate" } else { "AnalysisTemplate" };
+        format!(
+            "{kind} {name:?} is not in the manifests; one that succeeds is made up \
+             (--behaviour new:analysis=failed plays another end)"
+        )
+    }));
     notes.extend(tryout.unmeasurable().into_iter().map(|(template, metric)| {
         format!(
             "metric {metric:?} of {template:?} has a condition that is more than a comparison with \
@@ -157,47 +131,6 @@ fn notes(tryout: &Tryout) -> Vec<String> {
         notes.push("Experiments have no pods here; they succeed after their duration".to_owned());
     }
     notes
-}
-
-/// An object as somebody would write it: without what a cluster has added to it.
-fn as_written(mut object: Value) -> Value {
-    let added = [
-        "resourceVersion",
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "managedFields",
-        "ownerReferences",
-    ];
-    let marks = [annotation::REVISION, annotation::MANAGED_BY];
-    let without = |object: Option<&mut Value>, keys: &[&str]| {
-        if let Some(fields) = object.and_then(Value::as_object_mut) {
-            keys.iter().for_each(|key| drop(fields.remove(*key)));
-        }
-    };
-    without(Some(&mut object), &["status"]);
-    without(object.get_mut("metadata"), &added);
-    without(object.pointer_mut("/metadata/annotations"), &marks);
-    // A moment of the real time means nothing in the virtual one.
-    without(object.get_mut("spec"), &["restartAt"]);
-    if object["kind"] == "Service" {
-        without(object.pointer_mut("/spec/selector"), &[label::POD_TEMPLATE_HASH]);
-    }
-    object
-}
-
-/// Kinds that play a part in an update; a ConfigMap beside it does not.
-fn is_simulated(document: &Document) -> bool {
-    let kinds = [
-        "Service",
-        "Ingress",
-        "Deployment",
-        "ReplicaSet",
-        "PodTemplate",
-        "AnalysisTemplate",
-        "ClusterAnalysisTemplate",
-    ];
-    document.text(&["kind"]).is_some_and(|kind| kinds.contains(&kind))
 }
 
 /// Does every disturbed run end like the undisturbed one?

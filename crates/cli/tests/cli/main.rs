@@ -24,6 +24,7 @@ mod outputs;
 mod person;
 mod plugin;
 mod program;
+mod reviewer;
 mod shell;
 mod shown;
 mod simulate;

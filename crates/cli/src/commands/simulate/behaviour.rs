@@ -44,7 +44,7 @@ const RESULTS: [&str; 4] = [
     analysis_phase::INCONCLUSIVE,
 ];
 
-const FORMS: &str = "start=10s, new:start=10s, new:never-ready, new:pull-error, new:crash=5s, \
+const FORMS: &str = "start=10s, new:start=10s, new:never-ready, new:gates-closed, new:pull-error, new:crash=5s, \
                      new:flapping=10s/5s, new:error-rate=4%, new:error-rate=4%@5m, \
                      new:analysis=failed, new:analysis=failed@60s, promote, promote@5m, promote-full@5m, abort@5m, \
                      retry@5m, pause@5m, resume@5m, scale=10@5m, or a file";
@@ -56,7 +56,8 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
     let mut new: Option<Behaviour> = None;
     let (old_image, new_image) = (first.to_owned(), tryout.image.clone());
     for text in given {
-        if Path::new(text).is_file() {
+        let is_named_so = text.ends_with(".yaml") || text.ends_with(".yml") || text.contains('/');
+        if Path::new(text).is_file() || (is_named_so && !text.contains('=')) {
             add_file(tryout, text)?;
             continue;
         }
@@ -139,7 +140,8 @@ fn change(behaviour: &mut Behaviour, form: &str, given: &str) -> anyhow::Result<
     match name {
         "start" => behaviour.start_up_seconds = seconds(value, given)?,
         "stop" => behaviour.termination_seconds = seconds(value, given)?,
-        "never-ready" => behaviour.never_ready = true,
+        // A pod whose readiness gates stay closed is as good as one that is never ready.
+        "never-ready" | "gates-closed" => behaviour.never_ready = true,
         "pull-error" => behaviour.pull_error = true,
         "crash" => {
             let after_seconds = if value.is_empty() { 1.0 } else { seconds(value, given)? };
@@ -207,6 +209,14 @@ fn seconds(text: &str, given: &str) -> anyhow::Result<f64> {
 }
 
 fn duration(text: &str, given: &str) -> anyhow::Result<SignedDuration> {
-    let parsed = text.parse::<SignedDuration>();
-    parsed.with_context(|| format!("behaviour {given:?}: expected a duration such as 10s or 1h30m"))
+    if text.parse::<f64>().is_ok() {
+        bail!("behaviour {given:?}: {text} needs a unit, such as {text}s or {text}m");
+    }
+    let Ok(parsed) = text.parse::<SignedDuration>() else {
+        bail!("behaviour {given:?}: expected a duration such as 10s or 1h30m, found {text:?}");
+    };
+    if parsed.is_negative() {
+        bail!("behaviour {given:?}: {text} is before the update begins; expected 0s or more");
+    }
+    Ok(parsed)
 }

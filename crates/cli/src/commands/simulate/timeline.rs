@@ -23,7 +23,17 @@ pub fn text(report: &Report, rollout: &Value) -> String {
         "TIME", "STEP", "WEIGHT", "STABLE", "NEW", "PODS"
     )
     .expect(INFALLIBLE);
-    for sample in told(&report.timeline) {
+    let told: Vec<&Sample> = told(&report.timeline).collect();
+    for part in folded(&told) {
+        let sample = match part {
+            Part::Sample(sample) => sample,
+            Part::Repeated { lines, times, until } => {
+                let until = clock(until);
+                writeln!(out, "{:>10}  … {lines} lines like these {times} times more", until)
+                    .expect(INFALLIBLE);
+                continue;
+            }
+        };
         writeln!(
             out,
             "{:>10}  {:<6} {:>6}  {:>9} {:>9} {:>5}{}  {}",
@@ -83,9 +93,64 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// What is shown of a timeline.
+pub enum Part<'s> {
+    /// Where it stood.
+    Sample(&'s Sample),
+    /// The samples before this happened again and again.
+    Repeated {
+        /// How many of them.
+        lines: usize,
+        /// How often.
+        times: usize,
+        /// Until when.
+        until: SignedDuration,
+    },
+}
+
+/// Longer repetitions than this are not looked for.
+const LONGEST: usize = 8;
+/// What happens fewer times than this is not folded.
+const FEWEST: usize = 3;
+
+/// The samples with what repeats shown once.
+pub fn folded<'s>(samples: &[&'s Sample]) -> Vec<Part<'s>> {
+    let is_like = |one: &Sample, other: &Sample| {
+        *one == Sample { at: one.at, runs: one.runs.clone(), ..other.clone() }
+    };
+    let times = |from: usize, length: usize| {
+        let mut count = 1;
+        while (0..length).all(|at| {
+            let (one, other) = (samples.get(from + at), samples.get(from + count * length + at));
+            one.zip(other).is_some_and(|(one, other)| is_like(one, other))
+        }) {
+            count += 1;
+        }
+        count
+    };
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < samples.len() {
+        let found = (1..=LONGEST).map(|length| (length, times(at, length)));
+        let found = found
+            .filter(|(_, count)| *count >= FEWEST)
+            .max_by_key(|(length, count)| (length * count, std::cmp::Reverse(*length)));
+        let (length, count) = found.unwrap_or((1, 1));
+        parts.extend(samples[at..at + length].iter().copied().map(Part::Sample));
+        let last = samples[at + length * count - 1].at;
+        if count > 1 {
+            parts.push(Part::Repeated { lines: length, times: count - 1, until: last });
+        }
+        at += length * count;
+    }
+    parts
+}
+
 /// Of what happens within a second at one step in one phase, the last is worth a line.
 fn told(timeline: &[Sample]) -> impl Iterator<Item = &Sample> {
-    let moment = |sample: &Sample| (sample.at.as_secs(), sample.step, sample.phase.clone());
+    let moment = |sample: &Sample| {
+        (sample.at.as_secs(), sample.step, sample.phase.clone(), sample.weight == 100)
+    };
     let next = timeline.iter().skip(1).map(Some).chain([None]);
     timeline
         .iter()
@@ -102,7 +167,10 @@ fn conclusion(report: &Report) -> String {
         UpdateResult::Promoted => format!("promoted after {time}"),
         UpdateResult::Aborted => format!("aborted and back on stable after {time}{why}"),
         UpdateResult::Degraded => format!("degraded after {time}{why}"),
-        UpdateResult::Waiting => format!("waits for a person since {time}{why}"),
+        UpdateResult::Waiting => format!(
+            "waits for a person since {time}{why}\n(--behaviour promote plays one who promotes at \
+             every pause, promote@5m at one moment)"
+        ),
         UpdateResult::Stuck if report.timeline.is_empty() => {
             format!("stuck: the first revision never gets healthy{why}")
         }
@@ -112,10 +180,17 @@ fn conclusion(report: &Report) -> String {
 
 /// The same as one object.
 pub fn json(report: &Report, rollout: &Value) -> Value {
-    let timeline: Vec<Value> = report
-        .timeline
-        .iter()
-        .map(|sample| {
+    let samples: Vec<&Sample> = report.timeline.iter().collect();
+    let timeline: Vec<Value> = folded(&samples)
+        .into_iter()
+        .map(|part| {
+            let sample = match part {
+                Part::Sample(sample) => sample,
+                Part::Repeated { lines, times, until } => {
+                    let seconds = until.as_secs_f64();
+                    return json!({ "repeated": lines, "times": times, "until_seconds": seconds });
+                }
+            };
             let pods: serde_json::Map<String, Value> = sample
                 .pods
                 .iter()

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use super::super::INFALLIBLE;
 use super::super::timeline::{percent, runs};
-use super::{HEIGHT, LEFT, RIGHT, Scale, WIDTH, label, stairs};
+use super::{HEIGHT, LEFT, RIGHT, Scale, WIDTH, label, stairs, width_of};
 
 /// Height of the errors, with the room around them.
 const ERRORS: f64 = 110.0;
@@ -103,9 +103,14 @@ fn draw_bar(panels: &mut Panels, bar: &Bar<'_>, scale: &Scale) {
         BAR - 6.0
     )
     .expect(INFALLIBLE);
-    // Beside the bar, on the side that has the room.
-    let is_left = from < WIDTH / 2.0;
-    let (x, anchor) = if is_left { (from + width + 4.0, "start") } else { (from - 4.0, "end") };
-    panels.svg.push_str(&label(x, top + 11.0, anchor, "#202124", &format!("{name} {phase}")));
+    // Beside the bar, on the side that has the room, else within it.
+    let text = format!("{name} {phase}");
+    let (room, behind) = (width_of(&text), from + width + 4.0);
+    let (x, anchor) = match () {
+        () if behind + room < WIDTH => (behind, "start"),
+        () if from - 4.0 > room => (from - 4.0, "end"),
+        () => (from + 4.0, "start"),
+    };
+    panels.svg.push_str(&label(x, top + 11.0, anchor, "#202124", &text));
     panels.height += BAR;
 }
