@@ -5,6 +5,7 @@ mod completion;
 mod controller;
 mod create;
 mod demo;
+mod examples;
 mod explain;
 mod get;
 mod later;
@@ -145,7 +146,25 @@ fn table(caller: Caller) -> clap::Command {
                 .fold(Gradus::command(), |table, name| table.mut_subcommand(name, with_connection))
         }
     };
-    as_kubectl_reads(table)
+    let table = LOCAL.iter().fold(table, |table, name| table.mut_subcommand(name, without_cluster));
+    as_kubectl_reads(examples::add(table, caller))
+}
+
+/// Commands that speak to no cluster.
+const LOCAL: [&str; 4] = ["completion", "lint", "simulate", "version"];
+
+/// A command that takes the connection flags, as scripts give them to every command, and does not
+/// offer them.
+fn without_cluster(command: clap::Command) -> clap::Command {
+    let connection = Connection::augment_args(clap::Command::new("connection"));
+    let flags = connection.get_arguments().cloned();
+    flags.fold(command, |command, flag| {
+        let is_there = command.get_arguments().any(|known| known.get_id() == flag.get_id());
+        match is_there {
+            true => command.mut_arg(flag.get_id().clone(), |known| known.hide(true)),
+            false => command.arg(flag.hide(true)),
+        }
+    })
 }
 
 /// A command that takes the connection flags too, and keeps its own description.

@@ -53,3 +53,12 @@ pub fn width() -> Option<usize> {
     }
     terminal_size::terminal_size().map(|(width, _)| width.0.into())
 }
+
+/// Rows of the terminal that standard output is, or as many as `LINES` says.
+pub fn height() -> Option<usize> {
+    let told = || std::env::var("LINES").ok().and_then(|rows| rows.parse().ok());
+    if !std::io::stdout().is_terminal() {
+        return told();
+    }
+    terminal_size::terminal_size().map(|(_, height)| height.0.into()).or_else(told)
+}

@@ -15,7 +15,7 @@ use super::get::{Showing, watch};
 use crate::cluster::Cluster;
 use crate::source::read_text;
 use crate::{near, output};
-use gradus_manifest::{self as manifest, Place, Source};
+use gradus_manifest::{self as manifest, Document, Place, Source};
 
 /// Create a rollout, experiment, analysis template or analysis run
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ use gradus_manifest::{self as manifest, Place, Source};
 pub struct Arguments {
     #[command(subcommand)]
     what: Option<What>,
-    /// File with one object, YAML or JSON; may be given several times
+    /// File with objects, YAML or JSON, each of which is made; may be given several times
     #[arg(long = "filename", short = 'f', value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Show the object as it changes
@@ -77,13 +77,18 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     if let Some(What::AnalysisRun(run)) = &arguments.what {
         return start_run(run, cluster).await;
     }
-    if arguments.watch && arguments.files.len() > 1 {
+    // Everything is read first: a file that cannot be made as a whole makes nothing.
+    let mut wanted = Vec::new();
+    for path in &arguments.files {
+        for object in read_objects(path)? {
+            wanted.push((path, kind_of(&object)?, object));
+        }
+    }
+    if arguments.watch && wanted.len() > 1 {
         bail!("Cannot watch multiple resources");
     }
     let mut created = None;
-    for path in &arguments.files {
-        let object = read_object(path)?;
-        let kind = kind_of(&object)?;
+    for (path, kind, object) in wanted {
         let namespace = match object["metadata"]["namespace"].as_str() {
             _ if kind == kinds::CLUSTER_ANALYSIS_TEMPLATE => "",
             Some(namespace) => namespace,
@@ -145,20 +150,29 @@ async fn start_run(wish: &Run, cluster: &Cluster) -> anyhow::Result<()> {
     Ok(say_created(&kinds::ANALYSIS_RUN, &stored)?)
 }
 
-/// The first document of a file; a key that stands twice is refused.
+/// The first object of a file.
 fn read_object(path: &Path) -> anyhow::Result<Value> {
+    let first = read_objects(path)?.into_iter().next();
+    first.with_context(|| format!("{}: no object", path.display()))
+}
+
+/// All objects of a file; a key that stands twice is refused.
+fn read_objects(path: &Path) -> anyhow::Result<Vec<Value>> {
     let text = read_text(path)?;
     let source = Arc::new(Source { name: path.display().to_string(), text });
     let documents = manifest::read(&source).map_err(|malformed| {
         let Place { line, column, .. } = malformed.place;
         anyhow::anyhow!("{}:{line}:{column}: {}", source.name, malformed.message)
     })?;
-    let document = documents.into_iter().next();
-    let document = document.with_context(|| format!("{}: no object", source.name))?;
-    if let Some((key, Place { line, column, .. })) = document.root.repeated_key() {
-        bail!("{}:{line}:{column}: key {key:?} already set in map", source.name);
+    if documents.is_empty() {
+        bail!("{}: no object", source.name);
     }
-    Ok(document.json())
+    for document in &documents {
+        if let Some((key, Place { line, column, .. })) = document.root.repeated_key() {
+            bail!("{}:{line}:{column}: key {key:?} already set in map", source.name);
+        }
+    }
+    Ok(documents.iter().map(Document::json).collect())
 }
 
 fn kind_of(object: &Value) -> anyhow::Result<Kind> {
@@ -175,10 +189,14 @@ fn kind_of(object: &Value) -> anyhow::Result<Kind> {
     };
     // Of another version the server says that it does not match.
     let known = known.filter(|_| group == GROUP);
-    known.with_context(|| format!("creates of {group}/{name} unsupported"))
+    // What stands in one file with a Rollout: its Services and its Ingress.
+    let beside = [kinds::SERVICE, kinds::INGRESS, kinds::DEPLOYMENT];
+    let beside = beside.into_iter().find(|kind| *kind.group == *group && *kind.name == *name);
+    known.or(beside).with_context(|| format!("creates of {group}/{name} unsupported"))
 }
 
 fn say_created(kind: &Kind, stored: &Value) -> std::io::Result<()> {
     let name = stored["metadata"]["name"].as_str().unwrap_or_default();
-    output::say(&format!("{}.{}/{name} created", kind.name.to_lowercase(), kind.group))
+    let dot = if kind.group.is_empty() { "" } else { "." };
+    output::say(&format!("{}{dot}{}/{name} created", kind.name.to_lowercase(), kind.group))
 }

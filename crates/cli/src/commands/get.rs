@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::live::Live;
 use crate::near;
 use crate::output::{self, Output};
-use crate::paint::{Paint, width};
+use crate::paint::{Paint, height, width};
 use crate::source::{Source, SourceArguments};
 use crate::tree::{self, Look};
 use gradus_controller::stop::Stop;
@@ -138,7 +138,7 @@ pub async fn watch(
             Some(head) => {
                 is_gone = false;
                 let text = draw(kind, head, &live.objects(), look(showing, Timestamp::now()));
-                output::print(&format!("{CLEAR}{text}"))?;
+                output::print(&format!("{CLEAR}{}", in_view(&text, height())))?;
                 if let Some(refusal) = live.trouble() {
                     // Below the picture, or it would be cleared before it is read.
                     output::warn(&format!("warning: not up to date: {refusal}; trying again"));
@@ -156,6 +156,18 @@ pub async fn watch(
             () = until(end) => return Ok(()),
         }
     }
+}
+
+/// As much of a text as fits into so many rows: status and weight stand at its head.
+fn in_view(text: &str, rows: Option<usize>) -> String {
+    let count = text.lines().count();
+    // One row is the cursor's, one tells what is left out.
+    let Some(rows) = rows.filter(|rows| *rows > 2 && count >= *rows) else {
+        return text.to_owned();
+    };
+    let shown = rows - 2;
+    let kept: Vec<&str> = text.lines().take(shown).collect();
+    format!("{}\n… {} more lines\n", kept.join("\n"), count - shown)
 }
 
 /// Until the next picture is due: something has changed and a moment of quiet has passed, or a

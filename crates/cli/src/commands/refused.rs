@@ -66,16 +66,35 @@ fn as_cobra_says(error: &clap::Error, arguments: &[OsString]) -> anyhow::Result<
         | ErrorKind::MissingSubcommand
         | ErrorKind::InvalidSubcommand
         | ErrorKind::UnknownArgument
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => output::warn(usage.trim_end()),
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            if let Some(wrong) = arity(error, &name) {
+                output::warn(&format!("{wrong}\n"));
+            }
+            output::warn(usage.trim_end());
+        }
         // Not exactly one `=` in what `set image` takes.
         ErrorKind::ValueValidation
             if text(error, ContextKind::InvalidArg).contains("CONTAINER") =>
         {
+            output::warn(&format!("{}\n", in_one_line(error)));
             output::warn(usage.trim_end());
         }
         _ => output::warn(&format!("Error: {}", in_one_line(error))),
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// What is wrong with the number of arguments.
+fn arity(error: &clap::Error, name: &str) -> Option<String> {
+    let given = text(error, ContextKind::InvalidArg);
+    let command = text(error, ContextKind::InvalidSubcommand);
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument => Some(format!("{name} needs {given}")),
+        ErrorKind::UnknownArgument => Some(format!("{name} takes no further argument {given:?}")),
+        ErrorKind::InvalidSubcommand => Some(format!("{name} has no command {command:?}")),
+        ErrorKind::MissingSubcommand => Some(format!("{name} needs one of its commands")),
+        _ => None,
+    }
 }
 
 /// The first line of an error, and what would have been right.

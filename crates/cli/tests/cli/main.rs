@@ -18,6 +18,7 @@ mod flags;
 // One way to find kubectl, for the tests of every crate.
 #[path = "../../../simkube/tests/kubectl/found.rs"]
 mod found;
+mod help;
 mod interlock;
 mod kubectl;
 mod outputs;
