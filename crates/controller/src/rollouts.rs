@@ -15,13 +15,14 @@ use gradus_api::names;
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
+use gradus_engine::traffic::{self, RouteView, RoutingObjects};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
     Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView, TemplateView,
     WorkloadView, World,
 };
-use gradus_engine::{kinds, traffic};
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
@@ -177,12 +178,25 @@ impl RolloutIndex {
         let earlier = self.rollouts.get(&key).cloned();
         let view = Arc::new(RolloutView::read(frame, earlier.as_deref()));
         let is_same = earlier.as_ref().is_some_and(|known| Arc::ptr_eq(&known.spec, &view.spec));
-        if !is_same {
-            self.named.name(&key, references::of(&view));
-        }
         self.rollouts.insert(key.clone(), view);
+        if !is_same {
+            self.name(&key);
+        }
         self.resolve(&key);
         vec![key]
+    }
+
+    /// Notes which objects a Rollout names, and which those that are known name in turn.
+    fn name(&mut self, key: &Key) {
+        let Some(rollout) = self.rollouts.get(key) else { return };
+        let known = |object: ObjectRef| match self.named.known(&object) {
+            Known::Present(found) => Some((object, RouteView(found))),
+            Known::Absent | Known::Unknown(_) => None,
+        };
+        let first = references::routes(rollout, &RoutingObjects::new());
+        let seen: RoutingObjects = first.into_iter().filter_map(known).collect();
+        let objects = references::of(rollout, &seen);
+        self.named.name(key, objects);
     }
 
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
@@ -206,9 +220,10 @@ impl RolloutIndex {
         }
     }
 
-    /// The same for all who name an object that has changed.
+    /// The same for all who name an object that has changed: it may name others.
     fn resolve_all(&mut self, woken: Vec<Key>) -> Vec<Key> {
         for key in &woken {
+            self.name(key);
             self.resolve(key);
         }
         woken
@@ -240,12 +255,14 @@ impl RolloutIndex {
 
     /// The routing objects a Rollout names, there or not.
     fn routes_of(&self, rollout: &RolloutView) -> Vec<Route> {
-        let named = references::routes(rollout).into_iter().map(|object| {
+        let key = Key::new(&rollout.namespace, &rollout.name);
+        let named = self.named.of(&key).iter().filter(|object| traffic::routes(&object.kind));
+        let route = |object: &ObjectRef| {
             let source = Source::Named(object.kind.clone());
-            let known = self.readable(&source, self.named.known(&object));
-            Route { object, known }
-        });
-        named.collect()
+            let known = self.readable(&source, self.named.known(object));
+            Route { object: object.clone(), known }
+        };
+        named.map(route).collect()
     }
 
     /// A Rollout's ReplicaSets, by creation time, then name.

@@ -5,15 +5,21 @@
 //! what is watched, which rights are needed, what the metrics say and what is refused follow from it.
 
 mod alb;
+mod ambassador;
+mod apisix;
+mod appmesh;
 mod fault;
 mod gateway;
 mod ingress;
 mod istio;
 mod nginx;
+mod own;
 mod registry;
+mod smi;
 mod split;
 #[cfg(test)]
 mod tests;
+mod traefik;
 mod view;
 
 use std::collections::BTreeMap;
@@ -30,7 +36,7 @@ pub use fault::{FaultCause, Need, RouteFault};
 pub use registry::{
     Access, ConfigField, Release, RouterEntry, accesses, metric_label, routes, unsupported,
 };
-pub(crate) use registry::{NOT_YET, release_of, weights_field};
+pub(crate) use registry::{NOT_YET, PATH, release_of, weights_field};
 pub use split::{Receiver, TrafficSide, WeightPart, WeightSplit};
 pub use view::RouteView;
 
@@ -39,10 +45,18 @@ pub static ROUTERS: &[&RouterEntry] = &[
     &istio::ENTRY,
     &nginx::ENTRY,
     &alb::ENTRY,
+    &smi::ENTRY,
+    &ambassador::ENTRY,
+    &appmesh::ENTRY,
+    &traefik::ENTRY,
+    &apisix::ENTRY,
     &gateway::ENTRY,
     #[cfg(test)]
     &tests::notes::ENTRY,
 ];
+
+/// The whole of the traffic for routers whose weights are per cent.
+const WHOLE: i32 = 100;
 
 /// The routing objects that are there, as the planned writes leave them.
 pub type RoutingObjects = BTreeMap<ObjectRef, RouteView>;
@@ -126,6 +140,15 @@ impl Goal<'_> {
         let additional: i32 = self.additional.iter().map(|one| one.weight).sum();
         (self.max_weight - self.weight - additional).max(0)
     }
+
+    /// The part of a Service: that of its side, if it is on one.
+    fn weight_of(&self, backends: Backends<'_>, service: &str) -> Option<i32> {
+        match backends.side(service) {
+            TrafficSide::Canary => Some(self.weight),
+            TrafficSide::Stable => Some(self.rest()),
+            TrafficSide::Other => None,
+        }
+    }
 }
 
 /// One missing write of a routing object, and what the user is told of it.
@@ -152,8 +175,13 @@ pub enum RouteOp {
 
 /// One way to split traffic. Each is a file of its own.
 pub trait Router {
-    /// Every object it reads or writes.
+    /// Every object it reads or writes that the Rollout names, or from which its name is made.
     fn needs(&self) -> Vec<Need>;
+
+    /// Further objects that it reads or writes, which those that are there name.
+    fn leads_to(&self, _seen: &RoutingObjects) -> Vec<Need> {
+        Vec::new()
+    }
 
     /// What is wrong with its configuration.
     fn misconfigured(&self) -> Option<RouteFault> {
@@ -199,8 +227,9 @@ pub trait Router {
     }
 
     /// Is this one of its objects?
-    fn works_on(&self, object: &ObjectRef) -> bool {
-        self.needs().iter().any(|need| need.object == *object)
+    fn works_on(&self, object: &ObjectRef, seen: &RoutingObjects) -> bool {
+        let mut needs = self.needs().into_iter().chain(self.leads_to(seen));
+        needs.any(|need| need.object == *object)
     }
 }
 
@@ -211,6 +240,28 @@ pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
         return Vec::new();
     };
     ROUTERS.iter().filter_map(|entry| (entry.of)(rollout, routing)).collect()
+}
+
+/// The Services of both sides as the spec names them; which of two that take turns is which is not
+/// known here.
+fn named_sides(rollout: &RolloutView) -> Sides<'_> {
+    let canary = rollout.spec.fields.strategy.canary.as_ref();
+    let none = Backends { stable: "", canary: "" };
+    let fixed = canary.map_or(none, |canary| Backends {
+        stable: &canary.stable_service,
+        canary: &canary.canary_service,
+    });
+    let pair = canary.and_then(|canary| canary.ping_pong.as_ref());
+    let ping_pong =
+        pair.map(|pair| Backends { stable: &pair.ping_service, canary: &pair.pong_service });
+    Sides { fixed, ping_pong }
+}
+
+/// The routes that steps may make, in order of precedence.
+fn managed_routes(rollout: &RolloutView) -> &[ManagedRoute] {
+    let canary = rollout.spec.fields.strategy.canary.as_ref();
+    let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
+    routing.map_or(&[], |routing| &routing.managed_routes)
 }
 
 /// What is there of the routing objects in a World.

@@ -70,6 +70,11 @@ impl Named {
         }
     }
 
+    /// What a Rollout names.
+    pub fn of(&self, rollout: &Key) -> &[ObjectRef] {
+        self.by_rollout.get(rollout).map_or(&[], Vec::as_slice)
+    }
+
     /// Who names an object.
     pub fn users(&self, object: &ObjectRef) -> Vec<Key> {
         self.by_object.get(object).into_iter().flatten().cloned().collect()

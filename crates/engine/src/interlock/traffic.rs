@@ -96,7 +96,7 @@ impl<'w> Traffic<'w> {
 
     /// The routing objects as a change of one of them leaves them.
     fn patched(&self, change: &Change) -> Option<RoutingObjects> {
-        let is_ours = self.routers.iter().any(|router| router.works_on(&change.target));
+        let is_ours = self.routers.iter().any(|router| router.works_on(&change.target, &self.seen));
         let mut seen = self.seen.clone();
         match &change.op {
             _ if !is_ours => return None,

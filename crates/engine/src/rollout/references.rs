@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::{analyses, services, workload};
 use crate::decision::ObjectRef;
 use crate::kinds;
-use crate::traffic;
+use crate::traffic::{self, RoutingObjects};
 use crate::world::{RolloutView, Unusable, World};
 
 /// Every object whose change or appearance wakes the Rollout, besides those it controls.
-pub fn of(rollout: &RolloutView) -> Vec<ObjectRef> {
+pub fn of(rollout: &RolloutView, seen: &RoutingObjects) -> Vec<ObjectRef> {
     let named = services::references(&rollout.spec.fields);
     let services = named.map(|reference| rollout.service(&reference.name.into()));
     let others = templates(rollout).into_iter().chain(workload::reference(rollout));
-    services.chain(routes(rollout)).chain(others).collect()
+    services.chain(routes(rollout, seen)).chain(others).collect()
 }
 
 /// The templates of its analyses.
@@ -32,10 +32,12 @@ pub fn template(namespace: &Arc<str>, name: &str, is_cluster: bool) -> ObjectRef
     }
 }
 
-/// The objects that route its traffic: those it names, and those its routers make.
-pub fn routes(rollout: &RolloutView) -> Vec<ObjectRef> {
+/// The objects that route its traffic: those it names, those its routers make, and those that the
+/// ones that are there name.
+pub fn routes(rollout: &RolloutView, seen: &RoutingObjects) -> Vec<ObjectRef> {
     let routers = traffic::routers(rollout);
-    let needs = routers.iter().flat_map(|router| router.needs());
+    let needs =
+        routers.iter().flat_map(|router| router.needs().into_iter().chain(router.leads_to(seen)));
     let mut found: Vec<ObjectRef> = needs.map(|need| need.object).collect();
     found.sort();
     found.dedup();

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::split::relative;
 use super::{
-    Access, Backends, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
-    RouterEntry, RoutingObjects, Sides, WeightSplit,
+    Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes, named_sides,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
@@ -63,12 +63,7 @@ impl Router for Gateway<'_> {
     }
 
     fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
-        let canary = self.rollout.spec.fields.strategy.canary.as_ref()?;
-        let fixed = Backends { stable: &canary.stable_service, canary: &canary.canary_service };
-        let pair = canary.ping_pong.as_ref();
-        let ping_pong =
-            pair.map(|pair| Backends { stable: &pair.ping_service, canary: &pair.pong_service });
-        let backends = Sides { fixed, ping_pong }.preferring_fixed();
+        let backends = named_sides(self.rollout).preferring_fixed();
         self.wanted().iter().find_map(|route| {
             let need = self.need(route);
             let rules = rules_of(seen.get(&need.object)?);
@@ -122,10 +117,7 @@ impl Gateway<'_> {
 
     /// Names of the routes that the steps make.
     fn managed(&self) -> Vec<&str> {
-        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
-        let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
-        let managed = routing.map_or(&[][..], |routing| &routing.managed_routes);
-        managed.iter().map(|route| &*route.name).collect()
+        managed_routes(self.rollout).iter().map(|route| &*route.name).collect()
     }
 
     /// Why none of the routes can do a step, if none can.

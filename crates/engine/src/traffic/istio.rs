@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Access, Backends, ConfigField, Goal, Need, Receiver, RouteFault, RouteOp, RouteView,
-    RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
+    RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, WHOLE, WeightPart,
+    WeightSplit, managed_routes, named_sides,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
@@ -25,8 +26,6 @@ const GROUP: &str = "networking.istio.io";
 const VIRTUAL_SERVICE: Kind = Kind::new(GROUP, "v1alpha3", "VirtualService", "virtualservices");
 const DESTINATION_RULE: Kind = Kind::new(GROUP, "v1alpha3", "DestinationRule", "destinationrules");
 const VERBS: &[&str] = &["get", "list", "watch", "patch"];
-/// The whole of the traffic: weights of Istio are per cent.
-const WHOLE: i32 = 100;
 
 /// This router, for the list.
 pub(super) static ENTRY: RouterEntry = RouterEntry {
@@ -65,7 +64,7 @@ impl Router for Istio<'_> {
     }
 
     fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
-        let sides = self.stored_sides();
+        let sides = named_sides(self.rollout);
         self.services().into_iter().find_map(|(named, need)| {
             let message = match self.routes(named, seen.get(&need.object)?, &sides) {
                 Ok(_) => return None,
@@ -177,23 +176,9 @@ impl<'r> Istio<'r> {
         }
     }
 
-    /// The sides as the spec names them; which of two that take turns is which does not matter here.
-    fn stored_sides(&self) -> Sides<'r> {
-        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
-        let canary = canary.expect("only canaries have routers");
-        let pair = canary.ping_pong.as_ref();
-        let fixed = Backends { stable: &canary.stable_service, canary: &canary.canary_service };
-        let ping_pong =
-            pair.map(|pair| Backends { stable: &pair.ping_service, canary: &pair.pong_service });
-        Sides { fixed, ping_pong }
-    }
-
     /// Names of the routes that steps make.
     fn managed(&self) -> Vec<&'r str> {
-        let canary = self.rollout.spec.fields.strategy.canary.as_ref();
-        let routing = canary.and_then(|canary| canary.traffic_routing.as_ref());
-        let managed = routing.map_or(&[][..], |routing| &routing.managed_routes);
-        managed.iter().map(|route| &*route.name).collect()
+        managed_routes(self.rollout).iter().map(|route| &*route.name).collect()
     }
 
     /// The routes of a VirtualService that carry the weights.

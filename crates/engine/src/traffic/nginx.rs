@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use gradus_api::names::{self, router_event};
+use gradus_api::names::router_event;
 use gradus_api::patch::Difference;
 use gradus_api::traffic::NginxRouting;
 use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, paths, reference, rules};
+use super::own;
 use super::{
     Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
@@ -152,7 +153,7 @@ impl Nginx<'_> {
             let told = vec![(router_event::CREATING_CANARY_INGRESS, told)];
             return Ok(Some(RouteWrite { target, op: RouteOp::Create(manifest), told }));
         };
-        if known.owner() != Some(self.rollout.uid) {
+        if !own::is_owned(known, self.rollout) {
             let need = Need::optional(target, need.field);
             let name = &need.object.name;
             let message = format!("canary ingress `{name}` controlled by different object");
@@ -186,24 +187,9 @@ impl Nginx<'_> {
     }
 
     fn manifest(&self, target: &ObjectRef, notes: &TextMap, spec: Value) -> Value {
-        json!({
-            "apiVersion": target.kind.api_version(),
-            "kind": &*target.kind.name,
-            "metadata": {
-                "name": &*target.name,
-                "namespace": &*target.namespace,
-                "annotations": notes,
-                "ownerReferences": [{
-                    "apiVersion": names::API_VERSION,
-                    "kind": names::kind::ROLLOUT,
-                    "name": &*self.rollout.name,
-                    "uid": self.rollout.uid.to_string(),
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                }],
-            },
-            "spec": spec,
-        })
+        let mut manifest = own::manifest(self.rollout, target, spec);
+        manifest["metadata"]["annotations"] = json!(notes);
+        manifest
     }
 }
 

@@ -85,7 +85,8 @@ impl ConfigField {
     }
 }
 
-const PATH: &str = "spec.strategy.canary";
+/// Where the canary strategy stands.
+pub(crate) const PATH: &str = "spec.strategy.canary";
 /// What is said of a field that this version does not carry out.
 pub(crate) const NOT_YET: &str = "Forbidden: this version of Gradus does not support it yet";
 
@@ -112,16 +113,8 @@ pub(crate) fn release_of(kind: &Kind) -> Option<&'static Release> {
 /// The traffic router of a Rollout as the metrics name it: of several the last by precedence.
 pub fn metric_label(spec: &RolloutSpec) -> &'static str {
     let Some(routing) = routing_of(spec) else { return "" };
-    let served = used(routing).filter_map(|entry| entry.label);
-    let asked_for = routing.asked_for();
-    let refused = REFUSED_LABELS.iter().filter(|(field, _)| asked_for.contains(field));
-    served.chain(refused.map(|(_, label)| *label)).max().map_or("", |(_, name)| name)
+    used(routing).filter_map(|entry| entry.label).max().map_or("", |(_, name)| name)
 }
-
-/// What the metrics call routers that may be asked for and are not in the list yet: the metric says
-/// what was asked for, though it is refused.
-const REFUSED_LABELS: [(&str, (u8, &str)); 3] =
-    [("ambassador", (1, "Ambassador")), ("smi", (4, "SMI")), ("appMesh", (5, "AppMesh"))];
 
 /// The first router that is asked for and not there, or step that a router cannot do.
 pub fn unsupported(spec: &RolloutSpec) -> Option<RouteFault> {

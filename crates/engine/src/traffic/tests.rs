@@ -63,7 +63,8 @@ fn a_router_is_one_file_and_one_line() {
     assert_eq!(unsupported(spec), None, "it is not refused");
     assert_eq!(metric_label(spec), "Notes");
     let note = routers(&rollout)[0].needs().remove(0).object;
-    assert!(crate::rollout::references::routes(&rollout).contains(&note), "it wakes the Rollout");
+    let named = crate::rollout::references::routes(&rollout, &RoutingObjects::new());
+    assert!(named.contains(&note), "it wakes the Rollout");
     assert!(routes(&note.kind), "it is watched once it is named");
     assert_eq!(weights_field(&note.kind), Some("spec.canary"));
     let fault = routers(&rollout)[0].fault(&RoutingObjects::new()).unwrap();

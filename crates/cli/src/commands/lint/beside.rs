@@ -103,7 +103,10 @@ impl<'d> Beside<'d> {
             };
             Some((need.object.clone(), RouteView(Arc::new(object?))))
         };
-        router.needs().into_iter().filter_map(found).collect()
+        let mut seen: RoutingObjects = router.needs().into_iter().filter_map(found).collect();
+        let further = router.leads_to(&seen);
+        seen.extend(further.into_iter().filter_map(found));
+        seen
     }
 }
 

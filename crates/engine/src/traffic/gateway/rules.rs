@@ -5,6 +5,7 @@ use gradus_api::rollout::canary::{MirrorMatch, SetHeaderRoute, SetMirrorRoute, S
 use serde_json::{Map, Value, json};
 
 use super::config::RouteFamily;
+use crate::traffic::own::covers;
 use crate::traffic::{Backends, Goal};
 use crate::world::RolloutView;
 
@@ -247,18 +248,4 @@ fn request(wanted: &MirrorMatch) -> Result<Value, String> {
         matched.insert("headers".to_owned(), Value::Array(headers));
     }
     Ok(Value::Object(matched))
-}
-
-/// Does a stored rule say everything that is wanted? A server adds defaults of its own.
-fn covers(stored: &Value, wanted: &Value) -> bool {
-    match (stored, wanted) {
-        (Value::Object(stored), Value::Object(wanted)) => wanted.iter().all(|(key, value)| {
-            stored.get(key).map_or(value.is_null(), |stored| covers(stored, value))
-        }),
-        (Value::Array(stored), Value::Array(wanted)) => {
-            stored.len() == wanted.len()
-                && stored.iter().zip(wanted).all(|(stored, wanted)| covers(stored, wanted))
-        }
-        (stored, wanted) => stored == wanted,
-    }
 }
