@@ -4,7 +4,7 @@
 use gradus_engine::Engine;
 use gradus_engine::analysis::run::AnalysisRuns;
 use gradus_engine::decision::Kind;
-use gradus_engine::release::{ManagedIngress, Releases};
+use gradus_engine::release::{ManagedRoute, Releases};
 use gradus_engine::rollout::Rollouts;
 use gradus_engine::world::ServiceView;
 
@@ -19,7 +19,12 @@ pub static GRADUS: Engines = Engines {
         Entry::of::<Rollouts>(),
         Entry::of::<AnalysisRuns>(),
         Entry::of::<Releases<ServiceView>>(),
-        Entry::of::<Releases<ManagedIngress>>(),
+        Entry::of::<Releases<ManagedRoute<0>>>(),
+        Entry::of::<Releases<ManagedRoute<1>>>(),
+        Entry::of::<Releases<ManagedRoute<2>>>(),
+        Entry::of::<Releases<ManagedRoute<3>>>(),
+        Entry::of::<Releases<ManagedRoute<4>>>(),
+        Entry::of::<Releases<ManagedRoute<5>>>(),
     ],
 };
 

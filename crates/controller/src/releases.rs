@@ -18,6 +18,8 @@ pub struct ReleaseIndex<M> {
     rollouts: BTreeMap<Key, Names>,
     /// Which Rollouts name an object.
     users: BTreeMap<Key, BTreeSet<Arc<str>>>,
+    /// Has a Rollout ever named an object of the kind?
+    is_wanted: bool,
 }
 
 /// What is watched for marked objects.
@@ -37,17 +39,23 @@ struct Names {
 
 impl<M> Default for ReleaseIndex<M> {
     fn default() -> Self {
-        ReleaseIndex { marked: BTreeMap::new(), rollouts: BTreeMap::new(), users: BTreeMap::new() }
+        ReleaseIndex {
+            marked: BTreeMap::new(),
+            rollouts: BTreeMap::new(),
+            users: BTreeMap::new(),
+            is_wanted: false,
+        }
     }
 }
 
 impl<M: Mark> ReleaseIndex<M> {
     fn apply_rollout(&mut self, frame: &Frame) -> Vec<Key> {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
-        let named = M::named_in(&frame.spec).into_iter();
+        let named = M::named_in(&key.name, &frame.spec).into_iter();
         let objects: Vec<Key> = named
             .map(|name| Key { namespace: Arc::clone(&key.namespace), name: name.into() })
             .collect();
+        self.is_wanted |= !objects.is_empty();
         let is_same = self.rollouts.get(&key).is_some_and(|known| known.objects == objects);
         let version = frame.meta.version;
         if is_same {
@@ -94,7 +102,13 @@ impl<M: Mark> Watched for Releases<M> {
     type Source = Source;
 
     fn sources() -> Vec<Source> {
-        vec![Source::Marked, Source::Rollouts]
+        let always = M::IS_ALWAYS_THERE.then_some(Source::Marked);
+        always.into_iter().chain([Source::Rollouts]).collect()
+    }
+
+    fn demands(index: &ReleaseIndex<M>) -> Vec<Source> {
+        let is_demanded = index.is_wanted && !M::IS_ALWAYS_THERE;
+        is_demanded.then_some(Source::Marked).into_iter().collect()
     }
 
     fn kind_of(source: &Source) -> Kind {

@@ -3,7 +3,7 @@
 //! Only the server's own word counts: the Rollout that a mark names is not there, or no longer names
 //! the object. What is not answered, or cannot be read, changes nothing.
 
-mod ingress;
+mod route;
 mod service;
 
 use std::collections::BTreeMap;
@@ -18,9 +18,10 @@ use serde_json::Value;
 use crate::ask::{Answer, Ask, AskId, Effect, ListOf, Question, Recall, Reply};
 use crate::decision::{Change, Decision, Frees, Guard, Kind, ObjectRef, Why};
 use crate::frame::Frame;
+use crate::traffic::Undo;
 use crate::uid::Uid;
 use crate::{Engine, Head, StatusPlace, kinds};
-pub use ingress::ManagedIngress;
+pub use route::{ManagedIngress, ManagedRoute};
 
 /// The engine of objects of one kind that carry our marks.
 pub struct Releases<M>(PhantomData<M>);
@@ -31,6 +32,9 @@ pub trait Mark: Clone + Serialize + DeserializeOwned + 'static {
     const KIND: Kind;
     /// Where the marks are, for people.
     const FIELD: &'static str;
+    /// Is the kind one that every cluster has? Objects of others are looked at once a Rollout names
+    /// one.
+    const IS_ALWAYS_THERE: bool;
 
     /// An object of the kind.
     fn read(frame: &Frame) -> Self;
@@ -50,11 +54,11 @@ pub trait Mark: Clone + Serialize + DeserializeOwned + 'static {
     /// The Rollouts that its marks name; none where a mark names nobody.
     fn managers(&self) -> Vec<Arc<str>>;
 
-    /// The patch that takes off the marks of these Rollouts, or those that name nobody.
-    fn unmarked(&self, released: &[Arc<str>]) -> Value;
+    /// How the marks of these Rollouts go, or those that name nobody.
+    fn unmarked(&self, released: &[Arc<str>]) -> Undo;
 
-    /// The objects of this kind that a Rollout's spec names, read from its JSON.
-    fn named_in(spec: &Value) -> Vec<&str>;
+    /// The objects of this kind that a Rollout uses, by its name and the JSON of its spec.
+    fn named_in(rollout: &str, spec: &Value) -> Vec<String>;
 }
 
 /// Everything one decision about a marked object may look at.
@@ -203,7 +207,10 @@ fn heard<M: Mark>(world: &Marked<M>, ask: &Ask) -> Heard {
 
 /// Does one of the Rollouts in a reply name this object?
 fn is_named_in<M: Mark>(reply: &Reply, object: &str) -> bool {
-    let names = |rollout: &Arc<Value>| M::named_in(&rollout["spec"]).contains(&object);
+    let names = |rollout: &Arc<Value>| {
+        let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
+        M::named_in(name, &rollout["spec"]).iter().any(|named| named == object)
+    };
     match reply {
         Reply::Object(found) => found.as_ref().is_some_and(names),
         Reply::Objects(found) => found.iter().any(names),
@@ -214,7 +221,10 @@ fn is_named_in<M: Mark>(reply: &Reply, object: &str) -> bool {
 
 fn unmark<M: Mark>(world: &Marked<M>, released: &[Arc<str>]) -> Change {
     let object = &world.object;
-    Change::patch(world.reference(), object.unmarked(released), object.version())
+    match object.unmarked(released) {
+        Undo::Patch(patch) => Change::patch(world.reference(), patch, object.version()),
+        Undo::Delete => Change::delete(world.reference(), object.uid()),
+    }
 }
 
 #[cfg(test)]

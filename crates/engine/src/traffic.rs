@@ -15,6 +15,7 @@ mod istio;
 mod nginx;
 mod own;
 mod registry;
+mod report;
 mod smi;
 mod split;
 #[cfg(test)]
@@ -30,13 +31,15 @@ use gradus_api::traffic::ManagedRoute;
 use serde_json::Value;
 
 use crate::ask::WeightsOf;
-use crate::decision::ObjectRef;
+use crate::decision::{Kind, ObjectRef};
+use crate::kinds;
 use crate::world::{Known, RolloutView, Route, Unusable, World};
 pub use fault::{FaultCause, Need, RouteFault};
 pub use registry::{
-    Access, ConfigField, Release, RouterEntry, accesses, metric_label, routes, unsupported,
+    Access, ConfigField, Release, RouterEntry, Undo, accesses, metric_label, routes, unsupported,
 };
-pub(crate) use registry::{NOT_YET, PATH, release_of, weights_field};
+pub(crate) use registry::{NOT_YET, PATH, releases_of, weights_field};
+pub use report::Report;
 pub use split::{Receiver, TrafficSide, WeightPart, WeightSplit};
 pub use view::RouteView;
 
@@ -57,6 +60,18 @@ pub static ROUTERS: &[&RouterEntry] = &[
 
 /// The whole of the traffic for routers whose weights are per cent.
 const WHOLE: i32 = 100;
+
+/// The kinds of which routers leave something behind; each has an engine that clears it away.
+pub const fn released_kind(at: usize) -> Kind {
+    match at {
+        0 => kinds::INGRESS,
+        1 => istio::DESTINATION_RULE,
+        2 => smi::TRAFFIC_SPLIT,
+        3 => ambassador::MAPPING,
+        4 => appmesh::VIRTUAL_NODE,
+        _ => apisix::APISIX_ROUTE,
+    }
+}
 
 /// The routing objects that are there, as the planned writes leave them.
 pub type RoutingObjects = BTreeMap<ObjectRef, RouteView>;
@@ -205,6 +220,11 @@ pub trait Router {
         None
     }
 
+    /// What the data plane says of its objects as they stand; `None` where it says nothing.
+    fn reported(&self, _seen: &RoutingObjects) -> Option<Report> {
+        None
+    }
+
     /// The writes that are missing, in order; none when the goal is reached.
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault>;
 
@@ -240,6 +260,11 @@ pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
         return Vec::new();
     };
     ROUTERS.iter().filter_map(|entry| (entry.of)(rollout, routing)).collect()
+}
+
+/// What the data planes of a Rollout's routers say, the worst of it; `None` where none says anything.
+pub(crate) fn reported(rollout: &RolloutView, seen: &RoutingObjects) -> Option<Report> {
+    routers(rollout).iter().filter_map(|router| router.reported(seen)).max()
 }
 
 /// The Services of both sides as the spec names them; which of two that take turns is which is not

@@ -11,12 +11,14 @@ use crate::decision::Kind;
 use crate::frame::Frame;
 use crate::kinds;
 use crate::rollout::services;
+use crate::traffic::Undo;
 use crate::uid::Uid;
 use crate::world::ServiceView;
 
 impl Mark for ServiceView {
     const KIND: Kind = kinds::SERVICE;
     const FIELD: &'static str = "spec.selector";
+    const IS_ALWAYS_THERE: bool = true;
 
     fn read(frame: &Frame) -> Self {
         ServiceView::read(frame)
@@ -42,7 +44,7 @@ impl Mark for ServiceView {
         self.managed_by.iter().cloned().collect()
     }
 
-    fn unmarked(&self, _released: &[Arc<str>]) -> Value {
+    fn unmarked(&self, _released: &[Arc<str>]) -> Undo {
         let mut body = json!({});
         if self.hash.is_some() {
             body["spec"] = json!({ "selector": { label::POD_TEMPLATE_HASH: null } });
@@ -50,10 +52,10 @@ impl Mark for ServiceView {
         if self.managed_by.is_some() {
             body["metadata"] = json!({ "annotations": { annotation::MANAGED_BY: null } });
         }
-        body
+        Undo::Patch(body)
     }
 
-    fn named_in(spec: &Value) -> Vec<&str> {
-        services::names_in(spec)
+    fn named_in(_rollout: &str, spec: &Value) -> Vec<String> {
+        services::names_in(spec).into_iter().map(str::to_owned).collect()
     }
 }

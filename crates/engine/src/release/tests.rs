@@ -253,3 +253,67 @@ fn an_ingress_without_a_readable_book_is_left_alone() {
         assert!(!ManagedIngress::read(&frame.unwrap()).is_marked(), "{book:?}");
     }
 }
+
+/// What routers leave on objects of each kind: the object, the routing that names it, and what is done
+/// with it when another routing does not.
+#[test]
+fn what_a_router_has_made_goes_and_what_it_has_marked_is_as_it_was() {
+    let owned = |name: &str| {
+        let owner = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web",
+            "uid": "u", "controller": true });
+        json!({ "metadata": { "name": name, "uid": "x", "ownerReferences": [owner] } })
+    };
+    let used = |spec: Value| {
+        let notes = json!({ annotation::MANAGED_BY: "web" });
+        json!({ "metadata": { "name": "old", "annotations": notes }, "spec": spec })
+    };
+    let labels = |hash: bool| match hash {
+        true => json!({ label::POD_TEMPLATE_HASH: "h", "app": "web" }),
+        false => json!({ "app": "web" }),
+    };
+    let subsets = |hash: bool| json!([{ "name": "a", "labels": labels(hash) }, { "name": "b" }]);
+    let free = json!({ "annotations": { annotation::MANAGED_BY: null } });
+    let rule = Undo::Patch(json!({ "metadata": free, "spec": { "subsets": subsets(false) } }));
+    let selector = json!({ "matchLabels": { label::POD_TEMPLATE_HASH: null } });
+    let node = Undo::Patch(json!({ "metadata": free, "spec": { "podSelector": selector } }));
+    let nodes = json!({ "canaryVirtualNodeRef": { "name": "old" } });
+    let apisix = json!({ "apisix": { "route": { "name": "web" } },
+        "managedRoutes": [{ "name": "testers" }] });
+    judge::<0>(
+        &owned("web-old-canary"),
+        json!({ "nginx": { "stableIngress": "old" } }),
+        &Undo::Delete,
+    );
+    judge::<1>(
+        &used(json!({ "host": "web", "subsets": subsets(true) })),
+        json!({ "istio": { "destinationRule": { "name": "old" } } }),
+        &rule,
+    );
+    judge::<2>(&owned("web"), json!({ "smi": {} }), &Undo::Delete);
+    judge::<3>(
+        &owned("old-canary"),
+        json!({ "ambassador": { "mappings": ["old"] } }),
+        &Undo::Delete,
+    );
+    judge::<4>(
+        &used(json!({ "podSelector": { "matchLabels": labels(true) } })),
+        json!({ "appMesh": { "virtualNodeGroup": nodes } }),
+        &node,
+    );
+    judge::<5>(&owned("testers"), apisix, &Undo::Delete);
+}
+
+fn judge<const AT: usize>(object: &Value, routing: Value, expected: &Undo) {
+    let kind = ManagedRoute::<AT>::KIND;
+    let frame = serde_json::from_value(object.clone()).unwrap();
+    let read = ManagedRoute::<AT>::read(&frame);
+    assert_eq!(read.managers(), ["web".into()], "{kind:?}");
+    let spec = |routing: Value| json!({ "strategy": { "canary": { "trafficRouting": routing } } });
+    let name = read.name().to_string();
+    assert!(ManagedRoute::<AT>::named_in("web", &spec(routing)).contains(&name), "{kind:?}");
+    let other = json!({ "traefik": { "weightedTraefikServiceName": "old" } });
+    assert_eq!(ManagedRoute::<AT>::named_in("web", &spec(other)), [""; 0], "{kind:?}");
+    assert_eq!(read.unmarked(&["web".into()]), *expected, "{kind:?}");
+    let theirs = serde_json::from_value(json!({ "metadata": { "name": "theirs" } })).unwrap();
+    assert!(!ManagedRoute::<AT>::read(&theirs).is_marked(), "{kind:?}: not ours");
+}

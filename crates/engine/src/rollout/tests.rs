@@ -6,6 +6,7 @@ mod blue_green;
 mod blue_green_runs;
 mod blue_green_sizes;
 mod claim;
+mod cost;
 mod deploy;
 mod duration;
 mod edges;

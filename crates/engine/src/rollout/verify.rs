@@ -14,20 +14,28 @@ use super::draft::Draft;
 use super::weights;
 use crate::ask::{Ask, Question, Reply, Split, WeightsOf};
 use crate::decision::{After, EventKind, Frees, Guard, Why};
-use crate::traffic::{self, Goal};
+use crate::traffic::{self, Goal, Report};
 
 /// How long after an answer a load balancer is asked again.
 const RETRY: SignedDuration = SignedDuration::from_secs(10);
 
 /// Notes in the status whether the split is in force. Breaks where it must be before pods go.
 pub(super) fn apply<'w>(draft: Draft<'w>, goal: &Goal<'_>) -> ControlFlow<Draft<'w>, Draft<'w>> {
-    let Some(asked) = question(&draft, goal) else {
-        return ControlFlow::Continue(located(weights::unheld(draft), &[]));
-    };
-    if !is_due(&draft, goal) {
+    let asked = question(&draft, goal);
+    let draft = if asked.is_none() { located(draft, &[]) } else { draft };
+    let report = traffic::reported(draft.rollout(), &draft.routes);
+    if asked.is_none() && report.is_none() || !is_due(&draft, goal) {
         return ControlFlow::Continue(weights::unheld(draft));
     }
-    let (mut draft, is_set) = hear(draft, Ask::weights(asked));
+    let (draft, is_told) = match asked {
+        Some(asked) => hear(draft, Ask::weights(asked)),
+        None => (weights::unheld(draft), true),
+    };
+    let (mut draft, is_seen) = match report {
+        Some(report) => take_in(draft, report),
+        None => (draft, true),
+    };
+    let is_set = is_told && is_seen;
     if let Some(known) = &mut Arc::make_mut(&mut draft.status).canary.weights {
         known.verified = Some(is_set);
     }
@@ -43,14 +51,31 @@ pub(super) fn explain(draft: &Draft<'_>) -> Option<Why> {
         let Question::Weights(of) = &ask.question else { return None };
         let is_open = !draft.world.answers.contains_key(&ask.id);
         let question = format!("is weight {} of Service {} in force", of.weight, of.canary);
-        is_open.then(|| Why {
-            guard: Guard::Unanswered { question },
-            object: draft.rollout().reference(),
-            field: "status.canary.weights.verified".into(),
-            since: None,
-            frees: Frees::Cluster,
-        })
+        is_open.then(|| waits(draft, question))
     })
+}
+
+/// What the data plane has not taken in yet.
+pub(super) fn explain_report(draft: &Draft<'_>) -> Option<Why> {
+    let weights = draft.status.canary.weights.as_ref()?;
+    let report = traffic::reported(draft.rollout(), &draft.routes);
+    match report.filter(|_| weights.verified == Some(false))? {
+        Report::Pending(message) => {
+            let weight = weights.canary.weight;
+            Some(waits(draft, format!("is weight {weight} in force ({message})")))
+        }
+        Report::InForce | Report::Refused(_) => None,
+    }
+}
+
+fn waits(draft: &Draft<'_>, question: String) -> Why {
+    Why {
+        guard: Guard::Unanswered { question },
+        object: draft.rollout().reference(),
+        field: "status.canary.weights.verified".into(),
+        since: None,
+        frees: Frees::Cluster,
+    }
 }
 
 /// What a router wants asked, if load balancers are asked at all.
@@ -98,6 +123,19 @@ fn hear<'w>(draft: Draft<'w>, ask: Ask) -> (Draft<'w>, bool) {
         Err(failed) => {
             let message = format!("Failed to verify weight: {}", failed.message);
             (held(draft.ask(ask), event::WEIGHT_VERIFY_ERROR, message), false)
+        }
+    }
+}
+
+/// What the data plane reports. A split that is written only now is not in force.
+fn take_in(draft: Draft<'_>, report: Report) -> (Draft<'_>, bool) {
+    match report {
+        _ if weights::is_routing(&draft) => (draft, false),
+        Report::InForce => (draft, true),
+        Report::Pending(_) => (draft, false),
+        Report::Refused(message) => {
+            let message = format!("Failed to verify weight: {message}");
+            (held(draft, event::WEIGHT_VERIFY_ERROR, message), false)
         }
     }
 }

@@ -87,6 +87,7 @@ fn update(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
     }
     let mut found = sets::missing(draft, weights::missing(draft, roles));
     found.extend(verify::explain(draft));
+    found.extend(verify::explain_report(draft));
     found.extend(steps::or_promotion(draft, roles));
     found
 }

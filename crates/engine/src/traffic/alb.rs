@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::ingress::{Named, backend, leads_to, paths, reference, rules};
 use super::{
     Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
-    Router, RouterEntry, RoutingObjects, Sides, WeightPart, WeightSplit,
+    Router, RouterEntry, RoutingObjects, Sides, Undo, WeightPart, WeightSplit,
 };
 use crate::ask::WeightsOf;
 use crate::decision::ObjectRef;
@@ -40,16 +40,18 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     }],
     has_header_routes: true,
     has_mirror_routes: false,
+    has_experiments: true,
+    has_max_weight: false,
     of: |rollout, routing| {
         let config = routing.alb.as_deref()?;
         Some(Box::new(Alb { rollout, config }))
     },
-    release: Some(Release {
+    releases: &[Release {
         kind: kinds::INGRESS,
-        managers: release::managers,
-        released: release::released,
-        named_in: release::managed_in,
-    }),
+        managers: |meta| release::managers(&meta.annotations),
+        released: |ingress, rollouts| Undo::Patch(release::released(ingress, rollouts)),
+        named_in: |_, spec| release::managed_in(spec),
+    }],
 };
 
 /// The router of a Rollout.

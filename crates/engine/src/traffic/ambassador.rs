@@ -8,15 +8,16 @@ use std::sync::Arc;
 use gradus_api::names::router_event;
 use serde_json::{Value, json};
 
-use super::own::manifest;
+use super::own::{self, manifest};
+use super::registry::{names, routing_in};
 use super::{
-    Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    Access, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, TrafficSide, WHOLE, WeightPart, WeightSplit, named_sides,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
 
-const MAPPING: Kind = Kind::new("getambassador.io", "v2", "Mapping", "mappings");
+pub(super) const MAPPING: Kind = Kind::new("getambassador.io", "v2", "Mapping", "mappings");
 /// What the canary Mapping's name ends with, and how long a name may be.
 const ENDING: &str = "-canary";
 const NAME_LIMIT: usize = 253;
@@ -32,11 +33,21 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     }],
     has_header_routes: false,
     has_mirror_routes: false,
+    has_experiments: false,
+    has_max_weight: false,
     of: |rollout, routing| {
         let mappings = &routing.ambassador.as_deref()?.mappings;
         Some(Box::new(Ambassador { rollout, mappings }))
     },
-    release: None,
+    releases: &[Release {
+        kind: MAPPING,
+        managers: own::managers,
+        released: own::released,
+        named_in: |_, spec| {
+            let mappings = names(&routing_in(spec)["ambassador"]["mappings"]);
+            mappings.iter().map(|base| canary_name(base)).collect()
+        },
+    }],
 };
 
 /// The router of a Rollout.
@@ -102,9 +113,7 @@ impl Ambassador<'_> {
 
     /// The canary Mapping beside one of the user's.
     fn canary_of(&self, base: &str) -> ObjectRef {
-        let mut name = base.to_owned();
-        name.truncate(name.floor_char_boundary(NAME_LIMIT - ENDING.len()));
-        self.reference(&(name + ENDING))
+        self.reference(&canary_name(base))
     }
 
     fn plan_one(
@@ -168,6 +177,13 @@ impl Ambassador<'_> {
         spec["weight"] = json!(goal.weight);
         manifest(self.rollout, target, spec)
     }
+}
+
+/// The name of the canary Mapping beside one of the user's.
+fn canary_name(base: &str) -> String {
+    let mut name = base.to_owned();
+    name.truncate(name.floor_char_boundary(NAME_LIMIT - ENDING.len()));
+    name + ENDING
 }
 
 fn field() -> String {

@@ -9,15 +9,17 @@ use gradus_api::traffic::ApisixRoute;
 use serde_json::{Value, json};
 
 use super::own;
+use super::registry::{names, routing_in};
 use super::split::relative;
 use super::{
-    Access, Backends, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
-    RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes, named_sides,
+    Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
+    Router, RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes, named_sides,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
 
-const APISIX_ROUTE: Kind = Kind::new("apisix.apache.org", "v2", "ApisixRoute", "apisixroutes");
+pub(super) const APISIX_ROUTE: Kind =
+    Kind::new("apisix.apache.org", "v2", "ApisixRoute", "apisixroutes");
 /// What APISIX takes for a weight that is not there.
 const DEFAULT_WEIGHT: i64 = 100;
 
@@ -32,11 +34,25 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     }],
     has_header_routes: true,
     has_mirror_routes: false,
+    has_experiments: false,
+    has_max_weight: false,
     of: |rollout, routing| {
         let route = routing.apisix.as_deref()?.route.as_ref();
         Some(Box::new(Apisix { rollout, route }))
     },
-    release: None,
+    releases: &[Release {
+        kind: APISIX_ROUTE,
+        managers: own::managers,
+        released: own::released,
+        named_in: |_, spec| {
+            // The user's own comes first: as long as it is named, leftovers are looked for.
+            let routing = routing_in(spec);
+            let own = routing["apisix"]["route"]["name"].as_str().map(str::to_owned);
+            own.into_iter()
+                .flat_map(|own| [vec![own], names(&routing["managedRoutes"])].concat())
+                .collect()
+        },
+    }],
 };
 
 /// The router of a Rollout.

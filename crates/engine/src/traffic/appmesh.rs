@@ -11,9 +11,11 @@ use gradus_api::traffic::{AppMeshRouting, AppMeshVirtualNodeGroup};
 use serde_json::{Value, json};
 
 use super::fault::not_found;
+use super::own;
+use super::registry::routing_in;
 use super::{
-    Access, ConfigField, Goal, Need, Receiver, RouteFault, RouteOp, RouteWrite, Router,
-    RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
+    Access, ConfigField, Goal, Need, Receiver, Release, RouteFault, RouteOp, RouteWrite, Router,
+    RouterEntry, RoutingObjects, Sides, TrafficSide, Undo, WeightPart, WeightSplit,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
@@ -23,7 +25,7 @@ const GROUP: &str = "appmesh.k8s.aws";
 const VERSION: &str = "v1beta2";
 const VIRTUAL_SERVICE: Kind = Kind::new(GROUP, VERSION, "VirtualService", "virtualservices");
 const VIRTUAL_ROUTER: Kind = Kind::new(GROUP, VERSION, "VirtualRouter", "virtualrouters");
-const VIRTUAL_NODE: Kind = Kind::new(GROUP, VERSION, "VirtualNode", "virtualnodes");
+pub(super) const VIRTUAL_NODE: Kind = Kind::new(GROUP, VERSION, "VirtualNode", "virtualnodes");
 const VERBS: &[&str] = &["get", "list", "watch", "patch"];
 
 /// This router, for the list.
@@ -37,11 +39,22 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     ],
     has_header_routes: false,
     has_mirror_routes: false,
+    has_experiments: false,
+    has_max_weight: false,
     of: |rollout, routing| {
         let config = routing.app_mesh.as_deref()?;
         Some(Box::new(AppMesh { rollout, config }))
     },
-    release: None,
+    releases: &[Release {
+        kind: VIRTUAL_NODE,
+        managers: own::users,
+        released: |_, _| Undo::Patch(mesh::released()),
+        named_in: |_, spec| {
+            let nodes = &routing_in(spec)["appMesh"]["virtualNodeGroup"];
+            let both = ["canaryVirtualNodeRef", "stableVirtualNodeRef"].map(|field| &nodes[field]);
+            both.iter().filter_map(|node| node["name"].as_str().map(str::to_owned)).collect()
+        },
+    }],
 };
 
 /// The router of a Rollout.
@@ -238,7 +251,7 @@ impl<'r> AppMesh<'r> {
             let message = format!("VirtualNode `{name}` not found in namespace `{namespace}`");
             RouteFault { message, ..RouteFault::missing(&need) }
         })?;
-        let patch: Option<Value> = mesh::selecting(known, hash);
+        let patch: Option<Value> = mesh::selecting(known, hash, &self.rollout.name);
         let op = patch.map(RouteOp::Merge);
         Ok(op.map(|op| RouteWrite { target: need.object, op, told: Vec::new() }))
     }

@@ -7,11 +7,14 @@ mod rules;
 mod tests;
 
 use gradus_api::rollout::CanaryStep;
+use gradus_api::rollout::canary::SetMirrorRoute;
 use serde_json::{Map, Value, json};
 
+use super::registry::weighted_template;
+use super::report;
 use super::split::relative;
 use super::{
-    Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    Access, ConfigField, Goal, Need, Report, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes, named_sides,
 };
 use crate::decision::{Kind, ObjectRef};
@@ -37,11 +40,13 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     ],
     has_header_routes: true,
     has_mirror_routes: true,
+    has_experiments: true,
+    has_max_weight: true,
     of: |rollout, routing| {
         let routes = config::read(routing.plugins.get(NAME)?, &ENTRY.config.path());
         Some(Box::new(Gateway { rollout, routes }))
     },
-    release: None,
+    releases: &[],
 };
 
 /// The router of a Rollout.
@@ -91,6 +96,14 @@ impl Router for Gateway<'_> {
         self.wanted().iter().flat_map(of_route).collect()
     }
 
+    fn reported(&self, seen: &RoutingObjects) -> Option<Report> {
+        let of_route = |route: &NamedRoute| {
+            let object = self.need(route).object;
+            report::of_parents(seen.get(&object)?, &object.to_string())
+        };
+        self.wanted().iter().filter_map(of_route).max()
+    }
+
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
         let routes = self.routes.as_ref().map_err(Clone::clone)?;
         let writes = routes.wanted.iter().map(|route| self.plan_one(routes, route, goal, seen));
@@ -135,7 +148,20 @@ impl Gateway<'_> {
             _ if step.set_mirror_route.is_some() && !has(&[RouteFamily::Http]) => {
                 ("setMirrorRoute", "an HTTPRoute")
             }
-            _ => return None,
+            _ if step.set_mirror_route.as_ref().is_some_and(|route| has_other_method(route)) => {
+                let message = "Forbidden: router argoproj-labs/gatewayAPI can match a method by exact \
+                               value alone";
+                let path = format!("spec.strategy.canary.steps[{at}].setMirrorRoute.match");
+                return Some(RouteFault::configuration(path, message));
+            }
+            _ => {
+                let field = weighted_template(step)?;
+                let has_http = self.wanted().iter().any(|it| it.family == RouteFamily::Http);
+                let path = format!("spec.strategy.canary.steps[{at}].{field}");
+                let message =
+                    format!("Forbidden: router {NAME} cannot do {field} without an HTTPRoute");
+                return (!has_http).then(|| RouteFault::configuration(path, message));
+            }
         };
         let path = format!("spec.strategy.canary.steps[{at}].{field}");
         let message = format!(
@@ -184,6 +210,12 @@ impl Gateway<'_> {
 
 fn rules_of(route: &RouteView) -> &[Value] {
     route.spec()["rules"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Does a route for copies match methods by anything but an exact value?
+fn has_other_method(route: &SetMirrorRoute) -> bool {
+    let mut methods = route.r#match.iter().filter_map(|one| one.method.as_ref());
+    methods.any(|method| method.exact.is_empty())
 }
 
 /// No rule of a route leads to both Services.

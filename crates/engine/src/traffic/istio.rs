@@ -13,18 +13,21 @@ use gradus_api::names::router_event;
 use gradus_api::traffic::{IstioDestinationRule, IstioRouting, IstioVirtualService};
 use serde_json::{Map, Value, json};
 
+use super::registry::routing_in;
 use super::{
-    Access, Backends, ConfigField, Goal, Need, Receiver, RouteFault, RouteOp, RouteView,
-    RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, WHOLE, WeightPart,
-    WeightSplit, managed_routes, named_sides,
+    Access, Backends, ConfigField, Goal, Need, Receiver, Release, Report, RouteFault, RouteOp,
+    RouteView, RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, Undo, WHOLE,
+    WeightPart, WeightSplit, managed_routes, named_sides,
 };
+use super::{own, report};
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
 use service::Lanes;
 
 const GROUP: &str = "networking.istio.io";
 const VIRTUAL_SERVICE: Kind = Kind::new(GROUP, "v1alpha3", "VirtualService", "virtualservices");
-const DESTINATION_RULE: Kind = Kind::new(GROUP, "v1alpha3", "DestinationRule", "destinationrules");
+pub(super) const DESTINATION_RULE: Kind =
+    Kind::new(GROUP, "v1alpha3", "DestinationRule", "destinationrules");
 const VERBS: &[&str] = &["get", "list", "watch", "patch"];
 
 /// This router, for the list.
@@ -37,11 +40,21 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     ],
     has_header_routes: true,
     has_mirror_routes: true,
+    has_experiments: true,
+    has_max_weight: false,
     of: |rollout, routing| {
         let config = routing.istio.as_deref()?;
         Some(Box::new(Istio { rollout, config }))
     },
-    release: None,
+    releases: &[Release {
+        kind: DESTINATION_RULE,
+        managers: own::users,
+        released: |rule, _| Undo::Patch(rule::released(rule)),
+        named_in: |_, spec| {
+            let name = &routing_in(spec)["istio"]["destinationRule"]["name"];
+            name.as_str().map(str::to_owned).into_iter().collect()
+        },
+    }],
 };
 
 /// The router of a Rollout.
@@ -111,6 +124,13 @@ impl Router for Istio<'_> {
         };
         let known = seen.get(&need.object);
         Some(known.and_then(|known| rule::hash(known, name)).unwrap_or_default().to_owned())
+    }
+
+    fn reported(&self, seen: &RoutingObjects) -> Option<Report> {
+        let of_service = |(_, need): (&IstioVirtualService, Need)| {
+            report::of_generation(seen.get(&need.object)?, &need.object.to_string())
+        };
+        self.services().into_iter().filter_map(of_service).max()
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, paths, reference, rules};
 use super::own;
+use super::registry::{names, routing_in};
 use super::{
-    Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    Access, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
 };
 use crate::decision::ObjectRef;
@@ -33,16 +34,28 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     label: Some((3, "Nginx")),
     access: &[Access {
         kind: kinds::INGRESS,
-        verbs: &["get", "list", "watch", "create", "patch"],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
         weights: "metadata.annotations",
     }],
     has_header_routes: false,
     has_mirror_routes: false,
+    has_experiments: false,
+    has_max_weight: true,
     of: |rollout, routing| {
         let config = routing.nginx.as_deref()?;
         Some(Box::new(Nginx { rollout, config }))
     },
-    release: None,
+    releases: &[Release {
+        kind: kinds::INGRESS,
+        managers: own::managers,
+        released: own::released,
+        named_in: |rollout, spec| {
+            let nginx = &routing_in(spec)["nginx"];
+            let one = nginx["stableIngress"].as_str().filter(|name| !name.is_empty());
+            let all = one.map(str::to_owned).into_iter().chain(names(&nginx["stableIngresses"]));
+            all.map(|stable| canary_name(rollout, &stable)).collect()
+        },
+    }],
 };
 
 /// The router of a Rollout.
@@ -126,9 +139,7 @@ impl Nginx<'_> {
 
     /// The canary Ingress beside a stable one.
     fn canary_of(&self, stable: &str) -> ObjectRef {
-        let mut name = format!("{}-{stable}", self.rollout.name);
-        name.truncate(name.floor_char_boundary(NAME_LIMIT - ENDING.len()));
-        reference(self.rollout, &(name + ENDING))
+        reference(self.rollout, &canary_name(&self.rollout.name, stable))
     }
 
     fn plan_one(
@@ -191,6 +202,13 @@ impl Nginx<'_> {
         manifest["metadata"]["annotations"] = json!(notes);
         manifest
     }
+}
+
+/// The name of the canary Ingress beside a stable one.
+fn canary_name(rollout: &str, stable: &str) -> String {
+    let mut name = format!("{rollout}-{stable}");
+    name.truncate(name.floor_char_boundary(NAME_LIMIT - ENDING.len()));
+    name + ENDING
 }
 
 /// What of the stable Ingress the canary Ingress has too.

@@ -1,9 +1,13 @@
 //! Objects that a router makes beside those of users: whose they are, and what they are made of.
 
+use std::sync::Arc;
+
+use gradus_api::names::{self, annotation};
 use serde_json::{Value, json};
 
-use super::RouteView;
+use super::{RouteView, Undo};
 use crate::decision::ObjectRef;
+use crate::frame::Meta;
 use crate::world::RolloutView;
 
 /// The annotation in which kubectl keeps what a user applied; it is no part of a copy.
@@ -26,6 +30,25 @@ pub(super) fn manifest(rollout: &RolloutView, target: &ObjectRef, spec: Value) -
 /// Does an object belong to this Rollout?
 pub(super) fn is_owned(object: &RouteView, rollout: &RolloutView) -> bool {
     object.owner() == Some(rollout.uid)
+}
+
+/// The Rollout that an object belongs to.
+pub(super) fn managers(meta: &Meta) -> Vec<Arc<str>> {
+    let owner = meta.controller().filter(|owner| {
+        *owner.kind == *names::kind::ROLLOUT && *owner.api_version == *names::API_VERSION
+    });
+    owner.map(|owner| Arc::clone(&owner.name)).into_iter().collect()
+}
+
+/// An object that was made for a Rollout goes when that lets go of it.
+pub(super) fn released(_object: &RouteView, _rollouts: &[Arc<str>]) -> Undo {
+    Undo::Delete
+}
+
+/// The Rollout that an object of a user says it is used by.
+pub(super) fn users(meta: &Meta) -> Vec<Arc<str>> {
+    let name = meta.annotations.get(annotation::MANAGED_BY);
+    name.map(|name| Arc::from(name.as_str())).into_iter().collect()
 }
 
 /// The labels or annotations of an object that a copy of it has too; `None` where there are none.

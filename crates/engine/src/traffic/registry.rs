@@ -6,9 +6,9 @@ use gradus_api::rollout::{CanaryStep, RolloutSpec};
 use gradus_api::traffic::TrafficRouting;
 use serde_json::Value;
 
-use super::{ROUTERS, RouteFault, RouteView, Router};
+use super::{ROUTERS, RouteFault, RouteView, Router, WHOLE};
 use crate::decision::Kind;
-use crate::frame::TextMap;
+use crate::frame::Meta;
 use crate::world::RolloutView;
 
 /// One router, as [`ROUTERS`] names it.
@@ -24,10 +24,14 @@ pub struct RouterEntry {
     pub has_header_routes: bool,
     /// Can it send copies of requests to the new revision?
     pub has_mirror_routes: bool,
+    /// Can it send a part of the traffic to the pods of an Experiment?
+    pub has_experiments: bool,
+    /// Can the whole of the traffic be another number than 100?
+    pub has_max_weight: bool,
     /// The router of a Rollout that asks for it.
     pub of: for<'r> fn(&'r RolloutView, &'r TrafficRouting) -> Option<Box<dyn Router + 'r>>,
-    /// The marks it leaves on objects of users, if it leaves any.
-    pub release: Option<Release>,
+    /// What it leaves behind: marks on objects of users, and objects of its own.
+    pub releases: &'static [Release],
 }
 
 /// Where a Rollout asks for a router, below `spec.strategy.canary.trafficRouting`.
@@ -49,16 +53,25 @@ pub struct Access {
     pub weights: &'static str,
 }
 
-/// The marks a router leaves on objects of users, and how they come off.
+/// What a router leaves on objects of a kind, and how that goes when no Rollout wants it any more.
 pub struct Release {
-    /// The kind of the objects.
+    /// The kind of the objects, all of them in the namespace of their Rollout.
     pub kind: Kind,
-    /// The Rollouts that the annotations of an object name.
-    pub managers: fn(&TextMap) -> Vec<Arc<str>>,
-    /// The patch that takes off the marks of these Rollouts.
-    pub released: fn(&RouteView, &[Arc<str>]) -> Value,
-    /// The objects that a Rollout's spec names for this router, read from its JSON.
-    pub named_in: for<'v> fn(&'v Value) -> Vec<&'v str>,
+    /// The Rollouts that an object says it is used by, or belongs to.
+    pub managers: fn(&Meta) -> Vec<Arc<str>>,
+    /// What must be done when these Rollouts let go of it.
+    pub released: fn(&RouteView, &[Arc<str>]) -> Undo,
+    /// The objects that this router uses for a Rollout, by the Rollout's name and the JSON of its spec.
+    pub named_in: fn(&str, &Value) -> Vec<String>,
+}
+
+/// How what a router left is undone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Undo {
+    /// This patch takes our marks off.
+    Patch(Value),
+    /// The object was ours alone.
+    Delete,
 }
 
 impl ConfigField {
@@ -105,9 +118,21 @@ pub fn accesses() -> impl Iterator<Item = &'static Access> {
     ROUTERS.iter().flat_map(|entry| entry.access)
 }
 
-/// The marks that routers leave on objects of a kind.
-pub(crate) fn release_of(kind: &Kind) -> Option<&'static Release> {
-    ROUTERS.iter().filter_map(|entry| entry.release.as_ref()).find(|it| it.kind == *kind)
+/// What routers leave on objects of a kind.
+pub(crate) fn releases_of(kind: Kind) -> impl Iterator<Item = &'static Release> {
+    let all = ROUTERS.iter().flat_map(|entry| entry.releases);
+    all.filter(move |release| release.kind == kind)
+}
+
+/// The names that stand in a list of texts, or of objects with a name.
+pub(super) fn names(list: &Value) -> Vec<String> {
+    let name = |one: &Value| one.as_str().or_else(|| one["name"].as_str()).map(str::to_owned);
+    list.as_array().into_iter().flatten().filter_map(name).collect()
+}
+
+/// What a Rollout's spec says about its routing, read from its JSON.
+pub(super) fn routing_in(spec: &Value) -> &Value {
+    &spec["strategy"]["canary"]["trafficRouting"]
 }
 
 /// The traffic router of a Rollout as the metrics name it: of several the last by precedence.
@@ -123,7 +148,15 @@ pub fn unsupported(spec: &RolloutSpec) -> Option<RouteFault> {
     let steps = || canary.steps.iter().enumerate();
     let impossible =
         || used(routing).find_map(|entry| steps().find_map(|(at, step)| cannot(entry, at, step)));
-    unknown(routing).or_else(impossible)
+    unknown(routing).or_else(|| too_fine(routing)).or_else(impossible)
+}
+
+/// The first router that knows no other whole than 100, where another one is asked for.
+fn too_fine(routing: &TrafficRouting) -> Option<RouteFault> {
+    routing.max_traffic_weight.filter(|max| *max != WHOLE)?;
+    let name = used(routing).find(|entry| !entry.has_max_weight)?.config.name();
+    let message = format!("Forbidden: router {name} cannot do another maxTrafficWeight than 100");
+    Some(RouteFault::configuration(format!("{PATH}.trafficRouting.maxTrafficWeight"), message))
 }
 
 fn routing_of(spec: &RolloutSpec) -> Option<&TrafficRouting> {
@@ -155,10 +188,17 @@ fn cannot(entry: &RouterEntry, at: usize, step: &CanaryStep) -> Option<RouteFaul
     let header = step.set_header_route.is_some() && !entry.has_header_routes;
     let mirror = step.set_mirror_route.is_some() && !entry.has_mirror_routes;
     let field = match (header, mirror) {
-        (true, _) => "setHeaderRoute",
-        (_, true) => "setMirrorRoute",
-        (false, false) => return None,
+        (true, _) => "setHeaderRoute".to_owned(),
+        (_, true) => "setMirrorRoute".to_owned(),
+        (false, false) => weighted_template(step).filter(|_| !entry.has_experiments)?,
     };
     let message = format!("Forbidden: router {} cannot do {field}", entry.config.name());
     Some(RouteFault::configuration(format!("{PATH}.steps[{at}].{field}"), message))
+}
+
+/// The first template of an Experiment that shall get a part of the traffic.
+pub(super) fn weighted_template(step: &CanaryStep) -> Option<String> {
+    let templates = &step.experiment.as_ref()?.templates;
+    let at = templates.iter().position(|template| template.weight.is_some())?;
+    Some(format!("experiment.templates[{at}].weight"))
 }

@@ -7,16 +7,17 @@ use gradus_api::names::router_event;
 use gradus_api::traffic::SmiRouting;
 use serde_json::{Value, json};
 
-use super::own::{covers, is_owned, manifest};
+use super::own::{self, covers, is_owned, manifest};
+use super::registry::routing_in;
 use super::split::relative;
 use super::{
-    Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
+    Access, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, WeightSplit,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
 
-const TRAFFIC_SPLIT: Kind =
+pub(super) const TRAFFIC_SPLIT: Kind =
     Kind::new("split.smi-spec.io", "v1alpha1", "TrafficSplit", "trafficsplits");
 
 /// This router, for the list.
@@ -25,16 +26,28 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     label: Some((4, "SMI")),
     access: &[Access {
         kind: TRAFFIC_SPLIT,
-        verbs: &["get", "list", "watch", "create", "patch"],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
         weights: "spec.backends",
     }],
     has_header_routes: false,
     has_mirror_routes: false,
+    has_experiments: true,
+    has_max_weight: false,
     of: |rollout, routing| {
         let config = routing.smi.as_deref()?;
         Some(Box::new(Smi { rollout, config }))
     },
-    release: None,
+    releases: &[Release {
+        kind: TRAFFIC_SPLIT,
+        managers: own::managers,
+        released: own::released,
+        named_in: |rollout, spec| {
+            let smi = &routing_in(spec)["smi"];
+            let name = smi["trafficSplitName"].as_str().filter(|name| !name.is_empty());
+            let name = smi.is_object().then(|| name.unwrap_or(rollout).to_owned());
+            name.into_iter().collect()
+        },
+    }],
 };
 
 /// The router of a Rollout.

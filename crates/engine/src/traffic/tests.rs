@@ -83,7 +83,27 @@ fn a_step_that_a_router_cannot_do_is_refused_by_name() {
     let nginx = json!({ "nginx": { "stableIngress": "web" } });
     let both = json!({ "alb": alb["alb"], "nginx": nginx["nginx"] });
     let other = json!({ "plugins": { "acme/router": {} } });
+    let traefik = json!({ "traefik": { "weightedTraefikServiceName": "web" } });
+    let template = json!({ "name": "a", "specRef": "canary" });
+    let weighted = json!({ "name": "b", "specRef": "canary", "weight": 5 });
+    let experiment = json!([{ "experiment": { "templates": [template, weighted] } }]);
+    let fine = json!({ "maxTrafficWeight": 1000, "nginx": nginx["nginx"], "alb": alb["alb"] });
     let cases = [
+        ("an Experiment through ALB", &alb, &experiment, ""),
+        (
+            "an Experiment through Traefik",
+            &traefik,
+            &experiment,
+            "steps[0].experiment.templates[1].weight: Forbidden: router traefik cannot do \
+             experiment.templates[1].weight",
+        ),
+        (
+            "parts of 1000 through ALB",
+            &fine,
+            &header,
+            "trafficRouting.maxTrafficWeight: Forbidden: router alb cannot do another \
+             maxTrafficWeight than 100",
+        ),
         ("a header through ALB", &alb, &header, ""),
         (
             "a copy through ALB",

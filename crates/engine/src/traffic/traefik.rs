@@ -29,11 +29,13 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     }],
     has_header_routes: false,
     has_mirror_routes: false,
+    has_experiments: false,
+    has_max_weight: false,
     of: |rollout, routing| {
         let name = &routing.traefik.as_deref()?.weighted_traefik_service_name;
         Some(Box::new(Traefik { rollout, name }))
     },
-    release: None,
+    releases: &[],
 };
 
 /// The router of a Rollout.

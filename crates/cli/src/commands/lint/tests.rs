@@ -150,7 +150,7 @@ fn what_will_surprise_is_a_warning() {
     let routed =
         "canaryService: c\nstableService: s\ntrafficRouting: {nginx: {stableIngress: i}}\n";
     let with_steps = |steps: &str| format!("{routed}maxSurge: 1\nsteps: [{steps}]");
-    let smi = "canaryService: c\nstableService: s\ntrafficRouting: {smi: {}}";
+    let plugin = "canaryService: c\nstableService: s\ntrafficRouting: {plugins: {a/b: {}}}";
     let experiment =
         "{experiment: {duration: 1m, templates: [{name: a, specRef: stable, replicas: 3}]}}";
     let slow = "minReadySeconds: 5\nprogressDeadlineSeconds: 20";
@@ -165,7 +165,7 @@ fn what_will_surprise_is_a_warning() {
         ),
         (rollout("steps: [{experiment: {templates: []}}]", ""), "without duration"),
         (rollout("steps: [{plugin: {name: a/b}}]", ""), "knows no step plugins"),
-        (rollout(smi, "replicas: 0"), "this version of Gradus does not support it yet"),
+        (rollout(plugin, "replicas: 0"), "this version of Gradus does not support it yet"),
         (
             rollout(&format!("{routed}maxSurge: 2"), "replicas: 10"),
             "up to 20 pods at once for 10 replicas",

@@ -131,3 +131,56 @@ fn an_abort_does_not_wait_for_a_load_balancer() {
     assert_eq!(fixture.status()["canary"]["weights"]["canary"]["weight"], 0);
     assert_eq!(fixture.status()["phase"], "Degraded");
 }
+
+/// In mid-update at a weight that the HTTPRoute has, with a Gateway that has seen this generation.
+fn through_gateway(seen: i64, status: &str) -> Fixture {
+    let routing = json!({ "plugins": { "argoproj-labs/gatewayAPI": { "httpRoute": "web" } } });
+    let backends = [json!({ "name": "stable" }), json!({ "name": "canary", "weight": 0 })];
+    let spec =
+        json!({ "parentRefs": [{ "name": "edge" }], "rules": [{ "backendRefs": backends }] });
+    let mut fixture = Fixture::routed(4, routing, json!({ "steps": steps() })).with_route(json!({
+        "kind": "HTTPRoute", "metadata": { "name": "web", "generation": 1 }, "spec": spec,
+    }));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    report(&mut fixture, 1, "True");
+    fixture.settle(at(1));
+    let generation = json!({ "metadata": { "generation": 2 } });
+    fixture.patch_route("HTTPRoute", "web", &generation);
+    report(&mut fixture, seen, status);
+    fixture.take_events();
+    fixture
+}
+
+fn report(fixture: &mut Fixture, generation: i64, status: &str) {
+    let condition = json!({ "type": "Accepted", "status": status, "message": "no such listener",
+        "observedGeneration": generation });
+    let parent = json!({ "parentRef": { "name": "edge" }, "conditions": [condition] });
+    fixture.patch_route("HTTPRoute", "web", &json!({ "status": { "parents": [parent] } }));
+}
+
+#[test]
+fn the_end_of_an_update_waits_for_what_a_gateway_reports() {
+    let mut fixture = through_gateway(2, "True");
+    fixture.settle(at(2));
+    assert_eq!(fixture.status()["currentStepIndex"], 1, "the weight step is over");
+    fixture.promote();
+    fixture.reconcile(at(3));
+    fixture.patch_route("HTTPRoute", "web", &json!({ "metadata": { "generation": 3 } }));
+    fixture.settle(at(3));
+    let status = fixture.status();
+    assert_eq!(status["canary"]["weights"]["canary"]["weight"], 100);
+    assert_eq!(status["canary"]["weights"]["verified"], false);
+    assert_eq!(fixture.sizes(), [4, 4], "no pods go before");
+    let why = fixture.why();
+    assert!(why.contains("edge has seen generation 2 of 3"), "{why}");
+    report(&mut fixture, 3, "False");
+    fixture.settle(at(4));
+    assert_eq!(fixture.take_events().last().unwrap(), "WeightVerifyError");
+    assert_eq!(fixture.condition("Held")["reason"], "WeightVerifyError");
+    report(&mut fixture, 3, "True");
+    fixture.settle(at(5));
+    let status = fixture.status();
+    assert_eq!(status["phase"], "Healthy");
+    assert_eq!(fixture.rest(at(6)), [""; 0]);
+}

@@ -11,6 +11,7 @@ use super::{Action, BY_ANNOTATION, TargetGroup, text};
 use crate::frame::TextMap;
 use crate::traffic::RouteView;
 use crate::traffic::ingress::{backend, paths, rules};
+use crate::traffic::registry::{names, routing_in};
 
 /// The annotations of each Rollout, by its name.
 type Book = BTreeMap<Arc<str>, Vec<String>>;
@@ -23,11 +24,10 @@ pub fn managers(annotations: &TextMap) -> Vec<Arc<str>> {
 }
 
 /// The Ingresses that a Rollout's spec names for an AWS load balancer, read from its JSON.
-pub fn managed_in(spec: &Value) -> Vec<&str> {
-    let alb = &spec["strategy"]["canary"]["trafficRouting"]["alb"];
-    let several = alb["ingresses"].as_array().into_iter().flatten();
-    let named = std::iter::once(&alb["ingress"]).chain(several).filter_map(Value::as_str);
-    named.filter(|name| !name.is_empty()).collect()
+pub fn managed_in(spec: &Value) -> Vec<String> {
+    let alb = &routing_in(spec)["alb"];
+    let one = alb["ingress"].as_str().filter(|name| !name.is_empty());
+    one.map(str::to_owned).into_iter().chain(names(&alb["ingresses"])).collect()
 }
 
 /// The patch that lets these Rollouts go of an Ingress.
@@ -94,7 +94,7 @@ fn without(ingress: &RouteView, routes: &[&str]) -> Option<Value> {
     };
     let left = rules(ingress.spec()).iter().map(|rule| {
         let mut rule = rule.clone();
-        if let Some(paths) = rule["http"]["paths"].as_array_mut() {
+        if let Some(paths) = rule.pointer_mut("/http/paths").and_then(Value::as_array_mut) {
             paths.retain(|path| !is_ours(path));
         }
         rule

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use gradus_api::names::label;
-use serde_json::{Value, json};
+use gradus_api::names::{annotation, label};
+use serde_json::{Map, Value, json};
 
 use super::{Goal, TrafficSide};
 use crate::traffic::RouteView;
@@ -48,11 +48,27 @@ pub fn hash(node: &RouteView) -> Option<&str> {
     node.spec()["podSelector"]["matchLabels"][label::POD_TEMPLATE_HASH].as_str()
 }
 
-/// The patch that makes a VirtualNode select a hash; `None` where it does.
-pub fn selecting(node: &RouteView, wanted: &str) -> Option<Value> {
-    let labels = json!({ label::POD_TEMPLATE_HASH: wanted });
-    let patch = || json!({ "spec": { "podSelector": { "matchLabels": labels } } });
-    (hash(node) != Some(wanted)).then(patch)
+/// The patch that makes a VirtualNode select a hash and notes for whom; `None` where all is so.
+pub fn selecting(node: &RouteView, wanted: &str, rollout: &str) -> Option<Value> {
+    let mut patch = Map::new();
+    if hash(node) != Some(wanted) {
+        let labels = json!({ label::POD_TEMPLATE_HASH: wanted });
+        patch.insert("spec".to_owned(), json!({ "podSelector": { "matchLabels": labels } }));
+    }
+    if node.annotation(annotation::MANAGED_BY) != Some(rollout) {
+        let notes = json!({ annotation::MANAGED_BY: rollout });
+        patch.insert("metadata".to_owned(), json!({ "annotations": notes }));
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// The patch that takes off what we have written on a VirtualNode.
+pub fn released() -> Value {
+    let labels = json!({ label::POD_TEMPLATE_HASH: null });
+    json!({
+        "metadata": { "annotations": { annotation::MANAGED_BY: null } },
+        "spec": { "podSelector": { "matchLabels": labels } },
+    })
 }
 
 /// What a VirtualRouter lacks, by field: it has routes, each with two targets.

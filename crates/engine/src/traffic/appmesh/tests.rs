@@ -40,11 +40,11 @@ fn virtual_router(routes: Value) -> Value {
 
 fn node(name: &str, hash: Value) -> Value {
     let labels = json!({ "app": "web", "rollouts-pod-template-hash": hash });
-    object(
-        "VirtualNode",
-        name,
-        json!({ "podSelector": { "matchLabels": labels }, "listeners": [] }),
-    )
+    let spec = json!({ "podSelector": { "matchLabels": labels }, "listeners": [] });
+    let mut node = object("VirtualNode", name, spec);
+    let notes = json!({ "argo-rollouts.argoproj.io/managed-by-rollouts": "app" });
+    node["metadata"]["annotations"] = notes;
+    node
 }
 
 fn seen(objects: &[Value]) -> RoutingObjects {

@@ -29,7 +29,7 @@ pub fn planned(
     let named = |known: &Value| {
         let hash = wanted.get(known["name"].as_str()?)?;
         let mut subset = known.clone();
-        match (*hash, subset["labels"].as_object_mut()) {
+        match (*hash, subset.pointer_mut("/labels").and_then(Value::as_object_mut)) {
             ("", Some(labels)) => drop(labels.remove(label::POD_TEMPLATE_HASH)),
             ("", None) => {}
             (hash, _) => subset["labels"][label::POD_TEMPLATE_HASH] = json!(hash),
@@ -52,6 +52,21 @@ pub fn planned(
         patch.insert("metadata".to_owned(), json!({ "annotations": notes }));
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// The patch that takes off what we have written: every subset selects pods of all revisions again.
+pub fn released(rule: &RouteView) -> Value {
+    let mut after = subsets(rule).to_vec();
+    for labels in after.iter_mut().filter_map(|subset| subset.pointer_mut("/labels")) {
+        if let Some(labels) = labels.as_object_mut() {
+            labels.remove(label::POD_TEMPLATE_HASH);
+        }
+    }
+    let mut patch = json!({ "metadata": { "annotations": { annotation::MANAGED_BY: null } } });
+    if after != subsets(rule) {
+        patch["spec"] = json!({ "subsets": after });
+    }
+    patch
 }
 
 fn subsets(rule: &RouteView) -> &[Value] {

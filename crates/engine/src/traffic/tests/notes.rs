@@ -19,11 +19,13 @@ pub(in crate::traffic) static ENTRY: RouterEntry = RouterEntry {
     access: &[Access { kind: KIND, verbs: &["list", "watch", "patch"], weights: "spec.canary" }],
     has_header_routes: false,
     has_mirror_routes: false,
+    has_experiments: false,
+    has_max_weight: true,
     of: |rollout, routing| {
         let note = routing.plugins.get(NAME)?["note"].as_str().unwrap_or_default();
         Some(Box::new(Notes { rollout, note: note.to_owned() }))
     },
-    release: None,
+    releases: &[],
 };
 
 /// The weight is a number in `spec.canary` of a Note.
