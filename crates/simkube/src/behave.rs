@@ -30,6 +30,10 @@ pub struct Behaviour {
     pub flapping: Option<Flapping>,
     /// From deletion until gone. A preStop sleep of the pod comes on top.
     pub termination_seconds: f64,
+    /// So many of a hundred requests are answered with an error.
+    pub error_percent: f64,
+    /// Half of all requests are answered within so many milliseconds.
+    pub latency_milliseconds: f64,
 }
 
 /// A container that ends although it should not.
@@ -124,6 +128,8 @@ impl Default for Behaviour {
             crash: None,
             flapping: None,
             termination_seconds: 0.0,
+            error_percent: 0.0,
+            latency_milliseconds: 50.0,
         }
     }
 }

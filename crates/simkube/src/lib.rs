@@ -15,6 +15,7 @@ pub mod schema;
 pub mod selector;
 pub mod server;
 pub mod service;
+pub mod traffic;
 
 mod admit;
 mod collect;
@@ -175,6 +176,11 @@ impl SimCluster {
     pub fn set_behaviours(&mut self, behaviours: Behaviours) {
         self.behaviours = Arc::new(behaviours);
         self.work.timelines.forget_specs();
+    }
+
+    /// How images behave.
+    pub fn behaviours(&self) -> &Arc<Behaviours> {
+        &self.behaviours
     }
 
     fn found(&mut self, kind: KindId, body: serde_json::Value, now: Timestamp) {

@@ -8,7 +8,8 @@ use super::code::Source;
 use super::{Finding, licence};
 
 /// Our crates, from left to right: each may use those before it.
-const ORDER: [&str; 8] = [
+const ORDER: [&str; 9] = [
+    "gradus-promql",
     "gradus-expr",
     "gradus-jsonpath",
     "gradus-manifest",
@@ -19,8 +20,10 @@ const ORDER: [&str; 8] = [
     "gradus",
 ];
 
-/// The cluster in memory: it knows none of ours, and these alone know it.
+/// The cluster in memory: it knows none of ours but a language that knows nobody, and these alone
+/// know it.
 const CLUSTER: &str = "gradus-simkube";
+const LANGUAGE: &str = "gradus-promql";
 const KNOW_THE_CLUSTER: [&str; 3] = ["gradus-lab", "gradus", "xtask"];
 
 /// The registry everybody can reach.
@@ -172,11 +175,11 @@ fn wrong_arrow(from: &str, to: &str) -> Option<&'static str> {
     }
     let right = ORDER.iter().position(|name| *name == to)?;
     if from == CLUSTER {
-        return Some("it to use none of ours");
+        return (to != LANGUAGE).then_some("it to use none of ours but promql");
     }
     let left = ORDER.iter().position(|name| *name == from)?;
     (left <= right)
-        .then_some("expr · jsonpath · manifest · api · engine · controller · lab · cli, each using those before it")
+        .then_some("promql · expr · jsonpath · manifest · api · engine · controller · lab · cli, each using those before it")
 }
 
 fn about(package: &Package, lock: &str, what: &str) -> Finding {
@@ -201,6 +204,7 @@ mod tests {
             ("to the right", "gradus-engine", "gradus-controller", false),
             ("to itself", "gradus-api", "gradus-api", false),
             ("the cluster knows nobody", "gradus-simkube", "gradus-api", false),
+            ("but a language", "gradus-simkube", "gradus-promql", true),
             ("the lab knows the cluster", "gradus-lab", "gradus-simkube", true),
             ("the controller does not", "gradus-controller", "gradus-simkube", false),
             ("an example does not either", "database-operator", "gradus-simkube", false),
