@@ -16,7 +16,7 @@ mod pod_template;
 mod steps;
 mod strategy;
 
-pub use labels::value_errors as label_value_errors;
+pub use labels::{dns_label_errors, value_errors as label_value_errors};
 
 /// Where the pod template and the selector of a spec come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,11 @@
-//! Which cluster is meant, as whom, and which namespace? The connection flags of kubectl.
+//! Which cluster is meant, as whom, and which namespace? The flags that all commands share.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{ArgAction, Args};
+use clap::Args;
 use gradus_api::values::parse_go_duration;
-use gradus_controller::connect;
-use gradus_controller::one_line::one_line;
-use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use gradus_controller::connect::ConnectionFlags;
 
 use crate::cluster::Cluster;
 
@@ -20,64 +16,8 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct Connection {
-    /// Path of a kubeconfig
-    #[arg(long, global = true, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, global = true, value_name = "NAME")]
-    context: Option<String>,
-    /// Cluster of the kubeconfig
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
-    cluster: Option<String>,
-    /// User of the kubeconfig
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
-    user: Option<String>,
-    /// Namespace; without it the context's
-    #[arg(long, short, global = true, value_name = "NAME")]
-    namespace: Option<String>,
-    /// Address of the API server
-    #[arg(long, short, global = true, value_name = "URL", hide_short_help = true)]
-    server: Option<String>,
-    /// Bearer token
-    #[arg(long, global = true, hide_short_help = true)]
-    token: Option<String>,
-    /// User to act as
-    #[arg(long = "as", global = true, value_name = "NAME", hide_short_help = true)]
-    as_user: Option<String>,
-    /// Uid to act as
-    #[arg(long, global = true, value_name = "UID", hide_short_help = true)]
-    as_uid: Option<String>,
-    /// Group to act as; may be given several times
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
-    as_group: Vec<String>,
-    /// How long one request may take, as 10s or 1m; 0 for ever
-    #[arg(long, global = true, value_name = "DURATION", hide_short_help = true)]
-    request_timeout: Option<String>,
-    /// Do not check the server's certificate
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
-    #[arg(default_value = "false", default_missing_value = "true", value_name = "BOOL")]
-    #[arg(hide_short_help = true, hide_possible_values = true)]
-    insecure_skip_tls_verify: bool,
-    /// Do not ask for compressed answers
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
-    #[arg(default_value = "false", default_missing_value = "true", value_name = "BOOL")]
-    #[arg(hide_short_help = true, hide_possible_values = true)]
-    disable_compression: bool,
-    /// Certificate of the authority that signed the server's
-    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
-    certificate_authority: Option<PathBuf>,
-    /// Client certificate
-    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
-    client_certificate: Option<String>,
-    /// Key of the client certificate
-    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
-    client_key: Option<String>,
-    /// Name that the server's certificate must have
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
-    tls_server_name: Option<String>,
-    /// Accepted for scripts that set it; nothing is cached
-    #[arg(long, global = true, value_name = "FOLDER", hide = true)]
-    cache_dir: Option<PathBuf>,
+    #[command(flatten)]
+    flags: ConnectionFlags,
     /// Accepted for scripts that set it
     #[arg(long, short = 'v', global = true, value_name = "LEVEL", hide = true)]
     kloglevel: Option<i32>,
@@ -90,141 +30,24 @@ impl Connection {
     /// The cluster that the flags name. It need not be there.
     pub async fn open(&self) -> anyhow::Result<Cluster> {
         if let Some(level) = self.loglevel.as_deref().filter(|level| *level != "info") {
-            gradus_controller::telemetry::start_logging(level, Default::default())?;
+            gradus_controller::telemetry::start_logging(level, Default::default(), 0)?;
         }
-        let config = self.adjusted(self.config().await?)?;
-        let connection = connect::client(config)?;
-        let namespace = self.namespace.clone().unwrap_or(connection.namespace);
+        let connection = self.flags.of_person().await?;
+        let namespace = self.namespace().map_or(connection.namespace, str::to_owned);
         Ok(Cluster::new(connection.client, namespace, connection.server, self.limit()?))
     }
 
     /// The namespace that a flag names.
     pub fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
-    }
-
-    /// The configuration of the kubeconfig, else of the pod we run in.
-    async fn config(&self) -> anyhow::Result<Config> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            cluster: self.cluster.clone(),
-            user: self.user.clone(),
-        };
-        if let Some(path) = &self.kubeconfig {
-            let file = Kubeconfig::read_from(path).map_err(|error| in_file(path, &error))?;
-            self.check_user(&file)?;
-            let config = Config::from_custom_kubeconfig(file, &options).await;
-            return config.map_err(|error| in_file(path, &error));
-        }
-        let found = match connect::kubeconfig() {
-            Ok(file) => {
-                self.check_user(&file)?;
-                Config::from_custom_kubeconfig(file, &options).await
-            }
-            Err(error) => Err(error),
-        };
-        match found {
-            Ok(config) => Ok(config),
-            // Who names a context means a kubeconfig, not the cluster this pod happens to be in.
-            Err(error) if self.is_of_kubeconfig() || !names_no_cluster(&error) => {
-                Err(no_cluster(&error))
-            }
-            Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
-                Config::incluster().context("in-cluster configuration")
-            }
-            Err(_) if self.server.is_some() => Ok(Config::new(http::Uri::default())),
-            Err(error) => Err(no_cluster(&error)),
-        }
-    }
-
-    /// Do flags name something that only a kubeconfig can hold?
-    fn is_of_kubeconfig(&self) -> bool {
-        self.context.is_some() || self.cluster.is_some() || self.user.is_some()
-    }
-
-    /// A user that a flag names must be there: without it, requests would be nobody's.
-    fn check_user(&self, file: &Kubeconfig) -> anyhow::Result<()> {
-        let Some(user) = &self.user else { return Ok(()) };
-        let names: Vec<String> = file.auth_infos.iter().map(|known| known.name.clone()).collect();
-        if names.contains(user) {
-            return Ok(());
-        }
-        anyhow::bail!("--user: the kubeconfig has no user {user:?}; it has {}", names.join(", "))
-    }
-
-    /// The configuration with everything that flags say otherwise.
-    fn adjusted(&self, mut config: Config) -> anyhow::Result<Config> {
-        if let Some(server) = &self.server {
-            config.cluster_url =
-                server.parse().with_context(|| format!("--server {server} is no address"))?;
-        }
-        if config.cluster_url.scheme().is_none() {
-            config.cluster_url = self.with_scheme(&config)?;
-        }
-        if let Some(path) = &self.certificate_authority {
-            config.root_cert_file = Some(path.clone());
-            config.root_cert = None;
-        }
-        config.accept_invalid_certs |= self.insecure_skip_tls_verify;
-        config.disable_compression |= self.disable_compression;
-        config.tls_server_name = self.tls_server_name.clone().or(config.tls_server_name);
-        let user = &mut config.auth_info;
-        if let Some(token) = &self.token {
-            user.token = Some(token.clone().into());
-            user.token_file = None;
-        }
-        user.client_certificate =
-            self.client_certificate.clone().or(user.client_certificate.take());
-        user.client_key = self.client_key.clone().or(user.client_key.take());
-        user.impersonate = self.as_user.clone().or(user.impersonate.take());
-        user.impersonate_uid = self.as_uid.clone().or(user.impersonate_uid.take());
-        if !self.as_group.is_empty() {
-            user.impersonate_groups = Some(self.as_group.clone());
-        }
-        Ok(config)
-    }
-
-    /// An address without a scheme is one of HTTPS if anything is said about certificates.
-    fn with_scheme(&self, config: &Config) -> anyhow::Result<http::Uri> {
-        let address = config.cluster_url.to_string();
-        let user = &config.auth_info;
-        let is_secured = self.certificate_authority.is_some()
-            || self.insecure_skip_tls_verify
-            || self.client_certificate.is_some()
-            || config.accept_invalid_certs
-            || config.root_cert.is_some()
-            || config.root_cert_file.is_some()
-            || user.client_certificate.is_some()
-            || user.client_certificate_data.is_some();
-        let scheme = if is_secured { "https" } else { "http" };
-        let whole = format!("{scheme}://{}", address.trim_start_matches('/'));
-        whole.parse().with_context(|| format!("the server {address} is no address"))
+        self.flags.namespace()
     }
 
     fn limit(&self) -> anyhow::Result<Option<Duration>> {
-        let Some(text) = &self.request_timeout else { return Ok(Some(REQUEST_LIMIT)) };
+        let Some(text) = self.flags.request_timeout() else { return Ok(Some(REQUEST_LIMIT)) };
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-        let text = if is_number { format!("{text}s") } else { text.clone() };
+        let text = if is_number { format!("{text}s") } else { text.to_owned() };
         let limit = parse_go_duration(&text).context("--request-timeout")?;
         let limit = Duration::try_from(limit).context("--request-timeout is below zero")?;
         Ok(Some(limit).filter(|limit| !limit.is_zero()))
     }
-}
-
-/// Is there simply no kubeconfig, or none that chooses a cluster?
-fn names_no_cluster(error: &KubeconfigError) -> bool {
-    match error {
-        KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet => true,
-        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
-    }
-}
-
-fn no_cluster(error: &KubeconfigError) -> anyhow::Error {
-    let hint = "use --kubeconfig or --context, or set KUBECONFIG";
-    anyhow::anyhow!("no cluster: {} ({hint})", one_line(error))
-}
-
-fn in_file(path: &Path, error: &KubeconfigError) -> anyhow::Error {
-    anyhow::anyhow!("kubeconfig {}: {}", path.display(), one_line(error))
 }

@@ -1,20 +1,22 @@
 //! Which API server do we speak to, as whom, and is it there?
 
+mod flags;
 mod token;
 
 use std::env;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use http::{HeaderValue, Request, header};
 use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::one_line::one_line;
+pub use flags::ConnectionFlags;
 pub use token::TokenError;
 use token::TokenLayer;
 
@@ -60,8 +62,24 @@ pub enum ConnectError {
     )]
     InCluster(String),
     /// There is no configuration at all.
-    #[error("no cluster: not in a pod, and {0} (use --kubeconfig, or set KUBECONFIG)")]
+    #[error("no cluster: {0} (use --kubeconfig or --context, or set KUBECONFIG)")]
     Nowhere(String),
+    /// A flag names a user that the kubeconfig does not have.
+    #[error("--user: the kubeconfig has no user {user:?}; it has {known}")]
+    User {
+        /// The user.
+        user: String,
+        /// Those it has.
+        known: String,
+    },
+    /// Something that should be an address is none.
+    #[error("{what} is no address: {reason}")]
+    Address {
+        /// Which flag or field, and what it says.
+        what: String,
+        /// Why it is none.
+        reason: String,
+    },
     /// The configuration asks for something we cannot do.
     #[error("API server {server}: {reason}")]
     Client {
@@ -70,25 +88,6 @@ pub enum ConnectError {
         /// What is wrong with the configuration.
         reason: String,
     },
-}
-
-/// Makes a client: from the named file, else from the pod we run in, else from `$KUBECONFIG` or
-/// `~/.kube/config`. The server need not be there yet.
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Connection, ConnectError> {
-    let config = match kubeconfig {
-        Some(path) => from_file(path).await?,
-        None if env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
-            Config::incluster().map_err(|error| ConnectError::InCluster(one_line(&error)))?
-        }
-        None => {
-            from_environment().await.map_err(|error| ConnectError::Nowhere(one_line(&error)))?
-        }
-    };
-    client(config)
-}
-
-async fn from_environment() -> Result<Config, KubeconfigError> {
-    Config::from_custom_kubeconfig(kubeconfig()?, &KubeConfigOptions::default()).await
 }
 
 /// The kubeconfig of the environment: of the files that `$KUBECONFIG` lists, or else
@@ -121,15 +120,6 @@ fn merged(paths: impl Iterator<Item = PathBuf>) -> Result<Kubeconfig, Kubeconfig
 
 fn is_missing(error: &KubeconfigError) -> bool {
     matches!(error, KubeconfigError::ReadConfig(error, _) if error.kind() == ErrorKind::NotFound)
-}
-
-async fn from_file(path: &Path) -> Result<Config, ConnectError> {
-    let refused = |error: KubeconfigError| ConnectError::File {
-        path: path.to_owned(),
-        reason: one_line(&error),
-    };
-    let file = Kubeconfig::read_from(path).map_err(refused)?;
-    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(refused)
 }
 
 /// The client for a configuration.

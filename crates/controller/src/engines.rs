@@ -14,7 +14,7 @@ use crate::watched::{Scope, Watched};
 
 /// The engines of Gradus. A new one is one more line here.
 pub static GRADUS: Engines = Engines {
-    reporter: Reporter { component: "rollouts-controller", manager: "gradus" },
+    reporter: GRADUS_REPORTER,
     list: &[
         Entry::of::<Rollouts>(),
         Entry::of::<AnalysisRuns>(),
@@ -27,6 +27,12 @@ pub static GRADUS: Engines = Engines {
         Entry::of::<Releases<ManagedRoute<5>>>(),
     ],
 };
+
+/// The engine of AnalysisRuns alone: for those who create such runs themselves.
+pub static ANALYSES: Engines =
+    Engines { reporter: GRADUS_REPORTER, list: &[Entry::of::<AnalysisRuns>()] };
+
+const GRADUS_REPORTER: Reporter = Reporter { component: "rollouts-controller", manager: "gradus" };
 
 /// Every engine of a program, and how the program is named to the cluster.
 #[derive(Clone, Copy, Debug)]

@@ -2,16 +2,17 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
+use gradus_api::validate::dns_label_errors;
 use tokio::net::TcpListener;
 
 use crate::ask::{AddressPolicy, HttpClient, HttpClientError, Network};
 use crate::clock::Clock;
-use crate::connect::{ConnectError, connect, reach};
+use crate::connect::{ConnectError, ConnectionFlags, reach};
 use crate::engines::Engines;
 use crate::health::{Health, serve_health, serve_metrics};
+use crate::kube_cluster::REQUEST_LIMIT;
 use crate::production::{Parts, control};
 use crate::rate::Rate;
 use crate::run::Settings;
@@ -22,17 +23,15 @@ use crate::watched::Scope;
 /// The flags that every controller has, as Argo Rollouts names them.
 #[derive(Debug, Args)]
 pub struct Flags {
-    /// Path of a kubeconfig; without it the pod's own account, or else $KUBECONFIG
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Look after one namespace alone
+    /// Look after one namespace alone: the connection's
     #[arg(long, default_value = "false", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     namespaced: bool,
-    /// The namespace, where it is not the kubeconfig's
-    #[arg(long, short)]
-    namespace: Option<String>,
+    /// Look after these namespaces alone, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = namespace_name)]
+    #[arg(conflicts_with = "namespaced")]
+    namespaces: Vec<String>,
     /// Port of /metrics
     #[arg(long = "metricsPort", alias = "metricsport", value_name = "PORT")]
     #[arg(default_value = "8090")]
@@ -56,6 +55,11 @@ pub struct Flags {
     /// text or json
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     logformat: String,
+    /// How much the libraries below log: 0 for nothing, 1 for what they inform of, 4 to debug
+    #[arg(long, value_name = "LEVEL", default_value = "0", allow_negative_numbers = true)]
+    kloglevel: i32,
+    #[command(flatten)]
+    connection: ConnectionFlags,
 }
 
 /// Why it could not start.
@@ -85,7 +89,29 @@ pub enum ProgramError {
 impl Flags {
     /// Starts logging: the first thing to do.
     pub fn start_logging(&self) -> Result<(), LoggingError> {
-        start_logging(&self.loglevel, self.logformat.parse()?)
+        start_logging(&self.loglevel, self.logformat.parse()?, self.kloglevel)
+    }
+
+    /// Says of a flag that is set and has no effect, why.
+    fn say_unused(&self) {
+        if self.connection.request_timeout().is_some_and(|limit| limit != "0") {
+            let limit = REQUEST_LIMIT.as_secs();
+            tracing::info!(
+                "--request-timeout has no effect: every request is given {limit} s, so that it ends \
+                 before another controller can lead"
+            );
+        }
+    }
+
+    /// The namespaces to look after; none for all.
+    fn namespaces(&self, of_connection: &str) -> Vec<String> {
+        if self.namespaced {
+            return vec![self.connection.namespace().unwrap_or(of_connection).to_owned()];
+        }
+        let mut namespaces = self.namespaces.clone();
+        namespaces.sort();
+        namespaces.dedup();
+        namespaces
     }
 
     /// Says what the program looks after, and runs its engines until it is asked to end. The
@@ -111,8 +137,9 @@ impl Flags {
         let metrics = Metrics::new();
         let health_port = listen(self.healthz_port, "--healthzPort").await?;
         let metrics_port = listen(self.metrics_port, "--metricsPort").await?;
-        let connection = connect(self.kubeconfig.as_deref()).await?;
+        let connection = self.connection.of_controller().await?;
         tracing::info!("{title} of {}", connection.server);
+        self.say_unused();
         let ports = (health_port.local_addr()?.port(), metrics_port.local_addr()?.port());
         tracing::info!("health on port {}, metrics on port {}", ports.0, ports.1);
         spawn("health", serve_health(health_port, health.clone()));
@@ -127,10 +154,8 @@ impl Flags {
         let clock = Clock::system();
         let clock = server.time.map_or(clock, |time| clock.not_before(time));
         let home = Some(connection.namespace.clone());
-        let given = self.namespace.filter(|namespace| !namespace.is_empty());
-        let namespace = given.unwrap_or(connection.namespace);
-        let namespace = self.namespaced.then_some(namespace);
-        let settings = Settings { scope: Scope { namespace, ..settings.scope }, ..settings };
+        let namespaces = self.namespaces(&connection.namespace);
+        let settings = Settings { scope: Scope { namespaces, ..settings.scope }, ..settings };
         let rate = Rate { per_second: self.qps, burst: self.burst };
         let client = connection.client;
         let api_server = addresses(&connection.server).await;
@@ -143,6 +168,15 @@ impl Flags {
         .await;
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+/// A namespace as a flag names it.
+fn namespace_name(text: &str) -> Result<String, String> {
+    let wrong = dns_label_errors(text);
+    match wrong.first() {
+        Some(wrong) => Err(format!("{text:?} is no namespace: {wrong}")),
+        None => Ok(text.to_owned()),
     }
 }
 

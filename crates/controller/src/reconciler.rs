@@ -115,13 +115,13 @@ impl<W: Watched> Reconciler for Shell<W> {
     }
 
     fn observe(&mut self, watch: &Selection, seen: &Seen, now: Timestamp) -> Vec<Key> {
-        let Some(source) = self.source(watch).cloned() else { return Vec::new() };
-        self.observe(&source, seen, now)
+        let Some(part) = self.part(watch) else { return Vec::new() };
+        self.observe_part(&part, seen, now)
     }
 
     fn observe_failure(&mut self, watch: &Selection, failed: &Failed, now: Timestamp) {
-        if let Some(source) = self.source(watch).cloned() {
-            self.observe_failure(&source, failed, now);
+        if let Some(part) = self.part(watch) {
+            self.observe_failed_part(&part, failed, now);
         }
     }
 

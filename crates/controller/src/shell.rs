@@ -33,7 +33,7 @@ use memory::{KeyState, Settled};
 use notes::Notes;
 use shown::shown;
 pub use watching::Seen;
-use watching::Watching;
+use watching::{Part, Place, Watching};
 
 /// Writes under way at once, over all keys.
 const IN_FLIGHT_LIMIT: usize = 64;
@@ -153,7 +153,7 @@ impl<W: Watched> Shell<W> {
             index: W::Index::default(),
             queue: Queue::new(),
             keys: BTreeMap::new(),
-            watching: Watching::new(W::sources()),
+            watching: Watching::new(Vec::new()),
             notes: Notes::default(),
             asking: Asking::default(),
             parked: Vec::new(),
@@ -164,16 +164,30 @@ impl<W: Watched> Shell<W> {
         };
         for source in W::sources() {
             match W::selection(&source, scope) {
-                Some(selection) => drop(shell.watches.insert(selection, source)),
+                Some(selection) => {
+                    for watch in scope.by_namespace(selection) {
+                        shell.watching.add((source.clone(), shell.place(&watch)));
+                        shell.watches.insert(watch, source.clone());
+                    }
+                }
                 None => {
                     // Nobody is in the index yet whom that could wake.
                     W::reach(&mut shell.index, &source, Reach::Listed);
-                    shell.watching.sync(&source);
                     shell.unread.insert(source);
                 }
             }
         }
         shell
+    }
+
+    /// The place of a watch among those of its source: its namespace, where there are several.
+    fn place(&self, watch: &Selection) -> Place {
+        watch.namespace.clone().filter(|_| self.scope.namespaces.len() > 1)
+    }
+
+    /// The source that a watch shows, and which part of it.
+    pub(crate) fn part(&self, watch: &Selection) -> Option<Part<W::Source>> {
+        Some((self.source(watch)?.clone(), self.place(watch)))
     }
 
     /// What it remembers of the cluster.
@@ -206,9 +220,12 @@ impl<W: Watched> Shell<W> {
         let mut wanted = Vec::new();
         for source in W::demands(&self.index) {
             let selection = W::selection(&source, &self.scope);
-            if let Some(selection) = selection.filter(|one| !self.watches.contains_key(one)) {
-                self.watches.insert(selection.clone(), source);
-                wanted.push(selection);
+            let watches = selection.map(|one| self.scope.by_namespace(one)).unwrap_or_default();
+            for watch in watches {
+                if !self.watches.contains_key(&watch) {
+                    self.watches.insert(watch.clone(), source.clone());
+                    wanted.push(watch);
+                }
             }
         }
         wanted

@@ -18,7 +18,7 @@ use prometheus::{
 
 use durations::Durations;
 use experiments::ExperimentMetrics;
-pub use logging::{LogFormat, LoggingError, start_logging};
+pub use logging::{LogFormat, LoggingError, inform, start_logging};
 use runs::Runs;
 pub use runs::{MetricFigures, RunFigures};
 use series::Series;

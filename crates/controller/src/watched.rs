@@ -63,8 +63,8 @@ pub struct Selection {
 /// What a controller manages of the cluster: it narrows every selection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Only this namespace, or all.
-    pub namespace: Option<String>,
+    /// Only these namespaces; none for all.
+    pub namespaces: Vec<String>,
     /// Only objects of this instance; empty for those of none.
     pub instance_id: String,
 }
@@ -72,7 +72,7 @@ pub struct Scope {
 impl Scope {
     /// All objects of a kind.
     pub fn all(&self, kind: Kind) -> Selection {
-        Selection { kind, namespace: self.namespace.clone(), labels: None, metadata_alone: false }
+        Selection { kind, namespace: None, labels: None, metadata_alone: false }
     }
 
     /// The objects of a kind with certain labels.
@@ -91,9 +91,21 @@ impl Scope {
         self.labelled(kind, ours)
     }
 
-    /// The same of a kind without namespaces, which a controller of one namespace does not read.
+    /// The same of a kind without namespaces, which a controller of some namespaces does not read.
     pub fn of_instance_in_cluster(&self, kind: Kind) -> Option<Selection> {
-        self.namespace.is_none().then(|| self.of_instance(kind))
+        self.namespaces.is_empty().then(|| self.of_instance(kind))
+    }
+
+    /// A selection as it is watched: once per namespace, or once for all of them.
+    pub fn by_namespace(&self, selection: Selection) -> Vec<Selection> {
+        if self.namespaces.is_empty() {
+            return vec![selection];
+        }
+        let of = |namespace: &String| Selection {
+            namespace: Some(namespace.clone()),
+            ..selection.clone()
+        };
+        self.namespaces.iter().map(of).collect()
     }
 }
 
@@ -147,8 +159,8 @@ pub trait Watched: Engine {
     /// The kind of a source's objects.
     fn kind_of(source: &Self::Source) -> Kind;
 
-    /// Which objects a source shows; `None` where a controller of this scope does not read them.
-    /// Then there are none.
+    /// Which objects a source shows, in all namespaces; `None` where a controller of this scope does
+    /// not read them. Then there are none.
     fn selection(source: &Self::Source, scope: &Scope) -> Option<Selection>;
 
     /// Where the objects of a source are kept.

@@ -95,7 +95,7 @@ pub(super) fn key_errors(key: &str) -> Vec<String> {
 }
 
 /// What is wrong with a name that must be one part of a host name.
-pub(super) fn dns_label_errors(name: &str) -> Vec<String> {
+pub fn dns_label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {
         errors.push("must be no more than 63 characters".to_owned());

@@ -1,12 +1,14 @@
 //! `gradus controller`: runs the controller against a cluster, with the flags of Argo Rollouts.
 
+mod argo;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use gradus_api::validate::label_value_errors;
 use gradus_api::values::parse_go_duration;
-use gradus_controller::engines::GRADUS;
+use gradus_controller::engines::{ANALYSES, Engines, GRADUS};
 use gradus_controller::kube_cluster::REQUEST_LIMIT;
 use gradus_controller::lease::election::LeaseDurations;
 use gradus_controller::lease::{Election, own_namespace};
@@ -19,8 +21,6 @@ use gradus_controller::watched::Scope;
 #[derive(Debug, Args)]
 #[command(rename_all = "kebab-case")]
 pub struct Arguments {
-    #[command(flatten)]
-    flags: Flags,
     /// Only objects labelled with this instance id; empty for those without
     #[arg(long, value_name = "ID", default_value = "", value_parser = label_value)]
     instance_id: String,
@@ -46,7 +46,17 @@ pub struct Arguments {
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     dry_run: bool,
+    /// Run these controllers alone, separated by commas: analysis is the only one there is to choose
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = part)]
+    controllers: Vec<String>,
+    #[command(flatten)]
+    argo: argo::ArgoFlags,
+    #[command(flatten)]
+    flags: Flags,
 }
+
+/// The part of the controller that can run alone, as Kargo uses it.
+const ANALYSIS: &str = "analysis";
 
 /// The values of `--interlock`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -72,6 +82,14 @@ fn label_value(text: &str) -> Result<String, String> {
     }
 }
 
+/// A part of the controller that can run alone.
+fn part(text: &str) -> Result<String, String> {
+    if text == ANALYSIS {
+        return Ok(text.to_owned());
+    }
+    Err(format!("unsupported controller: {text} (expected {ANALYSIS})"))
+}
+
 /// A duration as Go writes it.
 fn duration(text: &str) -> Result<Duration, String> {
     let read = parse_go_duration(text).map_err(|error| error.to_string())?;
@@ -90,63 +108,21 @@ impl Arguments {
             retry_period: self.leader_election_retry_period,
         };
         durations.check(REQUEST_LIMIT)?;
-        Ok(Some(Election::of_rollouts(&own_namespace(), &self.instance_id, durations)?))
+        // As Argo Rollouts names its Lease: one that only analyses has no instance.
+        let instance = if self.controllers.is_empty() { &*self.instance_id } else { "" };
+        Ok(Some(Election::of_rollouts(&own_namespace(), instance, durations)?))
     }
-}
 
-/// Flags of Argo Rollouts that have no counterpart here yet. They are refused, not ignored: who
-/// sets one relies on it.
-const NOT_YET: [&str; 38] = [
-    "--alb-ingress-classes",
-    "--alb-tag-key-resource-id",
-    "--alb-verify-weight",
-    "--ambassador-api-version",
-    "--analysis-threads",
-    "--appmesh-crd-version",
-    "--as",
-    "--as-group",
-    "--as-uid",
-    "--aws-target-group-binding-api-version",
-    "--aws-verify-target-group",
-    "--certificate-authority",
-    "--client-certificate",
-    "--client-key",
-    "--cluster",
-    "--context",
-    "--controllers",
-    "--enable-pprof-address",
-    "--ephemeral-metadata-threads",
-    "--ephemeral-metadata-update-pod-retries",
-    "--experiment-threads",
-    "--ingress-api-version",
-    "--ingress-threads",
-    "--insecure-skip-tls-verify",
-    "--istio-api-version",
-    "--kloglevel",
-    "--nginx-ingress-classes",
-    "--request-timeout",
-    "--rollout-resync",
-    "--rollout-threads",
-    "--self-service-notification-enabled",
-    "--server",
-    "--service-threads",
-    "--token",
-    "--traefik-api-group",
-    "--traefik-api-version",
-    "--traffic-split-api-version",
-    "--user",
-];
-
-/// The flag of Argo Rollouts that an argument sets and this version does not have.
-pub fn missing_flag(argument: &str) -> Option<&'static str> {
-    let name = argument.split_once('=').map_or(argument, |(name, _)| name);
-    NOT_YET.into_iter().find(|flag| *flag == name)
+    fn engines(&self) -> &'static Engines {
+        if self.controllers.is_empty() { &GRADUS } else { &ANALYSES }
+    }
 }
 
 /// Runs the controller until it is asked to end.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     arguments.flags.start_logging()?;
-    let election = arguments.election()?;
+    let (election, engines) = (arguments.election()?, arguments.engines());
+    arguments.argo.say_unused();
     let settings = Settings {
         election,
         scope: Scope { instance_id: arguments.instance_id, ..Scope::default() },
@@ -156,8 +132,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     let version = env!("CARGO_PKG_VERSION");
     let writes = if arguments.dry_run { ", in a dry run that writes nothing," } else { "" };
-    let title = format!("gradus {version} looks after rollouts{writes}");
-    arguments.flags.run(&GRADUS, &title, settings)?;
+    let what = if arguments.controllers.is_empty() { "rollouts" } else { "AnalysisRuns alone" };
+    let title = format!("gradus {version} looks after {what}{writes}");
+    arguments.flags.run(engines, &title, settings)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -173,13 +150,5 @@ mod tests {
         for bad in ["a b", "a,tier=web", "-a", &"x".repeat(64)] {
             assert!(label_value(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn flags_of_argo_rollouts_that_are_missing_are_known_in_both_forms() {
-        assert_eq!(missing_flag("--rollout-threads=4"), Some("--rollout-threads"));
-        assert_eq!(missing_flag("--context"), Some("--context"));
-        assert_eq!(missing_flag("--qps"), None);
-        assert!(NOT_YET.is_sorted());
     }
 }

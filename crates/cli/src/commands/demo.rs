@@ -65,7 +65,7 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     match screen {
         Screen::Terminal(_) => stop = stop.or_hangup()?,
         // On a terminal they would tear the picture.
-        Screen::Lines(_) => start_logging("warn", LogFormat::Text)?,
+        Screen::Lines(_) => start_logging("warn", LogFormat::Text, 0)?,
     }
     greet(&embedded.kubeconfig)?;
     embedded.apply_samples()?;

@@ -6,29 +6,18 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::completion::Place;
-use super::{Caller, PLUGIN, controller, table};
+use super::{Caller, PLUGIN, table};
 use crate::output;
 
 /// Says it; the exit code tells what kind of answer it was.
 pub fn say(error: clap::Error, arguments: &[OsString], caller: Caller) -> anyhow::Result<ExitCode> {
     match caller {
-        Caller::Gradus => as_clap_says(error, arguments),
+        Caller::Gradus => as_clap_says(&error),
         Caller::Kubectl => as_cobra_says(&error, arguments),
     }
 }
 
-fn as_clap_says(error: clap::Error, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let is_controller = arguments.get(1).is_some_and(|name| name == "controller");
-    if error.kind() == ErrorKind::UnknownArgument && is_controller {
-        let mut given = arguments.iter().filter_map(|argument| argument.to_str());
-        if let Some(flag) = given.find_map(controller::missing_flag) {
-            output::warn(&format!(
-                "error: {flag} is a flag of Argo Rollouts that this version of Gradus does not \
-                 have; leave it out"
-            ));
-            return Ok(ExitCode::from(2));
-        }
-    }
+fn as_clap_says(error: &clap::Error) -> anyhow::Result<ExitCode> {
     error.print()?;
     // 2 says of a simulated update that it was aborted, of a saved World that it decides otherwise.
     Ok(if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

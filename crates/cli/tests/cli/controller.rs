@@ -207,6 +207,52 @@ fn one_namespace_alone_is_looked_after() {
 }
 
 #[test]
+fn several_namespaces_are_looked_after_and_no_other() {
+    let folder = folder("namespaces");
+    let cluster = Cluster::start(0, &folder);
+    cluster.create(sample("rolling-update.yaml"));
+    let flags = ["--namespaces=kube-system,default"];
+    let (mut controller, ..) = start(&cluster.kubeconfig, &flags);
+    controller.until(
+        "clusteranalysistemplates are not read: only objects of namespaces default, kube-system are",
+    );
+    status_until(&cluster, |status| status["phase"] == "Healthy");
+    let finished = gradus(&["controller", "--namespaces=Shop"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("\"Shop\" is no namespace"), "{}", finished.stderr);
+}
+
+#[test]
+fn flags_of_argo_rollouts_without_effect_are_said_once_at_start() {
+    let folder = folder("argo-flags");
+    let cluster = Cluster::start(0, &folder);
+    let flags = ["--rollout-threads=4", "--istio-api-version=v1", "--request-timeout=30s"];
+    let (mut controller, health, _) = start(&cluster.kubeconfig, &flags);
+    controller.until("--request-timeout has no effect: every request is given");
+    ask_until(health, "/readyz", |status, _| status == 200);
+    for flag in ["--rollout-threads", "--istio-api-version"] {
+        assert_eq!(controller.count(&format!("{flag} has no effect")), 1, "{flag}");
+    }
+    controller.signal("TERM");
+    assert!(controller.end().success());
+}
+
+#[test]
+fn a_controller_of_analyses_alone_leaves_rollouts_alone() {
+    let folder = folder("analysis-alone");
+    let cluster = Cluster::start(0, &folder);
+    cluster.create(sample("rolling-update.yaml"));
+    let (mut controller, health, _) = start(&cluster.kubeconfig, &["--controllers=analysis"]);
+    ask_until(health, "/readyz", |status, _| status == 200);
+    assert_eq!(controller.count("looks after AnalysisRuns alone"), 1);
+    assert!(cluster.rollout("cart")["status"].is_null());
+    let refused = gradus(&["controller", "--controllers=rollouts"]);
+    assert!(refused.stderr.contains("unsupported controller: rollouts"), "{}", refused.stderr);
+    controller.signal("TERM");
+    assert!(controller.end().success());
+}
+
+#[test]
 fn a_namespace_without_a_name_is_the_one_of_the_kubeconfig() {
     let folder = folder("unnamed");
     let cluster = Cluster::start(0, &folder);

@@ -65,6 +65,11 @@ async fn serve(token: Arc<Mutex<String>>) -> (String, Arc<Mutex<HeaderMap>>) {
     (server, seen)
 }
 
+/// Connects as a controller that is given a kubeconfig.
+async fn connect(path: &Path) -> Result<Connection, ConnectError> {
+    ConnectionFlags::of_file(path).of_controller().await
+}
+
 fn rollout() -> ObjectRef {
     let kind = Kind::new("argoproj.io", "v1alpha1", "Rollout", "rollouts");
     ObjectRef::new(kind, &"shop".into(), &"web".into())
@@ -77,7 +82,7 @@ async fn a_renewed_token_is_used_after_one_refusal() {
     let (server, seen) = serve(Arc::clone(&token)).await;
     let token_file = folder.write("token", "first\n");
     let config = folder.write("config", &kubeconfig(&server, &token_file));
-    let connection = connect(Some(&config)).await.unwrap();
+    let connection = connect(&config).await.unwrap();
     assert_eq!(connection.namespace, "shop");
     let cluster = KubeCluster::new(connection.client.clone(), Metrics::new(), GRADUS.reporter);
     assert!(cluster.read(&rollout()).await.unwrap().is_none());
@@ -123,7 +128,7 @@ async fn a_missing_token_file_is_named_and_nothing_was_sent() {
     let folder = Folder::new("missing");
     let config = kubeconfig("http://127.0.0.1:1", &folder.0.join("nothing"));
     let config = folder.write("config", &config);
-    let connection = connect(Some(&config)).await.unwrap();
+    let connection = connect(&config).await.unwrap();
     let cluster = KubeCluster::new(connection.client, Metrics::new(), GRADUS.reporter);
     let error = cluster.read(&rollout()).await.unwrap_err();
     assert_eq!(error.class, Class::Unreachable);
@@ -139,7 +144,7 @@ async fn a_bad_kubeconfig_is_refused_in_one_line() {
         ("no context", folder.write("empty", "apiVersion: v1\nkind: Config\n")),
     ];
     for (what, path) in cases {
-        let error = connect(Some(&path)).await.err().unwrap();
+        let error = connect(&path).await.err().unwrap();
         let line = one_line(&error);
         assert!(line.contains(path.to_str().unwrap()) && !line.contains('\n'), "{what}: {line}");
     }
@@ -166,7 +171,7 @@ async fn files_that_are_not_there_are_passed_over_in_a_list() {
         let file = merged(paths.into_iter().cloned()).ok();
         let found = match file {
             Some(file) => {
-                let options = KubeConfigOptions::default();
+                let options = kube::config::KubeConfigOptions::default();
                 Some(Config::from_custom_kubeconfig(file, &options).await.unwrap())
             }
             None => None,

@@ -264,7 +264,7 @@ fn only_the_objects_of_its_own_instance_are_seen() {
 
 #[test]
 fn a_controller_of_one_namespace_does_not_wait_for_what_has_none() {
-    let scope = Scope { namespace: Some("shop".into()), ..Scope::default() };
+    let scope = Scope { namespaces: vec!["shop".into()], ..Scope::default() };
     let mut shell = Shell::<Rollouts>::new(&scope, InterlockMode::default());
     assert_eq!(shell.unread_kinds(), [kinds::CLUSTER_ANALYSIS_TEMPLATE]);
     let sources = Rollouts::sources().into_iter();
@@ -274,6 +274,53 @@ fn a_controller_of_one_namespace_does_not_wait_for_what_has_none() {
         shell.observe(&source, &Seen::InitDone, at(0));
     }
     assert!(shell.is_synced());
+}
+
+#[test]
+fn of_several_namespaces_each_has_its_own_watch_and_its_own_list() {
+    let scope = Scope { namespaces: vec!["shop".into(), "bank".into()], ..Scope::default() };
+    let mut shell = Shell::<Rollouts>::new(&scope, InterlockMode::default());
+    let all = shell.selections();
+    let namespaces = |kind: &Kind| {
+        let of_kind = all.iter().filter(|watch| watch.kind == *kind);
+        of_kind.filter_map(|watch| watch.namespace.clone()).collect::<Vec<_>>()
+    };
+    for kind in [kinds::ROLLOUT, kinds::REPLICA_SET, kinds::SERVICE] {
+        assert_eq!(namespaces(&kind), ["bank", "shop"], "{kind:?}");
+    }
+    let web = |namespace: &str| {
+        let mut frame = rollout("web", "front");
+        frame.meta.namespace = namespace.into();
+        frame
+    };
+    let list = |shell: &mut Shell<Rollouts>, watch: &Selection, listed: &[Frame], now| {
+        let part = shell.part(watch).unwrap();
+        shell.observe_part(&part, &Seen::Init, now);
+        for frame in listed {
+            shell.observe_part(&part, &Seen::InitApply(frame.clone()), now);
+        }
+        shell.observe_part(&part, &Seen::InitDone, now)
+    };
+    for watch in &all {
+        assert!(!shell.is_synced(), "{watch:?}");
+        let is_own = watch.kind == kinds::ROLLOUT;
+        let listed = watch.namespace.iter().filter(|_| is_own).map(|name| web(name));
+        list(&mut shell, watch, &listed.collect::<Vec<_>>(), at(0));
+    }
+    assert!(shell.is_synced());
+    let ingresses = shell.take_demands();
+    assert_eq!(ingresses.len(), 2, "one for each namespace: {ingresses:?}");
+    let is_known = |shell: &Shell<Rollouts>, namespace: &str| {
+        let key = Key { namespace: namespace.into(), name: "web".into() };
+        let none = BTreeMap::new();
+        Rollouts::gather(shell.index(), &key, &none, &Recall::default()).is_some()
+    };
+    assert!(is_known(&shell, "shop") && is_known(&shell, "bank"));
+    let rollouts = all.iter().filter(|watch| watch.kind == kinds::ROLLOUT);
+    let shop = rollouts.clone().find(|watch| watch.namespace.as_deref() == Some("shop")).unwrap();
+    assert_eq!(list(&mut shell, shop, &[], at(1)).len(), 1, "the one that is gone");
+    assert!(!is_known(&shell, "shop"), "gone from its own namespace's list");
+    assert!(is_known(&shell, "bank"), "which says nothing of another namespace");
 }
 
 #[test]

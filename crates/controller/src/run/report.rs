@@ -61,12 +61,14 @@ pub(super) fn say_inquiry(inquiry: &Inquiry) {
 }
 
 impl Loop {
-    /// Kinds that a controller of one namespace does not read.
+    /// Kinds that a controller of some namespaces does not read.
     pub(super) fn say_unread(&self) {
-        let namespace = self.settings.scope.namespace.as_deref().unwrap_or_default();
+        let namespaces = &self.settings.scope.namespaces;
+        let word = if namespaces.len() == 1 { "namespace" } else { "namespaces" };
+        let namespaces = namespaces.join(", ");
         for kind in self.engines.iter().flat_map(|engine| engine.reconciler.unread()) {
             let plural = &kind.plural;
-            tracing::info!("{plural} are not read: only objects of namespace {namespace} are");
+            tracing::info!("{plural} are not read: only objects of {word} {namespaces} are");
         }
     }
 

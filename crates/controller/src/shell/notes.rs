@@ -105,9 +105,10 @@ impl<S: Clone + Ord> Notes<S> {
         self.release(shown, |needs| !matches!(needs, Needs::Read))
     }
 
-    /// A list has shown all of a source: the keys that waited for any of it.
-    pub fn listed(&mut self, source: &S) -> Vec<Key> {
-        let all = self.by_object.keys().filter(|(of, _)| of == source);
+    /// A list has shown all of these objects of a source: the keys that waited for any of them.
+    pub fn listed(&mut self, source: &S, is_listed: impl Fn(&ObjectRef) -> bool) -> Vec<Key> {
+        let is_shown = |(of, object): &&Shown<S>| of == source && is_listed(object);
+        let all = self.by_object.keys().filter(is_shown);
         let all: Vec<Shown<S>> = all.cloned().collect();
         all.iter().flat_map(|shown| self.dropped(shown)).collect()
     }

@@ -37,18 +37,24 @@ pub enum Seen {
     Resumed,
 }
 
+/// Which part of a source a watch shows: one of several namespaces, or `None` for the whole.
+pub(crate) type Place = Option<String>;
+
+/// A source, and which part of it.
+pub(crate) type Part<S> = (S, Place);
+
 /// How far each watch has come.
 pub(super) struct Watching<S> {
     /// What is always watched: all of it must be synced before anything is decided.
-    constant: Vec<S>,
+    constant: Vec<Part<S>>,
     /// The source that shows our writes to objects of a kind.
     by_kind: BTreeMap<Kind, S>,
-    listing: BTreeMap<S, BTreeSet<ObjectRef>>,
-    synced: BTreeSet<S>,
+    listing: BTreeMap<Part<S>, BTreeSet<ObjectRef>>,
+    synced: BTreeSet<Part<S>>,
     /// All constant sources are synced: once so, for ever.
     is_complete: bool,
     /// Sources that cannot be read, and since when.
-    troubles: BTreeMap<S, Trouble>,
+    troubles: BTreeMap<Part<S>, Trouble>,
     ends: BTreeMap<Shown<S>, u64>,
     ends_in_order: VecDeque<Shown<S>>,
 }
@@ -61,7 +67,7 @@ struct Trouble {
 
 impl<S: Clone + Ord> Watching<S> {
     /// Nothing has been listed yet.
-    pub fn new(constant: Vec<S>) -> Self {
+    pub fn new(constant: Vec<Part<S>>) -> Self {
         Watching {
             constant,
             by_kind: BTreeMap::new(),
@@ -72,6 +78,11 @@ impl<S: Clone + Ord> Watching<S> {
             ends: BTreeMap::new(),
             ends_in_order: VecDeque::new(),
         }
+    }
+
+    /// One more that is always watched.
+    pub fn add(&mut self, part: Part<S>) {
+        self.constant.push(part);
     }
 
     /// The source that shows our writes to objects of this kind, if one has begun to.
@@ -85,27 +96,33 @@ impl<S: Clone + Ord> Watching<S> {
         if self.is_complete {
             return true;
         }
-        let is_told = |source| self.troubles.get(source).is_some_and(|trouble| trouble.is_told);
-        let mut sources = self.constant.iter();
-        sources.all(|source| self.synced.contains(source) || !is_own(source) && is_told(source))
+        let is_told = |part| self.troubles.get(part).is_some_and(|trouble| trouble.is_told);
+        let mut parts = self.constant.iter();
+        parts.all(|part| self.synced.contains(part) || !is_own(&part.0) && is_told(part))
     }
 
-    /// A list of a source begins. Of two sources of one kind, the constant one shows our writes.
-    fn begin(&mut self, source: &S, kind: Kind) {
-        self.listing.insert(source.clone(), BTreeSet::new());
-        if self.constant.contains(source) {
-            self.by_kind.insert(kind, source.clone());
+    /// A list of a part begins. Of two sources of one kind, the constant one shows our writes.
+    fn begin(&mut self, part: &Part<S>, kind: Kind) {
+        self.listing.insert(part.clone(), BTreeSet::new());
+        if self.constant.contains(part) {
+            self.by_kind.insert(kind, part.0.clone());
         } else {
-            self.by_kind.entry(kind).or_insert_with(|| source.clone());
+            self.by_kind.entry(kind).or_insert_with(|| part.0.clone());
         }
     }
 
-    /// A list of a source is complete.
-    pub fn sync(&mut self, source: &S) {
-        self.listing.remove(source);
-        self.synced.insert(source.clone());
+    /// A list of a part is complete.
+    fn sync(&mut self, part: &Part<S>) {
+        self.listing.remove(part);
+        self.synced.insert(part.clone());
         self.is_complete = self.synced.len() >= self.constant.len()
-            && self.constant.iter().all(|source| self.synced.contains(source));
+            && self.constant.iter().all(|part| self.synced.contains(part));
+    }
+
+    /// Is a part listed, and nothing known to keep it from being seen?
+    fn is_seen(&self, part: &Part<S>) -> bool {
+        let is_told = self.troubles.get(part).is_some_and(|trouble| trouble.is_told);
+        self.synced.contains(part) && !is_told
     }
 
     fn end(&mut self, shown: &Shown<S>, version: u64) {
@@ -124,19 +141,30 @@ impl<W: Watched> Shell<W> {
     /// Takes in one message of a watch; returns the objects of the engine's own kind that are
     /// others now, or gone.
     pub fn observe(&mut self, source: &W::Source, seen: &Seen, now: Timestamp) -> Vec<Key> {
+        self.observe_part(&(source.clone(), None), seen, now)
+    }
+
+    /// The same of a watch that shows a part of its source.
+    pub(crate) fn observe_part(
+        &mut self,
+        part: &Part<W::Source>,
+        seen: &Seen,
+        now: Timestamp,
+    ) -> Vec<Key> {
+        let source = &part.0;
         if !matches!(seen, Seen::Init) {
-            self.readable_again(source, now);
+            self.readable_again(part, now);
         }
         let is_own = W::kind_of(source) == W::KIND;
-        let concerned = if is_own { self.concerned(source, seen) } else { Vec::new() };
+        let concerned = if is_own { self.concerned(part, seen) } else { Vec::new() };
         match seen {
-            Seen::Init => self.watching.begin(source, W::kind_of(source)),
+            Seen::Init => self.watching.begin(part, W::kind_of(source)),
             Seen::InitApply(frame) => {
                 let object = reference::<W>(source, frame);
-                self.watching.listing.entry(source.clone()).or_default().insert(object);
+                self.watching.listing.entry(part.clone()).or_default().insert(object);
                 self.take_in(source, frame, now);
             }
-            Seen::InitDone => self.end_of_list(source, now),
+            Seen::InitDone => self.end_of_list(part, now),
             Seen::Apply(frame) => self.take_in(source, frame, now),
             Seen::Delete(frame) => {
                 let shown = (source.clone(), reference::<W>(source, frame));
@@ -153,36 +181,48 @@ impl<W: Watched> Shell<W> {
     }
 
     /// The objects of the engine's own kind that a message is about.
-    fn concerned(&self, source: &W::Source, seen: &Seen) -> Vec<Key> {
+    fn concerned(&self, part: &Part<W::Source>, seen: &Seen) -> Vec<Key> {
         match seen {
             Seen::Init | Seen::Resumed => Vec::new(),
             Seen::InitApply(frame) | Seen::Apply(frame) | Seen::Delete(frame) => {
                 vec![Key::new(&frame.meta.namespace, &frame.meta.name)]
             }
             Seen::InitDone => {
-                let gone = self.unlisted(source).into_iter();
+                let gone = self.unlisted(part).into_iter();
                 gone.map(|object| Key::new(&object.namespace, &object.name)).collect()
             }
         }
     }
 
-    /// What the index holds of a source and its list has not shown.
-    fn unlisted(&self, source: &W::Source) -> Vec<ObjectRef> {
-        let listed = self.watching.listing.get(source);
+    /// What the index holds of a part and its list has not shown.
+    fn unlisted(&self, part: &Part<W::Source>) -> Vec<ObjectRef> {
+        let (source, place) = part;
+        let listed = self.watching.listing.get(part);
         let is_listed = |object: &ObjectRef| listed.is_some_and(|listed| listed.contains(object));
         let all = (W::shelf(source).objects)(&self.index, &W::kind_of(source));
-        all.into_iter().filter(|object| !is_listed(object)).collect()
+        let is_gone = |object: &ObjectRef| is_in(place, object) && !is_listed(object);
+        all.into_iter().filter(is_gone).collect()
     }
 
-    fn end_of_list(&mut self, source: &W::Source, now: Timestamp) {
-        for object in self.unlisted(source) {
+    fn end_of_list(&mut self, part: &Part<W::Source>, now: Timestamp) {
+        let (source, place) = part;
+        for object in self.unlisted(part) {
             self.forget(&(source.clone(), object), now);
         }
-        self.watching.sync(source);
-        for key in W::reach(&mut self.index, source, Reach::Listed) {
+        self.watching.sync(part);
+        self.reach_if_whole(source, now);
+        for key in self.notes.listed(source, |object| is_in(place, object)) {
             self.queue.add(key, now);
         }
-        for key in self.notes.listed(source) {
+    }
+
+    /// Tells the index that a source is listed, once every part of it is.
+    fn reach_if_whole(&mut self, source: &W::Source, now: Timestamp) {
+        let mut parts = self.watches.iter().filter(|(_, shown)| *shown == source);
+        if !parts.all(|(watch, _)| self.watching.is_seen(&(source.clone(), self.place(watch)))) {
+            return;
+        }
+        for key in W::reach(&mut self.index, source, Reach::Listed) {
             self.queue.add(key, now);
         }
     }
@@ -190,19 +230,30 @@ impl<W: Watched> Shell<W> {
     /// Takes in that a watch sees nothing now. A kind the server does not have is empty; one that
     /// we may not read, or that stays away, is unknown, and the keys that need it say so.
     pub fn observe_failure(&mut self, source: &W::Source, failed: &Failed, now: Timestamp) {
+        self.observe_failed_part(&(source.clone(), None), failed, now);
+    }
+
+    /// The same of a watch that shows a part of its source.
+    pub(crate) fn observe_failed_part(
+        &mut self,
+        part: &Part<W::Source>,
+        failed: &Failed,
+        now: Timestamp,
+    ) {
+        let source = &part.0;
         match failed.cause {
             // Without the engine's own kind there is nothing to decide.
             Cause::NoSuchKind if W::kind_of(source) == W::KIND => {}
-            Cause::NoSuchKind if self.watching.synced.contains(source) => {}
+            Cause::NoSuchKind if self.watching.synced.contains(part) => {}
             Cause::NoSuchKind => {
-                self.watching.begin(source, W::kind_of(source));
-                self.end_of_list(source, now);
+                self.watching.begin(part, W::kind_of(source));
+                self.end_of_list(part, now);
             }
             Cause::Forbidden | Cause::Away => {
                 let fresh = Trouble { since: now, is_told: false };
-                self.watching.troubles.entry(source.clone()).or_insert(fresh);
+                self.watching.troubles.entry(part.clone()).or_insert(fresh);
                 self.excuse_absent_server(now);
-                let Some(trouble) = self.watching.troubles.get_mut(source) else { return };
+                let Some(trouble) = self.watching.troubles.get_mut(part) else { return };
                 let is_lasting = trouble.since + PATIENCE <= now;
                 if failed.cause == Cause::Forbidden || is_lasting {
                     trouble.is_told = true;
@@ -218,21 +269,17 @@ impl<W: Watched> Shell<W> {
     /// While nothing at all can be read, nothing can be written either, and no kind is to blame. Once
     /// the server is back, each kind has its minute from then on.
     fn excuse_absent_server(&mut self, now: Timestamp) {
-        let unread = &self.unread;
         let Watching { troubles, constant, .. } = &mut self.watching;
-        let mut watched = constant.iter().filter(|source| !unread.contains(source));
-        if watched.all(|source| troubles.contains_key(source)) {
+        if constant.iter().all(|part| troubles.contains_key(part)) {
             troubles.values_mut().for_each(|trouble| trouble.since = now);
         }
     }
 
     /// A watch that saw nothing sees again.
-    fn readable_again(&mut self, source: &W::Source, now: Timestamp) {
-        let Some(trouble) = self.watching.troubles.remove(source) else { return };
-        if trouble.is_told && self.watching.synced.contains(source) {
-            for key in W::reach(&mut self.index, source, Reach::Listed) {
-                self.queue.add(key, now);
-            }
+    fn readable_again(&mut self, part: &Part<W::Source>, now: Timestamp) {
+        let Some(trouble) = self.watching.troubles.remove(part) else { return };
+        if trouble.is_told && self.watching.synced.contains(part) {
+            self.reach_if_whole(&part.0, now);
         }
     }
 
@@ -290,6 +337,11 @@ impl<W: Watched> Shell<W> {
             self.outbox.push(Outgoing { event, uid, version, at: now });
         }
     }
+}
+
+/// Does a part show this object?
+fn is_in(place: &Place, object: &ObjectRef) -> bool {
+    place.as_deref().is_none_or(|namespace| *object.namespace == *namespace)
 }
 
 fn reference<W: Watched>(source: &W::Source, frame: &Frame) -> ObjectRef {

@@ -43,11 +43,11 @@ impl FromStr for LogFormat {
     }
 }
 
-/// Starts logging to standard error.
-pub fn start_logging(level: &str, format: LogFormat) -> Result<(), LoggingError> {
+/// Starts logging to standard error. `libraries` is how much those below us log.
+pub fn start_logging(level: &str, format: LogFormat, libraries: i32) -> Result<(), LoggingError> {
     use tracing_subscriber::util::SubscriberInitExt;
     let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter(parse(level)?))
+        .with_env_filter(filter(parse(level)?, libraries))
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
@@ -56,6 +56,11 @@ pub fn start_logging(level: &str, format: LogFormat) -> Result<(), LoggingError>
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
     }
     .map_err(LoggingError::Twice)
+}
+
+/// One line at info, for programs that have nothing else to log.
+pub fn inform(line: &str) {
+    tracing::info!("{line}");
 }
 
 /// The level, also under the names that Argo's flag takes.
@@ -72,11 +77,16 @@ fn parse(text: &str) -> Result<Level, LoggingError> {
 
 /// The libraries below us log every failed request at every try. We log a failure once, in our own
 /// words, so theirs are only of use to who debugs.
-fn filter(level: Level) -> EnvFilter {
+fn filter(level: Level, libraries: i32) -> EnvFilter {
     if level >= Level::DEBUG {
         return EnvFilter::new(level.as_str());
     }
-    EnvFilter::new(format!("off,gradus={level}"))
+    let libraries = match libraries {
+        ..=0 => "off",
+        1..4 => "info",
+        4.. => "debug",
+    };
+    EnvFilter::new(format!("{libraries},gradus={level}"))
 }
 
 #[cfg(test)]
@@ -106,7 +116,10 @@ mod tests {
 
     #[test]
     fn libraries_are_silent_unless_debugged() {
-        assert_eq!(filter(Level::INFO).to_string(), "gradus=info,off");
-        assert_eq!(filter(Level::DEBUG).to_string(), "debug");
+        assert_eq!(filter(Level::INFO, 0).to_string(), "gradus=info,off");
+        assert_eq!(filter(Level::INFO, -1).to_string(), "gradus=info,off");
+        assert_eq!(filter(Level::WARN, 1).to_string(), "gradus=warn,info");
+        assert_eq!(filter(Level::INFO, 6).to_string(), "gradus=info,debug");
+        assert_eq!(filter(Level::DEBUG, 0).to_string(), "debug");
     }
 }

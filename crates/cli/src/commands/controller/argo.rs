@@ -1,0 +1,238 @@
+//! Flags of Argo Rollouts' controller that change nothing here. They are accepted, so that the
+//! arguments of an installation need not be edited, and each that is set is said once at start.
+//!
+//! One whose value asks for something this version does not do is refused: who sets it relies on it.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use gradus_controller::telemetry::inform;
+
+/// What a flag takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    Number,
+    Truth,
+    Text,
+    /// May be given several times, or separated by commas.
+    List,
+}
+
+/// What becomes of a value that is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// Nothing, and why not.
+    None(&'static str),
+    /// The default alone can be had, and what another would ask for.
+    OnlyDefault(&'static str),
+}
+
+/// One flag.
+#[derive(Clone, Copy, Debug)]
+struct Flag {
+    name: &'static str,
+    /// An older name for it.
+    alias: Option<&'static str>,
+    takes: Takes,
+    default: &'static str,
+    meaning: Meaning,
+}
+
+const THREADS: &str = "one thread decides, and any number of writes are under way at once";
+const BY_NAME: &str = "Ingresses are found by the names that Rollouts give, whatever their class";
+const NO_TARGET_GROUPS: &str = "target groups are not verified";
+const NO_ROUTER: &str = "another API version of a traffic router";
+
+const fn flag(name: &'static str, takes: Takes, default: &'static str, meaning: Meaning) -> Flag {
+    Flag { name, alias: None, takes, default, meaning }
+}
+
+/// In the order of their names.
+const FLAGS: [Flag; 22] = {
+    use Meaning::{None as Unused, OnlyDefault};
+    use Takes::{List, Number, Text, Truth};
+    [
+        flag("alb-ingress-classes", List, "alb", Unused(BY_NAME)),
+        flag("alb-tag-key-resource-id", Text, "ingress.k8s.aws/resource", Unused(NO_TARGET_GROUPS)),
+        flag("ambassador-api-version", Text, "getambassador.io/v2", OnlyDefault(NO_ROUTER)),
+        flag("analysis-threads", Number, "30", Unused(THREADS)),
+        flag("appmesh-crd-version", Text, "v1beta2", OnlyDefault(NO_ROUTER)),
+        flag(
+            "aws-target-group-binding-api-version",
+            Text,
+            "elbv2.k8s.aws/v1beta1",
+            Unused(NO_TARGET_GROUPS),
+        ),
+        Flag {
+            name: "aws-verify-target-group",
+            alias: Some("alb-verify-weight"),
+            takes: Truth,
+            default: "false",
+            meaning: OnlyDefault("the verification of target groups"),
+        },
+        flag("enable-pprof-address", Text, "", Unused("there are no profiles of Go to serve")),
+        flag("ephemeral-metadata-threads", Number, "10", Unused(THREADS)),
+        flag(
+            "ephemeral-metadata-update-pod-retries",
+            Number,
+            "3",
+            Unused("a pod that could not be changed is tried again until it is"),
+        ),
+        flag("experiment-threads", Number, "10", Unused(THREADS)),
+        flag(
+            "ingress-api-version",
+            Text,
+            "",
+            Unused("Ingresses are those of networking.k8s.io/v1"),
+        ),
+        flag("ingress-threads", Number, "10", Unused(THREADS)),
+        flag(
+            "istio-api-version",
+            Text,
+            "v1alpha3",
+            Unused("Istio serves its objects in every version, and v1alpha3 is asked for"),
+        ),
+        flag("nginx-ingress-classes", List, "nginx", Unused(BY_NAME)),
+        flag(
+            "rollout-resync",
+            Number,
+            "900",
+            Unused("what changes is seen when it does, so nothing is resynced"),
+        ),
+        flag("rollout-threads", Number, "10", Unused(THREADS)),
+        flag(
+            "self-service-notification-enabled",
+            Truth,
+            "false",
+            OnlyDefault("notifications that a namespace configures"),
+        ),
+        flag("service-threads", Number, "10", Unused(THREADS)),
+        flag("traefik-api-group", Text, "traefik.io", OnlyDefault(NO_ROUTER)),
+        flag("traefik-api-version", Text, "traefik.io/v1alpha1", OnlyDefault(NO_ROUTER)),
+        flag("traffic-split-api-version", Text, "v1alpha1", OnlyDefault(NO_ROUTER)),
+    ]
+};
+
+/// The flags of this kind that were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArgoFlags {
+    /// Each with why it has no effect.
+    unused: Vec<(&'static str, &'static str)>,
+}
+
+impl ArgoFlags {
+    /// Says of each, once, that it has no effect and why.
+    pub fn say_unused(&self) {
+        for (flag, why) in &self.unused {
+            inform(&format!("--{flag} has no effect: {why}"));
+        }
+    }
+}
+
+impl Args for ArgoFlags {
+    fn augment_args(command: Command) -> Command {
+        FLAGS.into_iter().fold(command, |command, flag| command.arg(argument(flag)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(flag: Flag) -> Arg {
+    let help = match flag.meaning {
+        Meaning::None(why) => format!("Accepted without effect: {why}"),
+        Meaning::OnlyDefault(what) => format!("No value but the default is supported: {what}"),
+    };
+    let argument = Arg::new(flag.name).long(flag.name).help(help).hide_short_help(true);
+    let argument = argument.default_value(flag.default).hide_possible_values(true);
+    let argument = flag.alias.into_iter().fold(argument, Arg::alias);
+    match flag.takes {
+        Takes::Number => argument.value_name("NUMBER").value_parser(clap::value_parser!(i64)),
+        Takes::Text => argument.value_name("TEXT"),
+        Takes::List => argument.value_name("NAMES").value_delimiter(',').action(ArgAction::Append),
+        Takes::Truth => argument
+            .value_name("BOOL")
+            .value_parser(clap::value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+    }
+}
+
+impl FromArgMatches for ArgoFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = ArgoFlags::default();
+        for flag in FLAGS {
+            if matches.value_source(flag.name) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            match flag.meaning {
+                Meaning::None(why) => flags.unused.push((flag.name, why)),
+                Meaning::OnlyDefault(_) if given(matches, flag.name) == flag.default => {}
+                Meaning::OnlyDefault(what) => return Err(refused(flag, what)),
+            }
+        }
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The value as it was written.
+fn given(matches: &ArgMatches, name: &str) -> String {
+    let mut values = matches.get_raw(name).into_iter().flatten();
+    values.next_back().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn refused(flag: Flag, what: &str) -> clap::Error {
+    let Flag { name, default, .. } = flag;
+    clap::Error::raw(
+        clap::error::ErrorKind::InvalidValue,
+        format!(
+            "--{name} asks for {what}, which this version of Gradus does not have; leave it out \
+             or set it to {default}\n"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<ArgoFlags, clap::Error> {
+        let command = ArgoFlags::augment_args(Command::new("controller"));
+        let matches = command.try_get_matches_from([&["controller"], words].concat())?;
+        ArgoFlags::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn what_has_no_effect_is_said_only_where_it_is_set() {
+        let names = |words: &[&str]| {
+            let unused = parse(words).unwrap().unused.into_iter();
+            unused.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[]), Vec::<&str>::new());
+        assert_eq!(names(&["--rollout-threads=4", "--rollout-resync", "60"]).len(), 2);
+        assert_eq!(names(&["--alb-ingress-classes=a,b", "--alb-ingress-classes", "c"]).len(), 1);
+        let defaults = ["--traefik-api-group=traefik.io", "--aws-verify-target-group=false"];
+        assert_eq!(names(&defaults), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_asks_for_more_than_there_is_is_refused_by_name() {
+        let cases = [
+            ("--aws-verify-target-group", "--aws-verify-target-group asks for the verification"),
+            ("--alb-verify-weight", "--aws-verify-target-group asks for the verification"),
+            ("--self-service-notification-enabled=true", "notifications that a namespace"),
+            ("--traefik-api-group=traefik.containo.us", "set it to traefik.io"),
+            ("--rollout-threads=many", "invalid value 'many'"),
+        ];
+        for (word, expected) in cases {
+            let error = parse(&[word]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{word}: {error}");
+        }
+    }
+}
