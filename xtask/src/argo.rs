@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::{
     Failure,
-    controller::Settings,
+    controller::{Election, Settings},
     interrupt::or_interrupted,
     plane::User,
     repository,
@@ -26,7 +26,7 @@ use crate::{
 use catalogue::Case;
 use play::{Played, TestResult};
 use suite::Suite;
-pub use suite::controller_program;
+pub use suite::{controller_program, sources};
 
 /// Every object of the suite carries this id, and its controller looks after no others.
 const INSTANCE: &str = "argo-rollouts-e2e";
@@ -93,6 +93,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
                     instance_id: Some(INSTANCE.to_owned()),
                     metrics_port: Some(METRICS_PORT),
                     folder: Some(suite.controller_folder().to_owned()),
+                    election: Some(Election::On),
                 },
             )
             .await?;

@@ -35,6 +35,8 @@ pub struct Audit {
 pub struct Request {
     pub user: String,
     pub verb: String,
+    /// The API group; empty for the core's.
+    pub group: String,
     /// `rollouts`, `rollouts/status`; a path for what is no resource.
     pub resource: String,
     pub namespace: String,
@@ -100,6 +102,11 @@ impl Request {
         self.verb == "watch"
     }
 
+    /// The Lease says who leads, and is renewed whatever happens in the cluster.
+    pub fn is_of_election(&self) -> bool {
+        self.resource == "leases"
+    }
+
     pub fn is_write(&self) -> bool {
         ["create", "update", "patch", "delete", "deletecollection"].contains(&self.verb.as_str())
     }
@@ -140,6 +147,8 @@ struct EventUser {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ObjectRef {
+    #[serde(rename = "apiGroup")]
+    api_group: String,
     resource: String,
     subresource: String,
     namespace: String,
@@ -167,7 +176,7 @@ fn requests(text: &str) -> Result<Vec<Request>, serde_json::Error> {
 }
 
 fn request(event: Event) -> Request {
-    let ObjectRef { resource, subresource, namespace, name } = event.object_ref;
+    let ObjectRef { api_group, resource, subresource, namespace, name } = event.object_ref;
     let resource = match (resource.as_str(), subresource.as_str()) {
         ("", _) => event.request_uri.split('?').next().unwrap_or_default().to_owned(),
         (_, "") => resource,
@@ -176,6 +185,7 @@ fn request(event: Event) -> Request {
     Request {
         user: event.user.username,
         verb: event.verb,
+        group: api_group,
         resource,
         namespace,
         name,

@@ -44,12 +44,35 @@ pub struct Settings {
     pub metrics_port: Option<u16>,
     /// Its working folder, if not ours.
     pub folder: Option<PathBuf>,
+    /// Does it take part in an election? A program that knows of none is not asked.
+    pub election: Option<Election>,
 }
+
+/// Whether a controller takes part in an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Election {
+    /// It is alone: one process is all there is.
+    Off,
+    /// As it does by default, with a lease that ends sooner, so that the one after a crash need not
+    /// wait as long as in production.
+    On,
+}
+
+/// Lease duration, renew deadline and retry period of an election in a test.
+const ELECTION: [(&str, &str); 3] = [
+    ("leader-election-lease-duration", "6s"),
+    ("leader-election-renew-deadline", "2s"),
+    ("leader-election-retry-period", "500ms"),
+];
+
+/// What it logs once it leads.
+const LEADS: &str = "became the leader";
 
 /// A running controller; dropping it kills it.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
+    elects: bool,
 }
 
 impl Controller {
@@ -75,7 +98,16 @@ impl Controller {
         if let Some(folder) = &settings.folder {
             recipe = recipe.within(folder);
         }
-        Ok(Self { process: Process::start(&recipe, folder)? })
+        match settings.election {
+            Some(Election::Off) => recipe = recipe.flag("leader-elect", "false"),
+            Some(Election::On) => {
+                recipe =
+                    ELECTION.iter().fold(recipe, |recipe, (name, value)| recipe.flag(name, value));
+            }
+            None => {}
+        }
+        let elects = settings.election == Some(Election::On);
+        Ok(Self { process: Process::start(&recipe, folder)?, elects })
     }
 
     /// The end of its log if it has ended, though nobody has killed it.
@@ -84,7 +116,7 @@ impl Controller {
         Ok(status.map(|status| format!("{status}; its log:\n{}", self.process.last_words())))
     }
 
-    /// Returns when its caches are filled.
+    /// Returns when its caches are filled and it leads, if there is an election.
     pub async fn is_ready(&mut self) -> Result<(), ControllerError> {
         let began = Instant::now();
         let mut client = None;
@@ -93,6 +125,7 @@ impl Controller {
                 client = health_port(&self.process.words()).map(client_of).transpose()?;
             }
             if let Some(client) = &client
+                && (!self.elects || self.process.words().contains(LEADS))
                 && answers(client).await
             {
                 return Ok(());

@@ -14,7 +14,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{
     Failure, build,
-    controller::{Controller, Settings},
+    controller::{Controller, Election, Settings},
     kubelet::Kubelet,
     plane::{Plane, User},
     proxy::{Planned, Proxy},
@@ -56,6 +56,11 @@ impl ControllerKind {
             Self::Rollouts => User::Controller,
             Self::Databases => User::Operator,
         }
+    }
+
+    /// The example operator knows of no election.
+    pub fn election(self, election: Election) -> Option<Election> {
+        (self == Self::Rollouts).then_some(election)
     }
 }
 
@@ -104,6 +109,7 @@ impl Stage {
         let settings = Settings {
             name: format!("{part:?}").to_lowercase(),
             kubeconfig: self.plane.kubeconfig(part.user()),
+            election: part.election(Election::On),
             ..Settings::default()
         };
         self.controller_with(part, settings).await
@@ -141,6 +147,8 @@ impl Stage {
             name: format!("controller-{namespace}"),
             kubeconfig: self.plane.kubeconfig_through(part.user(), &proxy.url(), namespace)?,
             namespace: Some(namespace.to_owned()),
+            // Faults are planned by the number of the write: renewals of a lease would count.
+            election: part.election(Election::Off),
             ..Settings::default()
         };
         let kept =

@@ -264,9 +264,19 @@ async fn take<C: Cluster>(
                 return Ok(());
             }
             candidate.failed(TryFailed::NoAnswer, now);
-            Err(error)
+            Err(if error.class == Class::Gone { without_namespace(error, lease) } else { error })
         }
     }
+}
+
+/// A Lease cannot be created where there is no such namespace: what helps is said.
+fn without_namespace(error: WriteError, lease: &ObjectRef) -> WriteError {
+    let message = format!(
+        "{}; create the namespace {}, or name another one in POD_NAMESPACE, or run one controller \
+         with --leader-elect=false",
+        error.message, lease.namespace
+    );
+    WriteError { message, ..error }
 }
 
 /// What was last logged of the election: each change is one line.

@@ -70,6 +70,9 @@ pub trait Reconciler {
     /// Decides every key again, whatever it recalls of earlier decisions.
     fn wake_all(&mut self, now: Timestamp);
 
+    /// Every object of its own kind that it knows.
+    fn own_keys(&self) -> Vec<Key>;
+
     /// Events to be posted, in order.
     fn take_events(&mut self) -> Vec<Outgoing>;
 
@@ -163,6 +166,10 @@ impl<W: Watched> Reconciler for Shell<W> {
 
     fn wake_all(&mut self, now: Timestamp) {
         self.wake_all(now);
+    }
+
+    fn own_keys(&self) -> Vec<Key> {
+        self.own_keys()
     }
 
     fn take_events(&mut self) -> Vec<Outgoing> {

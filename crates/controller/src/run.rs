@@ -172,20 +172,27 @@ impl Loop {
     }
 
     /// Takes in whether this process leads. Who begins to lead decides everything, on the caches
-    /// that it kept warm; who no longer does forgets what it recalls of its decisions, for another
-    /// one goes on from the stored state.
+    /// that it kept warm, and shows every object in the metrics; who no longer does forgets what it
+    /// recalls of its decisions, for another one goes on from the stored state and shows it.
     fn follow(&mut self, leads: bool) {
         if self.leads == leads {
             return;
         }
         self.leads = leads;
         let now = self.clock.now();
+        self.metrics.leads(leads);
         for engine in &mut self.engines {
             if leads {
                 engine.reconciler.wake_all(now);
+                let keys = engine.reconciler.own_keys();
+                keys.iter().for_each(|key| engine.reconciler.publish(key, &self.metrics, now));
             } else {
                 engine.reconciler.stand_by();
+                engine.shown_held.clear();
             }
+        }
+        if !leads {
+            self.metrics.hide_objects(now);
         }
     }
 
@@ -302,6 +309,7 @@ impl Loop {
                 let reconciler = &mut self.engines[at].reconciler;
                 let own = (read.object.kind == reconciler.kind()).then(|| read.key.clone());
                 reconciler.learn_settling(read, reply, now);
+                let own = own.filter(|_| self.leads);
                 own.iter().for_each(|key| reconciler.publish(key, &self.metrics, now));
             }
             Happening::Answered(at, inquiry, reply) => {
@@ -333,11 +341,16 @@ impl Loop {
         shown: &Result<Seen, Failed>,
         now: Timestamp,
     ) {
+        if let Ok(seen) = shown {
+            self.metrics.watched(watch, seen);
+        }
         for at in wanting {
             let reconciler = &mut self.engines[*at].reconciler;
             match shown {
                 Ok(seen) => {
-                    let concerned = reconciler.observe(watch, seen, now);
+                    let mut concerned = reconciler.observe(watch, seen, now);
+                    // Of each object the leader alone tells.
+                    concerned.retain(|_| self.leads);
                     concerned.iter().for_each(|key| reconciler.publish(key, &self.metrics, now));
                 }
                 Err(failed) => reconciler.observe_failure(watch, failed, now),

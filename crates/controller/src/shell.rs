@@ -285,15 +285,20 @@ impl<W: Watched> Shell<W> {
 
     /// Decides every key again, whatever it recalls of earlier decisions: must change nothing.
     pub fn wake_all(&mut self, now: Timestamp) {
-        let own = self.watches.values().find(|source| W::kind_of(source) == W::KIND);
-        let all = own.map(|source| (W::shelf(source).objects)(&self.index, &W::KIND));
-        for object in all.into_iter().flatten() {
-            let key = Key::new(&object.namespace, &object.name);
+        for key in self.own_keys() {
             if let Some(state) = self.keys.get_mut(&key) {
                 state.settled = None;
             }
             self.queue.add(key, now);
         }
+    }
+
+    /// Every object of the engine's own kind that the index holds.
+    pub fn own_keys(&self) -> Vec<Key> {
+        let own = self.watches.values().find(|source| W::kind_of(source) == W::KIND);
+        let all = own.map(|source| (W::shelf(source).objects)(&self.index, &W::KIND));
+        let keys = all.into_iter().flatten();
+        keys.map(|object| Key::new(&object.namespace, &object.name)).collect()
     }
 
     /// The next thing to do outside; `None` when nothing is due now.

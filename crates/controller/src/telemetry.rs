@@ -3,8 +3,10 @@
 mod durations;
 mod experiments;
 mod logging;
+mod process;
 mod runs;
 mod series;
+mod templates;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,16 +14,20 @@ use std::time::Duration;
 use gradus_api::rollout::status::DurationStatus;
 use jiff::{SignedDuration, Timestamp};
 use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 
+use crate::shell::Seen;
+use crate::watched::Selection;
 use durations::Durations;
 use experiments::ExperimentMetrics;
 pub use logging::{LogFormat, LoggingError, inform, start_logging};
+use process::Process;
 use runs::Runs;
 pub use runs::{MetricFigures, RunFigures};
 use series::Series;
+use templates::Templates;
 
 /// Names that existing dashboards and alerts read; they and their labels must not change.
 const RECONCILE_BUCKETS: [f64; 5] = [0.01, 0.15, 0.25, 0.5, 1.0];
@@ -55,6 +61,11 @@ struct Inner {
     events_dropped: IntCounter,
     requests: IntCounterVec,
     held: GaugeVec,
+    leader: IntGauge,
+    interlock: IntCounterVec,
+    refused: IntCounterVec,
+    process: Process,
+    templates: Templates,
     durations: Durations,
     runs: Runs,
     experiments: ExperimentMetrics,
@@ -104,6 +115,7 @@ impl Metrics {
                 .buckets(RECONCILE_BUCKETS.to_vec());
         let held = Opts::new("gradus_held_seconds", "How long a guard has held a Rollout.");
         let dropped = IntCounter::new("gradus_events_dropped_total", "Events never posted.");
+        let leader = IntGauge::new("gradus_leader", "1 while this controller leads, else 0.");
         let inner = Inner {
             info: gauges(
                 "rollout_info",
@@ -133,6 +145,19 @@ impl Metrics {
                 &["kind", "namespace", "name", "verb", "status_code"],
             ),
             held: register(&registry, GaugeVec::new(held, &["namespace", "name", "guard"])),
+            leader: register(&registry, leader),
+            interlock: counters(
+                "gradus_interlock_total",
+                "Writes that would have broken an invariant.",
+                &["invariant"],
+            ),
+            refused: counters(
+                "gradus_writes_refused_total",
+                "Writes that the API server refused, by why.",
+                &["class"],
+            ),
+            process: Process::new(&registry),
+            templates: Templates::new(&registry),
             durations: Durations::new(&registry),
             runs: Runs::new(&registry),
             experiments: ExperimentMetrics::new(&registry),
@@ -240,6 +265,36 @@ impl Metrics {
         }
     }
 
+    /// This process leads now, or no longer does.
+    pub fn leads(&self, leads: bool) {
+        self.0.leader.set(i64::from(leads));
+        self.0.templates.tell(leads);
+    }
+
+    /// A watch has shown something; templates of analyses are told of as they are seen.
+    pub fn watched(&self, watch: &Selection, seen: &Seen) {
+        self.0.templates.seen(watch, seen);
+    }
+
+    /// A write would have broken an invariant.
+    pub fn interlock(&self, invariant: &str) {
+        self.0.interlock.with_label_values(&[invariant]).inc();
+    }
+
+    /// A write was refused.
+    pub fn refused(&self, class: &str) {
+        self.0.refused.with_label_values(&[class]).inc();
+    }
+
+    /// Nothing is told of objects any more: another process leads, and tells.
+    pub fn hide_objects(&self, now: Timestamp) {
+        let shown = self.series().shown();
+        for (namespace, name) in shown {
+            self.deleted(&namespace, &name, now);
+        }
+        self.0.runs.hide_all();
+    }
+
     /// A Rollout is gone: its gauges vanish at once, its counters a little later.
     pub fn deleted(&self, namespace: &str, name: &str, now: Timestamp) {
         let Some(shown) = self.series().hide(namespace, name, now + KEPT_AFTER_DELETE) else {
@@ -260,6 +315,7 @@ impl Metrics {
     /// All metrics in Prometheus' text format.
     pub fn text(&self, now: Timestamp) -> String {
         self.sweep(now);
+        self.0.process.look();
         let families = self.0.registry.gather();
         TextEncoder::new().encode_to_string(&families).unwrap_or_else(|error| {
             tracing::error!("cannot print the metrics: {error}");
@@ -374,6 +430,23 @@ mod tests {
         let phases = lines(&metrics, at(0), "rollout_phase{");
         assert_eq!(phases.len(), METRIC_PHASES.len());
         assert_eq!(phases.iter().filter(|line| line.ends_with(" 1")).count(), 1);
+    }
+
+    #[test]
+    fn who_no_longer_leads_tells_of_no_object() {
+        let metrics = Metrics::new();
+        metrics.leads(true);
+        metrics.rollout("shop", "web", figures("Paused"));
+        metrics.run("shop", "web-1", Some(RunFigures { phase: "Running".into(), metrics: vec![] }));
+        metrics.held("shop", "web", Some(("PauseStep", 300.0)));
+        assert_eq!(lines(&metrics, at(0), "gradus_leader"), ["gradus_leader 1"]);
+        metrics.leads(false);
+        metrics.hide_objects(at(0));
+        assert_eq!(lines(&metrics, at(0), "shop"), Vec::<String>::new());
+        assert_eq!(lines(&metrics, at(0), "gradus_leader"), ["gradus_leader 0"]);
+        metrics.rollout("shop", "web", figures("Paused"));
+        let text = lines(&metrics, at(100), "rollout_info{");
+        assert_eq!(text.len(), 1, "who leads again tells again: {text:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ enum Command {
     /// Show the life of a Database on an embedded cluster, without Kubernetes
     Demo,
     /// Look after the Databases of a cluster
-    Controller(Flags),
+    Controller(Box<Flags>),
 }
 
 fn main() -> anyhow::Result<()> {

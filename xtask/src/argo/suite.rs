@@ -112,6 +112,11 @@ pub fn controller_program() -> Result<PathBuf, SuiteError> {
     Ok(program)
 }
 
+/// Argo's sources, with its examples.
+pub fn sources() -> Result<PathBuf, SuiteError> {
+    Ok(Suite::fetched()?.sources)
+}
+
 /// The module's folder in Go's cache, downloaded if it is not there.
 fn fetched(somewhere: &Path) -> Result<PathBuf, SuiteError> {
     let what = format!("mod download {MODULE}@{VERSION}");

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::mirror::Mirror;
 use crate::{
     Failure, argo,
-    controller::{Controller, Settings},
+    controller::{Controller, Election, Settings},
     kubelet::Kubelet,
     plane::{Plane, User},
     ports,
@@ -79,6 +79,8 @@ impl Stage {
             name: "gradus".to_owned(),
             kubeconfig: plane.kubeconfig(User::Controller),
             namespace: Some(OUR_NAMESPACE.to_owned()),
+            // As the other side, which would have the same Lease.
+            election: Some(Election::Off),
             ..Settings::default()
         };
         let mut our_controller = Controller::start(program, &settings, plane.folder())?;

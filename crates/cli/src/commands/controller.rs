@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ID", default_value = "", value_parser = label_value)]
     instance_id: String,
     /// Let one of several controllers act, the others stand by
-    #[arg(long, default_value = "false", default_missing_value = "true")]
+    #[arg(long, default_value = "true", default_missing_value = "true")]
     #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     leader_elect: bool,

@@ -110,8 +110,7 @@ fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_stops() {
     let cluster = Cluster::start(0, &folder);
     let begin = || {
         let mut command = command(&["controller", "--healthzPort=0", "--metricsPort=0"]);
-        command.arg("--leader-elect").arg("--kubeconfig").arg(&cluster.kubeconfig);
-        command.env("POD_NAMESPACE", "default");
+        command.arg("--kubeconfig").arg(&cluster.kubeconfig);
         Running::start(command)
     };
     let mut first = begin();
@@ -141,7 +140,7 @@ fn status_until(cluster: &Cluster, is_wanted: impl Fn(&Value) -> bool) {
 
 #[test]
 fn durations_with_which_two_could_act_are_refused() {
-    let mut command = command(&["controller", "--leader-elect"]);
+    let mut command = command(&["controller"]);
     command.arg("--leader-election-renew-deadline=14s");
     let output = command.output().unwrap();
     assert!(!output.status.success());
@@ -228,9 +227,8 @@ fn flags_of_argo_rollouts_without_effect_are_said_once_at_start() {
     let cluster = Cluster::start(0, &folder);
     let flags = ["--rollout-threads=4", "--istio-api-version=v1", "--request-timeout=30s"];
     let (mut controller, health, _) = start(&cluster.kubeconfig, &flags);
-    controller.until("--request-timeout has no effect: every request is given");
     ask_until(health, "/readyz", |status, _| status == 200);
-    for flag in ["--rollout-threads", "--istio-api-version"] {
+    for flag in ["--rollout-threads", "--istio-api-version", "--request-timeout"] {
         assert_eq!(controller.count(&format!("{flag} has no effect")), 1, "{flag}");
     }
     controller.signal("TERM");

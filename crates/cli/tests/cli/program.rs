@@ -37,6 +37,8 @@ pub fn finish(mut command: Command) -> Finished {
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
     command.args(arguments).env_remove("KUBERNETES_SERVICE_HOST").env_remove("KUBECONFIG");
+    // Where the Lease of the controllers is: every cluster has this namespace.
+    command.env("POD_NAMESPACE", "default");
     command
 }
 

@@ -73,6 +73,9 @@ impl Loop {
     }
 
     pub(super) fn look_at_held(&mut self, now: Timestamp) {
+        if !self.leads {
+            return;
+        }
         for engine in &mut self.engines {
             let (reconciler, metrics) = (&mut engine.reconciler, &self.metrics);
             let (all_held, meter) = (reconciler.held(now), reconciler.meter());
@@ -117,6 +120,7 @@ impl Loop {
                 );
             }
             Alarm::Interlock { key, invariant, message, mode } => {
+                self.metrics.interlock(invariant.id());
                 let done = match mode {
                     InterlockMode::Enforce => "held",
                     InterlockMode::Warn => "written (--interlock=warn)",
@@ -127,6 +131,7 @@ impl Loop {
                 );
             }
             Alarm::Refused { key, change, class, message, times } => {
+                self.metrics.refused(&format!("{class:?}"));
                 // The first refusals are ordinary; a refusal that stays is news. Of a server that
                 // is away, one tells for all.
                 let is_of_server = matches!(class, Class::Unreachable | Class::Unknown);

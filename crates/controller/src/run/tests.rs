@@ -12,7 +12,14 @@ use super::*;
 use crate::engines::GRADUS;
 use crate::watch::Cause;
 
+/// A loop that leads.
 fn looping(settings: Settings) -> Loop {
+    let mut looping = standby(settings);
+    looping.follow(true);
+    looping
+}
+
+fn standby(settings: Settings) -> Loop {
     Loop::new(&GRADUS, settings, Clock::system(), Metrics::new(), Health::new().0)
 }
 
@@ -153,4 +160,22 @@ async fn a_rollout_that_is_free_is_no_longer_shown_as_held() {
     assert!(looping.metrics.text(now).contains("gradus_held_seconds{"));
     looping.look_at_held(now);
     assert!(!looping.metrics.text(now).contains("gradus_held_seconds{"));
+}
+
+#[tokio::test]
+async fn of_each_object_the_leader_alone_tells() {
+    let mut looping = standby(Settings::default());
+    list(&mut looping, &[rollout("web")], None);
+    assert!(looping.health.is_ready(), "its caches are synced");
+    let is_told = |looping: &Loop| {
+        let text = looping.metrics.text(looping.clock.now());
+        text.contains("rollout_info{name=\"web\"")
+    };
+    assert!(!is_told(&looping), "a standby");
+    looping.follow(true);
+    assert!(is_told(&looping), "who begins to lead");
+    looping.follow(false);
+    assert!(!is_told(&looping), "who no longer leads");
+    looping.follow(true);
+    assert!(is_told(&looping), "who leads again");
 }

@@ -103,6 +103,11 @@ impl Series {
         })
     }
 
+    /// Every object of which something is shown.
+    pub(super) fn shown(&self) -> Vec<Key> {
+        self.shown.keys().cloned().collect()
+    }
+
     /// Forgets the objects whose time is over.
     pub(super) fn take_expired(&mut self, now: Timestamp) -> Vec<Gone> {
         let expired: Vec<Key> = self

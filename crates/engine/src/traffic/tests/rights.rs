@@ -1,4 +1,5 @@
-//! The rights that `manifests/rbac.yaml` grants on routing objects are those that routers need.
+//! The rights that `manifests/rbac.yaml` grants on routing objects are those that routers need. It is
+//! written by `cargo xtask manifests` from one file per feature.
 
 use std::collections::{BTreeMap, BTreeSet};
 
