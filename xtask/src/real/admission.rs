@@ -1,0 +1,161 @@
+//! Does the admission policy refuse what lint refuses, admit what is sound, and lock nobody out? Asked
+//! of a real API server, with the very rows that the validation itself is tested with.
+
+use std::time::{Duration, Instant};
+
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::deeds::create_namespace;
+use crate::{Failure, plane::User, repository, stage::Stage};
+
+/// Rows of: what it is about, what is merged into a sound spec (null removes), the first error.
+const CASES: &str = include_str!("../../../crates/api/src/validate/cases.json");
+
+/// What quantities may be, beside those rows: the schema keeps them as they are written.
+const QUANTITIES: &str = r#"[
+["a quantity", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"limits": {"memory": "1Gi", "cpu": 2}}}]}}}, ""],
+["no quantity", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"limits": {"memory": "invalid"}}}]}}}, "expected quantities"],
+["no size", {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "lots"}}]}}}, "expected a quantity"]
+]"#;
+
+const NAMESPACE: &str = "admission";
+
+/// A new policy is not in force at once.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Error)]
+enum AdmissionError {
+    #[error("{0}: refused, although it is sound: {1}")]
+    Refused(String, String),
+    #[error("{0}: admitted, although lint says: {1}")]
+    Admitted(String, String),
+    #[error("the policy is not in force after {} s", IN_FORCE_WITHIN.as_secs())]
+    NotInForce,
+    #[error("{0} of a Rollout that was there before the policy: {1}")]
+    LockedOut(&'static str, String),
+}
+
+/// The policy of the manifests, on all rows; it is gone afterwards.
+pub async fn says_what_lint_says(stage: &Stage) -> Result<(), Failure> {
+    let client = stage.plane.client(User::Person).await?;
+    create_namespace(&client, NAMESPACE).await?;
+    let rollouts = rollouts(&client);
+    let faulty = json!({ "strategy": { "canary": { "steps": [{ "setWeight": 120 }] } } });
+    rollouts.create(&PostParams::default(), &rollout("old", faulty.clone())?).await?;
+    let policy = repository().join("manifests/admission/policy.yaml");
+    stage.plane.kubectl_does(&["apply", "-f"], &policy)?;
+    let result = judge(&rollouts, faulty).await;
+    stage.plane.kubectl_does(&["delete", "-f"], &policy)?;
+    rollouts.delete("old", &kube::api::DeleteParams::default()).await?;
+    result
+}
+
+async fn judge(rollouts: &Api<DynamicObject>, faulty: Value) -> Result<(), Failure> {
+    let began = Instant::now();
+    while tried(rollouts, faulty.clone()).await?.is_none() {
+        if began.elapsed() > IN_FORCE_WITHIN {
+            return Err(AdmissionError::NotInForce.into());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let mut in_words = 0;
+    let cases: Vec<(String, Value, String)> = serde_json::from_str(CASES)?;
+    let more: Vec<(String, Value, String)> = serde_json::from_str(QUANTITIES)?;
+    let all = cases.len() + more.len();
+    for (what, change, expected) in cases.into_iter().chain(more) {
+        match (tried(rollouts, change).await?, expected.is_empty()) {
+            (None, true) => {}
+            (Some(said), true) => return Err(AdmissionError::Refused(what, said).into()),
+            (None, false) => return Err(AdmissionError::Admitted(what, expected).into()),
+            (Some(said), false) => {
+                let detail = expected.rsplit(": ").next().unwrap_or_default();
+                in_words += usize::from(said.contains(detail));
+            }
+        }
+    }
+    println!("  admission: {all} rows, {in_words} refused in lint's words");
+    is_open_for_what_was_there(rollouts).await
+}
+
+/// What the server says of a Rollout with this change; nothing where it admits it.
+async fn tried(rollouts: &Api<DynamicObject>, change: Value) -> Result<Option<String>, Failure> {
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    match rollouts.create(&dry_run, &rollout("new", change)?).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(refusal)) => Ok(Some(refusal.message.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A faulty Rollout that was there before can be operated, and repaired, but gets nothing new.
+async fn is_open_for_what_was_there(rollouts: &Api<DynamicObject>) -> Result<(), Failure> {
+    let image =
+        json!({ "template": { "spec": { "containers": [{ "name": "web", "image": "2" }] } } });
+    let sound = json!({ "strategy": { "canary": { "steps": [{ "setWeight": 20 }] } } });
+    let cases = [
+        ("scaling", json!({ "spec": { "replicas": 3 } }), true),
+        ("labelling", json!({ "metadata": { "labels": { "a": "b" } } }), true),
+        ("pausing", json!({ "spec": { "paused": true } }), true),
+        ("updating", json!({ "spec": image }), false),
+        ("repairing", json!({ "spec": sound }), true),
+    ];
+    for (what, patch, is_admitted) in cases {
+        let answer = rollouts.patch("old", &PatchParams::default(), &Patch::Merge(patch)).await;
+        match answer {
+            Ok(_) if is_admitted => {}
+            Err(kube::Error::Api(_)) if !is_admitted => {}
+            Ok(_) => return Err(AdmissionError::LockedOut(what, "was admitted".to_owned()).into()),
+            Err(error) => return Err(AdmissionError::LockedOut(what, error.to_string()).into()),
+        }
+    }
+    Ok(())
+}
+
+fn rollouts(client: &Client) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "argoproj.io".to_owned(),
+        version: "v1alpha1".to_owned(),
+        api_version: "argoproj.io/v1alpha1".to_owned(),
+        kind: "Rollout".to_owned(),
+        plural: "rollouts".to_owned(),
+    };
+    Api::namespaced_with(client.clone(), NAMESPACE, &resource)
+}
+
+/// A Rollout without a mistake, with `change` merged into its spec.
+fn rollout(name: &str, change: Value) -> Result<DynamicObject, serde_json::Error> {
+    let mut spec = json!({
+        "selector": { "matchLabels": { "app": "web" } },
+        "template": {
+            "metadata": { "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "web", "image": "web:1" }] },
+        },
+        "strategy": { "canary": {} },
+    });
+    merge(&mut spec, change);
+    serde_json::from_value(json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+        // Nobody looks after it: it is about what the server stores.
+        "metadata": { "name": name, "labels": {
+            "argo-rollouts.argoproj.io/controller-instance-id": "nobody" } },
+        "spec": spec,
+    }))
+}
+
+fn merge(value: &mut Value, change: Value) {
+    match (value, change) {
+        (Value::Object(map), Value::Object(change)) => {
+            for (key, change) in change {
+                if change.is_null() {
+                    map.remove(&key);
+                } else {
+                    merge(map.entry(key).or_insert(Value::Null), change);
+                }
+            }
+        }
+        (value, change) => *value = change,
+    }
+}
