@@ -24,7 +24,12 @@ pub enum BuildError {
 
 /// Builds what these arguments of `cargo build` name, and returns its path.
 pub fn program(arguments: &[&str]) -> Result<PathBuf, BuildError> {
-    let path = executables(&messages(arguments)?).pop();
+    program_with(arguments, &[])
+}
+
+/// The same, with variables of its own.
+pub fn program_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<PathBuf, BuildError> {
+    let path = executables(&messages(arguments, variables)?).pop();
     path.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })
 }
 
@@ -33,17 +38,18 @@ pub fn program(arguments: &[&str]) -> Result<PathBuf, BuildError> {
 /// compile most of it again.
 pub fn tested_program(name: &str) -> Result<PathBuf, BuildError> {
     let arguments = ["--workspace", "--bins"];
-    let programs = executables(&messages(&arguments)?);
+    let programs = executables(&messages(&arguments, &[])?);
     let program = programs.into_iter().find(|path| path.ends_with(name));
     program.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })
 }
 
 /// What cargo says while it builds, one JSON object in each line.
-fn messages(arguments: &[&str]) -> Result<String, BuildError> {
+fn messages(arguments: &[&str], variables: &[(&str, &str)]) -> Result<String, BuildError> {
     let output = Command::new(env!("CARGO"))
         .current_dir(repository())
         .args(["build", "--quiet", "--message-format=json-render-diagnostics"])
         .args(arguments)
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .output()?;
     if !output.status.success() {
