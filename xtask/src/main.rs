@@ -4,14 +4,18 @@ mod argo;
 mod audit;
 mod bench;
 mod build;
+mod chart;
 mod conformance;
 mod controller;
 mod corpus;
 mod crds;
 mod differential;
+mod dist;
 mod folder;
 mod interrupt;
 mod kubelet;
+mod manifests;
+mod monitoring;
 mod mutants;
 mod plane;
 mod ports;
@@ -108,6 +112,30 @@ const TASKS: &[Task] = &[
         arguments: "",
         help: "write manifests/crds from the types",
         run: crds::run,
+    },
+    Task {
+        name: "manifests",
+        arguments: "",
+        help: "write what is installed, from the CRDs, the rights and the workload",
+        run: manifests::run,
+    },
+    Task {
+        name: "chart",
+        arguments: "",
+        help: "compare what Helm renders with the manifests",
+        run: chart::run,
+    },
+    Task {
+        name: "monitoring",
+        arguments: "",
+        help: "try the alerts with promtool, and the queries of dashboards with Prometheus",
+        run: monitoring::run,
+    },
+    Task {
+        name: "dist",
+        arguments: "[--twice]",
+        help: "make the release folder: program, image, chart, manifests, checksums",
+        run: dist::run,
     },
 ];
 

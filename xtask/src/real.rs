@@ -1,13 +1,16 @@
 //! `cargo xtask real`: do the scenarios hold on a real control plane, with the real program as the
 //! controller?
 
+mod admission;
 mod budgets;
 mod deeds;
 mod faults;
 mod ground;
+mod installation;
 mod plugin;
 mod postgres;
 mod quiet;
+mod rights;
 mod scenario;
 mod sets;
 mod together;
@@ -77,7 +80,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
         let result = if wish.faults.is_empty() {
-            undisturbed(&stage, &scenarios).await
+            undisturbed(&stage, &scenarios, wish.names.is_empty()).await
         } else {
             faults::everywhere(&stage, &scenarios, wish.faults).await
         };
@@ -107,7 +110,7 @@ async fn once_and_crashed(
     scenarios: &[RealScenario],
     crashed: &[RealScenario],
 ) -> Result<Summary, Failure> {
-    let mut summary = undisturbed(stage, scenarios).await?;
+    let mut summary = undisturbed(stage, scenarios, true).await?;
     summary += faults::everywhere(stage, crashed, &CRASHES).await?;
     Ok(summary)
 }
@@ -155,8 +158,12 @@ fn chosen(scenarios: Vec<RealScenario>, names: &[String]) -> Result<Vec<RealScen
 }
 
 /// The ground the scenarios stand on, then all of them at once, then silence, then those that name
-/// faults.
-async fn undisturbed(stage: &Stage, scenarios: &[RealScenario]) -> Result<Summary, Failure> {
+/// faults. Only a run of all scenarios tells whether every right is used.
+async fn undisturbed(
+    stage: &Stage,
+    scenarios: &[RealScenario],
+    are_all: bool,
+) -> Result<Summary, Failure> {
     let mut summary = reported("pods", ground::pods_live_as_they_behave(stage)).await;
     let audit = Audit::from_now(stage.plane.audit_log())?;
     let mut controllers = Vec::new();
@@ -175,8 +182,13 @@ async fn undisturbed(stage: &Stage, scenarios: &[RealScenario]) -> Result<Summar
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
     drop(controllers);
     summary += reported("restart", quiet::a_restart_writes_nothing(stage)).await;
+    summary += reported("installation", installation::can_be_applied(stage)).await;
+    summary += reported("admission", admission::says_what_lint_says(stage)).await;
     // Last: no controller of the whole cluster may run beside theirs.
     summary += faults::as_told(stage, scenarios).await;
+    if are_all {
+        summary += reported("rights in use", async { rights::are_all_used(&audit) }).await;
+    }
     Ok(summary)
 }
 

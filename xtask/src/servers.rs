@@ -96,10 +96,38 @@ fn build(
     package: &str,
     folder: &Path,
 ) -> Result<(), ServersError> {
+    go_build(program, module, package, &linker_flags(), folder)
+}
+
+/// A program of one Go module of ours, built once into the cache.
+pub fn built(program: &'static str, module: &Path, package: &str) -> Result<PathBuf, ServersError> {
+    let folder = cache()?.join(format!("{program}-{:016x}", fingerprint(module)?));
+    let path = folder.join(program);
+    if path.exists() {
+        return Ok(path);
+    }
+    if !go_is_present() {
+        return Err(ServersError::GoIsAbsent);
+    }
+    fs::create_dir_all(&folder).map_err(|source| file(&folder, source))?;
+    eprintln!("building {program} …");
+    let began = Instant::now();
+    go_build(program, module, package, "-s -w", &folder)?;
+    eprintln!("building {program}: {} s", began.elapsed().as_secs());
+    Ok(path)
+}
+
+fn go_build(
+    program: &'static str,
+    module: &Path,
+    package: &str,
+    linker_flags: &str,
+    folder: &Path,
+) -> Result<(), ServersError> {
     let partial = folder.join(format!("{program}.{}", std::process::id()));
     let status = Command::new("go")
         .current_dir(module)
-        .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &linker_flags(), "-o"])
+        .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", linker_flags, "-o"])
         .arg(&partial)
         .arg(package)
         .env("CGO_ENABLED", "0")

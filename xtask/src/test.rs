@@ -9,9 +9,9 @@ use std::{
 };
 
 use crate::{
-    Failure, argo, conformance,
+    Failure, argo, chart, conformance,
     interrupt::Ended,
-    real, repository,
+    monitoring, real, repository,
     servers::{Servers, ServersError},
     summary::Summary,
     tidy,
@@ -36,14 +36,16 @@ struct Stage {
 }
 
 /// From cheap to dear.
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 10] = [
     Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Stage { name: "clippy", run: clippy },
     Stage { name: "tests and scenarios", run: tests },
     Stage { name: "tidy", run: || tidy::run(&[]) },
     Stage { name: "manifests of Argo", run: argo::manifests::check },
+    Stage { name: "chart", run: || chart::run(&[]) },
     Stage { name: "conformance", run: || conformance::run(&[]) },
     Stage { name: "real control plane", run: real::check },
+    Stage { name: "monitoring", run: || monitoring::run(&[]) },
     Stage { name: "suite of Argo", run: argo::check },
 ];
 

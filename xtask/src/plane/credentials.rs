@@ -28,7 +28,7 @@ impl User {
     pub fn name(self) -> &'static str {
         match self {
             Self::Person => "person",
-            Self::Controller => "system:serviceaccount:argo-rollouts:argo-rollouts",
+            Self::Controller => "system:serviceaccount:argo-rollouts:gradus",
             Self::Operator => "system:serviceaccount:database-operator:database-operator",
             Self::Kubelet => "kubelet",
             Self::ControllerManager => "controller-manager",

@@ -1,0 +1,70 @@
+//! Can the manifests be applied as they are? Asked of a real API server, which also judges the pod by
+//! the restricted standard.
+
+use std::process::{Command, Output};
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use serde_json::json;
+use thiserror::Error;
+
+use super::deeds::create_namespace;
+use crate::{Failure, manifests, plane::User, repository, stage::Stage};
+
+const NAMESPACE: &str = "installation";
+
+#[derive(Debug, Error)]
+enum InstallationError {
+    #[error("kubectl {0}: {1}")]
+    Kubectl(&'static str, String),
+    #[error("the Deployment has no pod template")]
+    NoTemplate,
+}
+
+/// Both ways to install, and the kustomization.
+pub async fn can_be_applied(stage: &Stage) -> Result<(), Failure> {
+    let client = stage.plane.client(User::Person).await?;
+    create_namespace(&client, NAMESPACE).await?;
+    let folder = repository().join("manifests");
+    let server_side = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f"];
+    stage.plane.kubectl_does(&server_side, &folder.join("install.yaml"))?;
+    let namespaced = ["apply", "--dry-run=server", "--namespace", NAMESPACE, "-f"];
+    stage.plane.kubectl_does(&namespaced, &folder.join("namespace-install.yaml"))?;
+    said(stage.plane.kubectl().arg("kustomize").arg(&folder), "kustomize")?;
+    is_restricted(stage, &client).await
+}
+
+/// The pod of the Deployment in a namespace that admits nothing else.
+async fn is_restricted(stage: &Stage, client: &kube::Client) -> Result<(), Failure> {
+    let labels = json!({ "metadata": { "labels": {
+        "pod-security.kubernetes.io/enforce": "restricted" } } });
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    namespaces.patch(NAMESPACE, &PatchParams::default(), &Patch::Merge(labels)).await?;
+    let path = repository().join("manifests/namespace-install.yaml");
+    let mut kubectl = stage.plane.kubectl();
+    let kubectl = kubectl.args(["create", "--dry-run=client", "-o", "json", "-f"]).arg(path);
+    let output = said(kubectl, "create --dry-run=client")?;
+    let objects = serde_json::Deserializer::from_slice(&output.stdout);
+    let mut objects = objects.into_iter::<serde_json::Value>().collect::<Result<Vec<_>, _>>()?;
+    let lists = objects.iter().filter_map(|one| one["items"].as_array().cloned());
+    let listed: Vec<_> = lists.flatten().collect();
+    objects.extend(listed);
+    let deployment = objects.into_iter().find(|one| one["kind"] == "Deployment");
+    let deployment: Deployment = serde_json::from_value(deployment.unwrap_or_default())?;
+    let spec = deployment.spec.and_then(|spec| spec.template.spec);
+    let spec = spec.ok_or(InstallationError::NoTemplate)?;
+    let metadata = ObjectMeta { name: Some(manifests::NAMESPACE.into()), ..ObjectMeta::default() };
+    let pod = Pod { metadata, spec: Some(spec), status: None };
+    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await?;
+    Ok(())
+}
+
+fn said(command: &mut Command, what: &'static str) -> Result<Output, Failure> {
+    let output = command.output()?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(InstallationError::Kubectl(what, message).into())
+}

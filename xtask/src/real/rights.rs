@@ -1,0 +1,86 @@
+//! Are the rights that are shipped those that are used? Nothing is forbidden, and nothing is granted
+//! for nothing.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::{
+    Failure,
+    audit::Audit,
+    manifests::{Fragment, fragments},
+    plane::User,
+    repository,
+};
+
+/// A verb on a resource, as `patch apps replicasets`.
+type Right = String;
+
+/// Verbs that no request shows: what asks for them is another one.
+const ASKED_BY_OTHERS: [&str; 1] = ["update argoproj.io rollouts/finalizers"];
+
+/// Rights that only something rare needs: an answer that was lost at the very write, a watch that is
+/// late, an object that was named before it was there. The runs with faults need each of them somewhere,
+/// not every run needs all of them.
+fn is_rare(right: &str) -> bool {
+    right.starts_with("get ")
+}
+
+#[derive(Debug, Error)]
+#[error("granted in manifests/rbac/ and used by nobody in this run: {}", .0.join(", "))]
+struct Unused(Vec<Right>);
+
+/// Every right of a feature that is on was used since `audit` began.
+pub fn are_all_used(audit: &Audit) -> Result<(), Failure> {
+    let used: BTreeSet<Right> = audit
+        .requests()?
+        .iter()
+        .filter(|request| request.is_by(User::Controller))
+        .map(|request| format!("{} {} {}", request.verb, request.group, request.resource))
+        .collect();
+    let granted = granted(&fragments(&repository().join("manifests/rbac"))?)?;
+    let is_unused = |right: &&Right| {
+        !used.contains(*right) && !ASKED_BY_OTHERS.contains(&right.as_str()) && !is_rare(right)
+    };
+    let unused: Vec<Right> = granted.iter().filter(is_unused).cloned().collect();
+    let rare = granted.iter().filter(|right| is_rare(right) && !used.contains(*right)).count();
+    println!(
+        "  rights: {} granted, {} unused, {rare} kept for reads that are rare",
+        granted.len(),
+        unused.len()
+    );
+    if unused.is_empty() { Ok(()) } else { Err(Unused(unused).into()) }
+}
+
+fn granted(fragments: &[Fragment]) -> Result<BTreeSet<Right>, String> {
+    let mut rights = BTreeSet::new();
+    for fragment in fragments.iter().filter(|fragment| fragment.is_on) {
+        for rule in fragment.parsed()? {
+            for group in &rule.api_groups {
+                for resource in &rule.resources {
+                    let right = |verb: &String| format!("{verb} {group} {resource}");
+                    rights.extend(rule.verbs.iter().map(right));
+                }
+            }
+        }
+    }
+    Ok(rights)
+}
+
+#[test]
+fn a_right_is_a_verb_on_a_resource_of_a_group() {
+    let rules = "# why\n- apiGroups: [apps]\n  resources: [replicasets]\n  verbs: [get, patch]\n";
+    let fragment = Fragment {
+        name: "core".to_owned(),
+        about: "x".to_owned(),
+        rules: rules.to_owned(),
+        is_of_cluster: false,
+        is_on: true,
+    };
+    let rights = granted(std::slice::from_ref(&fragment)).unwrap();
+    assert_eq!(
+        rights.into_iter().collect::<Vec<_>>(),
+        ["get apps replicasets", "patch apps replicasets"]
+    );
+    assert!(granted(&[Fragment { is_on: false, ..fragment }]).unwrap().is_empty());
+}
