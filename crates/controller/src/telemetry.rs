@@ -293,6 +293,7 @@ impl Metrics {
             self.deleted(&namespace, &name, now);
         }
         self.0.runs.hide_all();
+        self.0.experiments.hide_all();
     }
 
     /// A Rollout is gone: its gauges vanish at once, its counters a little later.

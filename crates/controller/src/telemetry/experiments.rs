@@ -64,6 +64,16 @@ impl ExperimentMetrics {
         forget(self.reconcile_error.remove_label_values(&[namespace, name]));
     }
 
+    /// Nothing is told of any Experiment any more.
+    pub(super) fn hide_all(&self) {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let names: Vec<(String, String)> = shown.keys().cloned().collect();
+        drop(shown);
+        for (namespace, name) in names {
+            self.deleted(&namespace, &name);
+        }
+    }
+
     pub(super) fn reconciled(&self, namespace: &str, name: &str, took: Duration) {
         self.reconcile.with_label_values(&[namespace, name]).observe(took.as_secs_f64());
     }
