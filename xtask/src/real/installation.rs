@@ -3,13 +3,13 @@
 
 use std::process::{Command, Output};
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use thiserror::Error;
 
 use super::deeds::create_namespace;
-use crate::{Failure, manifests, plane::User, repository, stage::Stage};
+use crate::{Failure, plane::User, repository, stage::Stage};
 
 const NAMESPACE: &str = "installation";
 
@@ -17,8 +17,8 @@ const NAMESPACE: &str = "installation";
 enum InstallationError {
     #[error("kubectl {0}: {1}")]
     Kubectl(&'static str, String),
-    #[error("the Deployment has no pod template")]
-    NoTemplate,
+    #[error("namespace-install.yaml has no Deployment")]
+    NoDeployment,
 }
 
 /// Both ways to install, and the kustomization.
@@ -38,7 +38,7 @@ pub async fn can_be_applied(stage: &Stage) -> Result<(), Failure> {
 async fn is_restricted(stage: &Stage, client: &kube::Client) -> Result<(), Failure> {
     let labels = json!({ "metadata": { "labels": {
         "pod-security.kubernetes.io/enforce": "restricted" } } });
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.patch(NAMESPACE, &PatchParams::default(), &Patch::Merge(labels)).await?;
     let path = repository().join("manifests/namespace-install.yaml");
     let mut kubectl = stage.plane.kubectl();
@@ -50,11 +50,11 @@ async fn is_restricted(stage: &Stage, client: &kube::Client) -> Result<(), Failu
     let listed: Vec<_> = lists.flatten().collect();
     objects.extend(listed);
     let deployment = objects.into_iter().find(|one| one["kind"] == "Deployment");
-    let deployment: Deployment = serde_json::from_value(deployment.unwrap_or_default())?;
-    let spec = deployment.spec.and_then(|spec| spec.template.spec);
-    let spec = spec.ok_or(InstallationError::NoTemplate)?;
-    let metadata = ObjectMeta { name: Some(manifests::NAMESPACE.into()), ..ObjectMeta::default() };
-    let pod = Pod { metadata, spec: Some(spec), status: None };
+    let deployment = deployment.ok_or(InstallationError::NoDeployment)?;
+    let pod: Pod = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "gradus" },
+        "spec": deployment["spec"]["template"]["spec"],
+    }))?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await?;
     Ok(())
