@@ -4,6 +4,7 @@
 use gradus_engine::Engine;
 use gradus_engine::analysis::run::AnalysisRuns;
 use gradus_engine::decision::Kind;
+use gradus_engine::experiment::Experiments;
 use gradus_engine::release::{ManagedRoute, Releases};
 use gradus_engine::rollout::Rollouts;
 use gradus_engine::world::ServiceView;
@@ -18,6 +19,7 @@ pub static GRADUS: Engines = Engines {
     list: &[
         Entry::of::<Rollouts>(),
         Entry::of::<AnalysisRuns>(),
+        Entry::of::<Experiments>(),
         Entry::of::<Releases<ServiceView>>(),
         Entry::of::<Releases<ManagedRoute<0>>>(),
         Entry::of::<Releases<ManagedRoute<1>>>(),

@@ -137,10 +137,17 @@ pub(crate) fn revisions(sets: &[&Arc<Object>]) -> Revisions {
     pairs.collect()
 }
 
-/// The ReplicaSets of the scenario's namespace that are a Rollout's; Deployments have theirs, too.
+/// The ReplicaSets of the scenario's namespace that are a Rollout's; Deployments and Experiments have
+/// theirs, too.
 pub(crate) fn sets(cluster: &SimCluster) -> Vec<&Arc<Object>> {
     let all = cluster.list(KindId::REPLICA_SET, NAMESPACE);
-    all.filter(|set| set.meta.labels.contains_key(names::label::POD_TEMPLATE_HASH)).collect()
+    let all = all.filter(|set| set.meta.labels.contains_key(names::label::POD_TEMPLATE_HASH));
+    all.filter(|set| !is_of_experiment(set)).collect()
+}
+
+/// Is it of an Experiment?
+pub(crate) fn is_of_experiment(object: &Object) -> bool {
+    object.meta.annotations.contains_key(names::annotation::EXPERIMENT_NAME)
 }
 
 /// I-12 and I-13: what is wrong with this end.

@@ -44,6 +44,8 @@ pub struct When {
     pub run: Option<String>,
     /// An Experiment is there and has not ended.
     pub experiment: Option<bool>,
+    /// The part of the traffic that goes to the pods of an Experiment.
+    pub experiment_weight: Option<i64>,
     /// The status says how the traffic is split.
     pub split: Option<bool>,
     /// The restart that is asked for is done.
@@ -70,6 +72,7 @@ impl When {
             && self.over.is_none_or(|over| sight.is_over() == over)
             && self.run.as_ref().is_none_or(|purpose| sight.awaits(purpose))
             && self.experiment.is_none_or(|is_there| sight.has_experiment() == is_there)
+            && fits(self.experiment_weight, Some(sight.experiment_weight()))
             && self.split.is_none_or(|is_there| status["canary"]["weights"].is_object() == is_there)
             && self.restarted.is_none_or(|is_done| sight.is_restarted() == is_done)
     }
@@ -138,6 +141,12 @@ impl<'a> Sight<'a> {
         self.run(purpose).is_some_and(|run| {
             !RunPhase::of(run["status"].as_str().unwrap_or_default()).is_completed()
         })
+    }
+
+    /// The part of the traffic that goes to the pods of an Experiment, as the status says it.
+    pub fn experiment_weight(&self) -> i64 {
+        let parts = self.status["canary"]["weights"]["additional"].as_array();
+        parts.into_iter().flatten().filter_map(|part| part["weight"].as_i64()).sum()
     }
 
     /// Is there an Experiment that has not ended?

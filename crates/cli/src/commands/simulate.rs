@@ -11,7 +11,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use gradus_api::rollout::StepKind;
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
 use gradus_lab::tryout::{Report, Tryout, UpdateResult};
@@ -124,12 +123,6 @@ fn made_up(tryout: &Tryout) -> Vec<String> {
              a number; it succeeds unless a behaviour says how the analysis ends"
         )
     }));
-    if timeline::steps(tryout.rollout().unwrap_or(&Value::Null))
-        .iter()
-        .any(|step| matches!(step.kind(), StepKind::Experiment(_)))
-    {
-        notes.push("Experiments have no pods here; they succeed after their duration".to_owned());
-    }
     notes
 }
 

@@ -38,7 +38,9 @@ pub(super) fn next(pass: &Pass<'_>, analysis: &ExperimentAnalysis) -> (Experimen
 }
 
 fn tell(pass: &Pass<'_>, before: &ExperimentRunStatus, next: &ExperimentRunStatus) -> Plan {
-    if before.phase == next.phase || next.phase.is_empty() {
+    // How a run ends that is terminated after the Experiment's end is no news about that.
+    let has_ended = is_completed(&pass.experiment.status.phase);
+    if before.phase == next.phase || next.phase.is_empty() || has_ended {
         return Plan::default();
     }
     let what = format!("AnalysisRun '{}'", next.name);

@@ -11,14 +11,15 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::{Value, json};
 
+use super::is_of_experiment;
 use crate::deeds::NAMESPACE;
 
 /// What of an object two runs must agree on.
 type Side = fn(&Object) -> Value;
 
 /// By kind and name, with revision numbers for hashes: whom each Service selects, what each
-/// routing object says, how each run and Experiment stands; and the marks of Services and routing
-/// objects.
+/// routing object says, how each run and Experiment stands, how many pods each of an Experiment's
+/// ReplicaSets has; and the marks of Services and routing objects.
 pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<String, Value> {
     let sides: [(&Kind, Side); 3] =
         [(&kinds::SERVICE, service), (&kinds::ANALYSIS_RUN, run), (&kinds::EXPERIMENT, run)];
@@ -27,7 +28,10 @@ pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<St
         let all = id_of(cluster, kind).into_iter().flat_map(|id| cluster.list(id, NAMESPACE));
         all.map(move |object| (kind, side, object))
     });
-    let seen = objects.map(|(kind, side, object)| {
+    let sets = experiment_sets(cluster).into_iter();
+    let kind = &kinds::REPLICA_SET;
+    let sets = sets.map(|set| (kind, size as Side, set));
+    let seen = objects.chain(sets).map(|(kind, side, object)| {
         let name = format!("{} {}", kind.name, named(&object.meta.name, revisions));
         (name, plain(&side(object), revisions))
     });
@@ -38,6 +42,18 @@ pub(super) fn around(cluster: &SimCluster, revisions: &Revisions) -> BTreeMap<St
 pub(super) fn runs(cluster: &SimCluster) -> impl Iterator<Item = Vec<&Arc<Object>>> {
     let ids = [&kinds::ANALYSIS_RUN, &kinds::EXPERIMENT].map(|kind| id_of(cluster, kind));
     ids.into_iter().flatten().map(|id| cluster.list(id, NAMESPACE).collect())
+}
+
+/// The ReplicaSets of Experiments.
+pub(super) fn experiment_sets(cluster: &SimCluster) -> Vec<&Arc<Object>> {
+    let all = cluster.list(KindId::REPLICA_SET, NAMESPACE);
+    all.filter(|set| is_of_experiment(set)).collect()
+}
+
+/// The Services of Experiments.
+pub(super) fn experiment_services(cluster: &SimCluster) -> Vec<&Arc<Object>> {
+    let all = cluster.list(KindId::SERVICE, NAMESPACE);
+    all.filter(|service| is_of_experiment(service)).collect()
 }
 
 /// The routing objects of a cluster.
@@ -66,4 +82,8 @@ fn route(object: &Object) -> Value {
 
 fn run(object: &Object) -> Value {
     json!({"phase": object.status["phase"], "terminate": object.spec["terminate"]})
+}
+
+fn size(object: &Object) -> Value {
+    json!({"size": object.spec["replicas"], "pods": object.status["replicas"]})
 }

@@ -28,11 +28,16 @@ pub(super) fn judge(
     let sets: Vec<_> = sets(cluster).into_iter().filter(is_kept).collect();
     let routes = around::all_routes(cluster);
     let runs: Vec<_> = around::runs(cluster).collect();
-    let all = sets.iter().chain(&routes).chain(runs.iter().flatten());
+    let of_experiments: Vec<_> = around::experiment_sets(cluster)
+        .into_iter()
+        .chain(around::experiment_services(cluster))
+        .collect();
+    let all = sets.iter().chain(&routes).chain(runs.iter().flatten()).chain(&of_experiments);
     let orphans = all.filter(|object| is_orphan(cluster, object, counts));
     let mut found: Vec<Violation> = orphans
         .map(|orphan| at_end("I-13", orphan, "an orphan is left behind".to_owned()))
         .collect();
+    found.extend(runs.iter().flatten().flat_map(|run| after_experiment(cluster, run)));
     found.extend(old_sets(rollout, &sets));
     found.extend(deadlines(rollout, &sets));
     if let Some(rollout) = rollout {
@@ -45,6 +50,30 @@ pub(super) fn judge(
 fn is_orphan(cluster: &SimCluster, object: &Object, counts: &Counts) -> bool {
     let owner = object.controller().and_then(|owner| cluster.by_uid(&owner.uid));
     owner.is_none() && counts.contains_key(&format!("{NAMESPACE}/{}", object.meta.name))
+}
+
+/// What an Experiment that has ended has left behind: pods, Services and AnalysisRuns that go on.
+fn after_experiment(cluster: &SimCluster, experiment: &Object) -> Vec<Violation> {
+    let has_ended = |run: &Object| {
+        RunPhase::of(run.status["phase"].as_str().unwrap_or_default()).is_completed()
+    };
+    if !experiment.spec["templates"].is_array() || !has_ended(experiment) {
+        return Vec::new();
+    }
+    let owned = |object: &&&Arc<Object>| {
+        object.controller().is_some_and(|owner| owner.uid == experiment.meta.uid)
+    };
+    let left = |object: &Object, what: &str| {
+        at_end("I-13", object, format!("{what} of an Experiment that has ended"))
+    };
+    let (sets, services) = (around::experiment_sets(cluster), around::experiment_services(cluster));
+    let sized = sets.iter().filter(owned).filter(|set| set.spec["replicas"] != 0);
+    let mut found: Vec<Violation> = sized.map(|set| left(set, "pods are left")).collect();
+    found.extend(services.iter().filter(owned).map(|service| left(service, "a Service is left")));
+    let runs: Vec<_> = around::runs(cluster).flatten().collect();
+    let going = |run: &&&Arc<Object>| !has_ended(run) && run.spec["terminate"] != true;
+    found.extend(runs.iter().filter(owned).filter(going).map(|run| left(run, "a run goes on")));
+    found
 }
 
 /// Old ReplicaSets that still have pods, or are too many.

@@ -268,3 +268,47 @@ fn a_deadline_that_means_nothing_is_named() {
         assert_eq!(found, expected, "{what}");
     }
 }
+
+#[test]
+fn what_an_experiment_leaves_behind_is_named() {
+    let now = Timestamp::UNIX_EPOCH;
+    let pods = "I-13 violated by the end of study-a: pods are left of an Experiment that has ended";
+    let service =
+        "I-13 violated by the end of study-a: a Service is left of an Experiment that has ended";
+    let run = "I-13 violated by the end of study-n: a run goes on of an Experiment that has ended";
+    let cases = [
+        // what, its phase, its pods, is its run told to end?, expected
+        ("it runs", "Running", 1, false, vec![]),
+        ("it has ended", "Successful", 1, false, vec![pods, service, run]),
+        ("its pods are gone", "Failed", 0, true, vec![service]),
+    ];
+    for (what, phase, size, terminate, expected) in cases {
+        let mut cluster = crate::simulate::Ground::new().unwrap().cluster().clone();
+        let kind = |name: &str| cluster.kinds().by_name("argoproj.io/v1alpha1", name).unwrap();
+        let (experiment, analysis_run) = (kind("Experiment"), kind("AnalysisRun"));
+        let study = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Experiment",
+            "metadata": {"name": "study"}, "spec": {"templates": []}, "status": {"phase": phase}});
+        cluster.call(&Request::create(experiment, NAMESPACE, study), now).unwrap();
+        let uid = cluster.get(experiment, NAMESPACE, "study").unwrap().meta.uid.clone();
+        let metadata = |name: &str| {
+            json!({"name": name, "labels": {"app": "study", "rollouts-pod-template-hash": "a"},
+                "annotations": {"experiment.argoproj.io/name": "study"},
+                "ownerReferences": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "Experiment",
+                    "name": "study", "uid": *uid, "controller": true}]})
+        };
+        let labels = json!({"app": "study"});
+        let set = json!({"metadata": metadata("study-a"), "spec": {"replicas": size,
+            "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
+        cluster.call(&Request::create(KindId::REPLICA_SET, NAMESPACE, set), now).unwrap();
+        let made = json!({"metadata": metadata("study-a"),
+            "spec": {"selector": labels, "ports": [{"port": 80}]}});
+        cluster.call(&Request::create(KindId::SERVICE, NAMESPACE, made), now).unwrap();
+        let measured = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+            "metadata": metadata("study-n"), "spec": {"metrics": [], "terminate": terminate}});
+        cluster.call(&Request::create(analysis_run, NAMESPACE, measured), now).unwrap();
+        let found = judge(&cluster, None, &Counts::new());
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{what}");
+    }
+}

@@ -1,5 +1,5 @@
 //! Who acts beside the scenario? Deeds that wait for nothing but their time, and whoever measures:
-//! AnalysisRuns and Experiments come to the end that a simulation declares.
+//! AnalysisRuns come to the end that a simulation declares.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use gradus_api::analysis::AnalysisRunSpec;
 use gradus_api::decode::decode;
-use gradus_api::experiment::ExperimentSpec;
 use gradus_api::names::{self, analysis_phase as phase, label};
-use gradus_api::values::{Time, parse_go_duration};
+use gradus_api::values::Time;
 use gradus_simkube::SimCluster;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::checks::Violation;
@@ -31,7 +30,7 @@ pub(super) struct Bystander {
     next: usize,
 }
 
-/// AnalysisRun or Experiment.
+/// What is measured.
 #[derive(Clone, Copy)]
 struct RunKind {
     kind: &'static str,
@@ -40,9 +39,8 @@ struct RunKind {
 }
 
 const RUN: RunKind = RunKind { kind: names::kind::ANALYSIS_RUN, began: "startedAt" };
-const EXPERIMENT: RunKind = RunKind { kind: names::kind::EXPERIMENT, began: "availableAt" };
 
-/// The next status of an AnalysisRun or Experiment, and when it is due.
+/// The next status of an AnalysisRun, and when it is due.
 struct Due {
     at: Timestamp,
     write: Value,
@@ -53,7 +51,7 @@ impl Bystander {
         Bystander { scenario, start, next: 0 }
     }
 
-    /// Are all deeds done? AnalysisRuns and Experiments end in their own time.
+    /// Are all deeds done? AnalysisRuns end in their own time.
     pub(super) fn is_done(&self) -> bool {
         self.deed().is_none()
     }
@@ -98,16 +96,14 @@ impl Bystander {
         Some((self.start + beside.update + *after, action))
     }
 
-    /// What comes next of every AnalysisRun and Experiment that has not ended.
+    /// What comes next of every AnalysisRun that has not ended.
     fn unfinished(&self, bench: &Bench, now: Timestamp) -> impl Iterator<Item = Due> {
         let beside = &self.scenario.beside;
         let update = self.start + beside.update;
         let cluster = &bench.cluster;
         let found = beside.outlook.iter().flat_map(move |outlook| {
             let runs = RUN.all(cluster);
-            let runs = runs.filter_map(move |run| of_run(cluster, run, outlook, update, now));
-            let experiments = EXPERIMENT.all(cluster);
-            runs.chain(experiments.filter_map(move |run| of_experiment(run, outlook, now)))
+            runs.filter_map(move |run| of_run(cluster, run, outlook, update, now))
         });
         found.collect::<Vec<_>>().into_iter()
     }
@@ -174,24 +170,6 @@ fn of_run(
     RUN.next(object, verdict, now)
 }
 
-/// Without pods of its own an Experiment succeeds after its duration.
-fn of_experiment(object: &Object, outlook: &Outlook, now: Timestamp) -> Option<Due> {
-    let (spec, _) = decode::<ExperimentSpec>(&object.spec);
-    let began = EXPERIMENT.began(object).unwrap_or(now);
-    let is_judged = spec.analyses.iter().any(|analysis| analysis.required_for_completion);
-    let lasts = parse_go_duration(&spec.duration).ok();
-    let lasts = lasts.or(is_judged.then_some(SignedDuration::ZERO));
-    let lists = spec.templates.iter().map(|one| &one.template["spec"]["containers"]);
-    let containers = lists.filter_map(Value::as_array).flatten();
-    let images: Vec<&str> = containers.filter_map(|one| one["image"].as_str()).collect();
-    let verdict = match outlook.given_end(&images, began) {
-        _ if spec.terminate => Some(terminated(now)),
-        None => lasts.map(|lasts| successful(began + lasts)),
-        given => given,
-    };
-    EXPERIMENT.next(object, verdict, now)
-}
-
 fn terminated(now: Timestamp) -> RunEnd {
     RunEnd { message: "Run Terminated".to_owned(), ..successful(now) }
 }
@@ -218,13 +196,15 @@ fn filled_in(spec: &Value) -> AnalysisRunSpec {
     decode(&spec).0
 }
 
-/// Images of the revision that a run judges.
+/// Images of the revision that a run judges, or of all pods of its Experiment.
 fn images<'c>(cluster: &'c SimCluster, run: &Object) -> Vec<&'c str> {
     let hash = run.meta.labels.get(label::POD_TEMPLATE_HASH);
-    let judged = |set: &&Arc<Object>| {
-        hash.is_some() && set.meta.labels.get(label::POD_TEMPLATE_HASH) == hash
+    let owner = run.controller().map(|owner| owner.uid.clone());
+    let judged = |set: &&Arc<Object>| match hash {
+        Some(_) => set.meta.labels.get(label::POD_TEMPLATE_HASH) == hash,
+        None => owner.is_some() && set.controller().map(|owner| owner.uid.clone()) == owner,
     };
-    let set = cluster.list(KindId::REPLICA_SET, NAMESPACE).find(judged);
-    let containers = set.and_then(|set| set.template()["spec"]["containers"].as_array());
-    containers.into_iter().flatten().filter_map(|one| one["image"].as_str()).collect()
+    let sets = cluster.list(KindId::REPLICA_SET, NAMESPACE).filter(judged);
+    let lists = sets.filter_map(|set| set.template()["spec"]["containers"].as_array());
+    lists.flatten().filter_map(|one| one["image"].as_str()).collect()
 }
