@@ -14,7 +14,6 @@ use clap::{Args, ValueEnum};
 use gradus_lab::enumerate;
 use gradus_lab::faults::Faults;
 use gradus_lab::tryout::{Report, Tryout, UpdateResult};
-use serde_json::Value;
 
 use crate::output;
 
