@@ -67,7 +67,7 @@ pub trait Reconciler {
     /// Forgets what it recalls of earlier decisions: from now on somebody else decides.
     fn stand_by(&mut self);
 
-    /// Decides every key again, whatever it recalls of earlier decisions.
+    /// Decides every key again.
     fn wake_all(&mut self, now: Timestamp);
 
     /// Every object of its own kind that it knows.

@@ -29,7 +29,7 @@ use asking::{Askable, Asking};
 pub use asking::{Inquiry, SettlingRead};
 pub use learning::Refusal;
 pub use memory::Held;
-use memory::{KeyState, Settled};
+use memory::KeyState;
 use notes::Notes;
 use shown::shown;
 pub use watching::Seen;
@@ -283,12 +283,9 @@ impl<W: Watched> Shell<W> {
         self.outbox.clear();
     }
 
-    /// Decides every key again, whatever it recalls of earlier decisions: must change nothing.
+    /// Decides every key again: must change nothing.
     pub fn wake_all(&mut self, now: Timestamp) {
         for key in self.own_keys() {
-            if let Some(state) = self.keys.get_mut(&key) {
-                state.settled = None;
-            }
             self.queue.add(key, now);
         }
     }
@@ -349,11 +346,6 @@ impl<W: Watched> Shell<W> {
             self.queue.succeeded(key);
             return None; // Deleted: owner references do the rest.
         };
-        let fingerprint = W::fingerprint(&world);
-        if state.settled.as_ref().is_some_and(|settled| settled.still_holds(fingerprint, now)) {
-            self.rest(key);
-            return None;
-        }
         if !self.has_room(key, &world) {
             self.queue.finish(key);
             self.parked.push(key.clone());
@@ -364,7 +356,7 @@ impl<W: Watched> Shell<W> {
         let is_cut = harm.is_some() && self.interlock == InterlockMode::Enforce;
         let askable = if is_cut { Askable::Reads } else { Askable::All };
         let decision = self.checked(key, decision, harm);
-        self.carry(key, &world, decision, (fingerprint, askable), now)
+        self.carry(key, &world, decision, askable, now)
     }
 
     fn panicked(&mut self, key: Key, doing: String, message: String) {
@@ -382,11 +374,11 @@ impl<W: Watched> Shell<W> {
         }
     }
 
-    /// Puts a key that has nothing to do back, until it wakes by itself.
-    fn rest(&mut self, key: &Key) {
+    /// Puts a key that has nothing to do back, until its time comes. Whatever wakes it before that is
+    /// decided: nothing is compared with the World it rested on.
+    fn rest(&mut self, key: &Key, wake_at: Option<Timestamp>) {
         self.queue.finish(key);
-        let due = self.keys.get(key).and_then(|state| state.settled.as_ref()?.wake_at);
-        if let Some(due) = due {
+        if let Some(due) = wake_at {
             self.queue.add(key.clone(), due);
         }
     }
@@ -408,7 +400,7 @@ impl<W: Watched> Shell<W> {
         key: &Key,
         world: &W::World,
         decision: Decision<W::Status, W::Memo>,
-        (fingerprint, askable): (u64, Askable),
+        askable: Askable,
         now: Timestamp,
     ) -> Option<Work> {
         let head = W::head(world);
@@ -434,15 +426,13 @@ impl<W: Watched> Shell<W> {
             if !is_deferred {
                 state.recall.memo = decision.memo;
             }
-            state.settled = Some(Settled { fingerprint, wake_at });
             // Nothing is left to be stored: what acts outside is justified by what is.
             let askable = if is_deferred { Askable::Reads } else { askable };
             self.start_asks(key, &decision.asks, askable, now);
             self.queue.succeeded(key);
-            self.rest(key);
+            self.rest(key, wake_at);
             return None;
         }
-        state.settled = None;
         self.start_asks(key, &decision.asks, Askable::Reads, now);
         let state = self.keys.entry(key.clone()).or_default();
         *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;

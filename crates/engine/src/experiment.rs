@@ -71,22 +71,6 @@ impl Engine for Experiments {
     fn stored_status(world: &ExperimentWorld) -> &ExperimentStatus {
         &world.experiment.status
     }
-
-    fn fingerprint(world: &ExperimentWorld) -> u64 {
-        let ExperimentWorld { experiment, replica_sets, services, runs, templates, .. } = world;
-        let owned = [
-            replica_sets.mark(|sets| crate::fingerprint(sets.iter().map(|set| set.version))),
-            services.mark(|all| crate::fingerprint(all.iter().map(|service| service.version))),
-            runs.mark(|runs| crate::fingerprint(runs.iter().map(|run| run.version))),
-        ];
-        let templates = templates.namespaced.values().chain(templates.cluster.values());
-        let templates = templates.map(|known| known.mark(|template| template.version));
-        let answered =
-            world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
-        let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
-        let own = [experiment.version].into_iter().chain(owned);
-        crate::fingerprint(own.chain(templates).chain(answered).chain(failed))
-    }
 }
 
 fn decide(world: &ExperimentWorld, now: Timestamp) -> Decision<ExperimentStatus> {

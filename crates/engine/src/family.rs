@@ -13,7 +13,7 @@ use crate::decision::{
 };
 use crate::frame::Frame;
 use crate::patch::{Difference, overlay};
-use crate::{Engine, Head, StatusPlace, fingerprint};
+use crate::{Engine, Head, StatusPlace};
 
 /// One condition: its type, whether it is so, a reason in one word, and a message for people.
 pub type Told = (&'static str, bool, &'static str, String);
@@ -67,15 +67,6 @@ impl<T: Mind> Engine for T {
 
     fn stored_status(family: &Family) -> &Value {
         &family.head.status
-    }
-
-    fn fingerprint(family: &Family) -> u64 {
-        let members = family.members.values().map(|member| member.meta.version);
-        let failures = family.recall.failed.values().map(|failure| u64::from(failure.times));
-        let counts = [family.members.len(), family.answers.len(), family.unreadable.len()];
-        let numbers =
-            counts.into_iter().map(|count| count as u64).chain([family.head.meta.version]);
-        fingerprint(numbers.chain(members).chain(failures))
     }
 
     fn retry_after(class: Class) -> Option<SignedDuration> {

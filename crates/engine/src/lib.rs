@@ -71,20 +71,10 @@ pub trait Engine: 'static {
     /// The status as it is stored, for the difference that is written.
     fn stored_status(world: &Self::World) -> &Self::Status;
 
-    /// A number that is the same for Worlds that decide the same while no time matters.
-    fn fingerprint(world: &Self::World) -> u64;
-
     /// A fixed delay before a failure of this class is tried again; `None` for the back-off.
     fn retry_after(_class: Class) -> Option<SignedDuration> {
         None
     }
-}
-
-/// One number for many: the same for the same ones in the same order.
-pub(crate) fn fingerprint(numbers: impl Iterator<Item = u64>) -> u64 {
-    numbers.fold(0xcbf2_9ce4_8422_2325, |hash, number| {
-        (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-    })
 }
 
 /// Where a kind's status lives.

@@ -99,15 +99,6 @@ impl<M: Mark> Engine for Releases<M> {
     fn stored_status(_: &Marked<M>) -> &() {
         &()
     }
-
-    fn fingerprint(world: &Marked<M>) -> u64 {
-        let answered =
-            world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
-        let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
-        let managers = world.managers.values().copied();
-        let numbers = [world.object.version(), world.users.len() as u64].into_iter();
-        crate::fingerprint(numbers.chain(managers).chain(answered).chain(failed))
-    }
 }
 
 impl<M: Mark> Marked<M> {

@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::{After, Decision, Event, EventKind, Frees, Guard, Kind, Urgency, Why};
 use crate::interlock::{self, Harm};
-use crate::world::{Known, RolloutView, Route, Unusable, World};
+use crate::world::{Known, RolloutView, Unusable, World};
 use crate::{Engine, Head, StatusPlace, kinds};
 use draft::{Draft, Scratch};
 pub use progress::Peak;
@@ -92,28 +92,6 @@ impl Engine for Rollouts {
 
     fn stored_status(world: &World) -> &RolloutStatus {
         &world.rollout.status
-    }
-
-    fn fingerprint(world: &World) -> u64 {
-        let sets = world.replica_sets.present().map_or(&[][..], Vec::as_slice);
-        let versions = sets.iter().chain(&world.orphans).map(|set| set.version);
-        let answered =
-            world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
-        let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
-        let services = world.services.values().map(|known| known.mark(|service| service.version));
-        let routes = world.routes.iter().map(Route::mark);
-        let known_runs = [&world.runs, &world.experiments];
-        let runs = known_runs.into_iter().filter_map(Known::present);
-        let runs = runs.flatten().map(|run| run.version);
-        let templates = world.templates.namespaced.values().chain(world.templates.cluster.values());
-        let templates = templates.map(|known| known.mark(|template| template.version));
-        let known_sets = world.replica_sets.mark(|sets| sets.len() as u64);
-        let counts = known_runs.map(|known| known.mark(|runs| runs.len() as u64));
-        let workload = world.workload.as_ref().map(|known| known.mark(|found| found.version));
-        let numbers = [world.rollout.version, known_sets].into_iter().chain(counts).chain(workload);
-        let named = services.chain(routes).chain(runs).chain(templates);
-        let versions = numbers.chain(versions).chain(named);
-        crate::fingerprint(versions.chain(answered).chain(failed))
     }
 }
 

@@ -74,16 +74,6 @@ pub struct Route {
     pub known: Known<Arc<Value>>,
 }
 
-impl Route {
-    /// Its `resourceVersion`, or what else is known of it, as a number.
-    pub fn mark(&self) -> u64 {
-        self.known.mark(|object| {
-            let text = object["metadata"]["resourceVersion"].as_str();
-            text.and_then(|text| text.parse().ok()).unwrap_or(0)
-        })
-    }
-}
-
 /// The templates of an analysis, there or not, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Templates {
@@ -114,18 +104,6 @@ impl<T> Known<T> {
             Known::Absent | Known::Unknown(_) => None,
         }
     }
-
-    /// A number that tells what is known now from what was known before: the version of what is
-    /// there, none where it is not, and something else for each reason not to know.
-    pub fn mark(&self, version: impl Fn(&T) -> u64) -> u64 {
-        match self {
-            Known::Present(thing) => version(thing),
-            Known::Absent => 0,
-            Known::Unknown(message) => {
-                message.bytes().fold(u64::MAX, |mark, byte| mark.rotate_left(9) ^ u64::from(byte))
-            }
-        }
-    }
 }
 
 /// What keeps a Rollout from using an object it names.
@@ -135,24 +113,4 @@ pub enum Unusable {
     Invalid(String),
     /// It cannot be read now, in the server's words.
     Unreadable(String),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_known_differs_from_what_nobody_knows_yet() {
-        let unknown = |message: &str| Known::<u64>::Unknown(message.to_owned());
-        let all = [
-            Known::Present(7),
-            Known::Present(8),
-            Known::Absent,
-            unknown(""),
-            unknown("forbidden"),
-        ];
-        let marks: std::collections::BTreeSet<u64> =
-            all.iter().map(|known| known.mark(|version| *version)).collect();
-        assert_eq!(marks.len(), all.len(), "a World that learns something is decided again");
-    }
 }

@@ -222,8 +222,7 @@ impl<W: Watched> Shell<W> {
             state.asking.remove(&id);
         }
         if is_overtaken || state.asking.remove(&id).is_none() {
-            state.settled = None; // It may have come to rest on this answer: it must ask again.
-            self.queue.add(key, now);
+            self.queue.add(key, now); // It may have come to rest on this answer: it must ask again.
             return;
         }
         let times = match state.answers.get(&id).map(|answer| &answer.reply) {
@@ -237,7 +236,6 @@ impl<W: Watched> Shell<W> {
             message: error.message,
             times,
         });
-        state.settled = None;
         state.answers.insert(id, Answer { asked_at, answered_at: now, reply });
         self.queue.add(key, now);
     }

@@ -4,7 +4,7 @@ use gradus_engine::ask::{Class, FAILED_LIMIT, Failure};
 use gradus_engine::decision::{ChangeId, ObjectRef};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Alarm, Settled, Shell};
+use super::{Alarm, Shell};
 use crate::act::{Acted, Job};
 use crate::cluster::WriteError;
 use crate::queue::back_off;
@@ -94,15 +94,13 @@ impl<W: Watched> Shell<W> {
         }
     }
 
-    /// A job was not carried out on purpose: the key rests until its World changes.
+    /// A job was not carried out on purpose: the key rests until something wakes it.
     pub fn decline(&mut self, key: &Key, now: Timestamp) {
         self.release(key, now);
         let state = self.keys.entry(key.clone()).or_default();
         state.pending_memo = None;
-        let world = W::gather(&self.index, key, &state.answers, &state.recall);
         let wake_at = state.next_retry(now);
-        state.settled = world.map(|world| Settled { fingerprint: W::fingerprint(&world), wake_at });
-        self.rest(key);
+        self.rest(key, wake_at);
     }
 
     /// Carrying a job out panicked: what was done is not known, so the key is read and retried.

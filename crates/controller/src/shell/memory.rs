@@ -24,8 +24,6 @@ pub(super) struct KeyState<W: Watched> {
     pub pending_memo: Option<W::Memo>,
     /// What is being read before the key is decided, and the source that shows it.
     pub settling: Option<Shown<W::Source>>,
-    /// The World it last rested on.
-    pub settled: Option<Settled>,
     /// Since when a status of counts alone waits to be written.
     pub deferred: Option<Timestamp>,
     /// Status fields that did not survive a write: the CRD is older than ours.
@@ -60,19 +58,6 @@ pub struct Held {
     pub is_news: bool,
 }
 
-/// A World on which nothing was to be done, and until when that holds.
-pub(super) struct Settled {
-    pub fingerprint: u64,
-    pub wake_at: Option<Timestamp>,
-}
-
-impl Settled {
-    /// Is it the same World, and has its time not come?
-    pub fn still_holds(&self, fingerprint: u64, now: Timestamp) -> bool {
-        self.fingerprint == fingerprint && self.wake_at.is_none_or(|wake| now < wake)
-    }
-}
-
 impl<W: Watched> Default for KeyState<W> {
     fn default() -> Self {
         KeyState {
@@ -82,7 +67,6 @@ impl<W: Watched> Default for KeyState<W> {
             tried: 0,
             pending_memo: None,
             settling: None,
-            settled: None,
             deferred: None,
             pruned: BTreeSet::new(),
             status_refused: 0,

@@ -127,6 +127,21 @@ fn a_settled_object_asks_for_nothing() {
 }
 
 #[test]
+fn a_key_is_decided_whenever_it_wakes_and_never_else() {
+    // One that glares is told of each time it is decided.
+    let mut shell = shell(5, json!({ "on": true, "glaring": true }), json!({ "on": true }));
+    for (what, wakes, expected) in
+        [("listed", false, 1), ("at rest", false, 0), ("woken", true, 1), ("at rest", false, 0)]
+    {
+        if wakes {
+            shell.wake(key(), at(0));
+        }
+        assert!(shell.next_work(at(0)).is_none(), "{what}");
+        assert_eq!(shell.take_alarms().len(), expected, "{what}");
+    }
+}
+
+#[test]
 fn only_the_difference_is_written_with_the_version_that_was_seen() {
     let mut shell = shell(5, json!({ "on": true }), json!({ "on": false, "watts": 3 }));
     let job = job(&mut shell, at(0)).unwrap();

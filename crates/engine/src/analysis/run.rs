@@ -66,16 +66,6 @@ impl Engine for AnalysisRuns {
     fn stored_status(world: &RunWorld) -> &AnalysisRunStatus {
         &world.run.status
     }
-
-    fn fingerprint(world: &RunWorld) -> u64 {
-        let answered =
-            world.answers.values().map(|answer| answer.answered_at.as_nanosecond() as u64);
-        let failed = world.recall.failed.values().map(|failure| u64::from(failure.times));
-        let jobs = world.jobs.values().map(|job| job.version);
-        crate::fingerprint(
-            [world.run.version].into_iter().chain(jobs).chain(answered).chain(failed),
-        )
-    }
 }
 
 /// Rounds of measuring and assessing in one decision. A failure ends the other metrics in a second

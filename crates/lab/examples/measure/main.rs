@@ -80,7 +80,7 @@ fn repeat_decide(world: &World, times: usize) {
     }
 }
 
-/// A key woken for nothing: the World is the one it rests on.
+/// A key woken for nothing: it is decided, and nothing is to be done.
 fn reconcile_settled(times: usize) {
     let mut shell = Shell::<Rollouts>::new(&Scope::default(), InterlockMode::default());
     for source in Rollouts::sources() {

@@ -104,10 +104,6 @@ impl Engine for Lamps {
     fn stored_status(lamp: &Lamp) -> &Value {
         &lamp.status
     }
-
-    fn fingerprint(lamp: &Lamp) -> u64 {
-        lamp.version
-    }
 }
 
 impl Watched for Lamps {
