@@ -14,7 +14,9 @@ mod fold;
 mod history;
 mod lifecycle;
 mod metadata;
+mod objects;
 mod pass;
+mod plan;
 mod plugin;
 mod pods;
 mod progress;
@@ -49,7 +51,8 @@ use crate::decision::{After, Decision, Event, EventKind, Frees, Guard, Kind, Urg
 use crate::interlock::{self, Harm};
 use crate::world::{Known, RolloutView, Unusable, World};
 use crate::{Engine, Head, StatusPlace, kinds};
-use draft::{Draft, Scratch};
+use draft::Draft;
+use objects::Objects;
 pub use progress::Peak;
 pub use status::phase_of;
 
@@ -130,22 +133,22 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         Known::Absent => &none,
         Known::Unknown(message) => return unreadable(world, message, now),
     };
-    let draft = Scratch::new(world, sets, now);
+    let draft = Draft::new(world, sets, now);
     match workload::check(world) {
-        Some(Unusable::Invalid(error)) => return unresolved(draft, &error),
+        Some(Unusable::Invalid(error)) => return unresolved(&draft.objects, &error),
         Some(Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
     let unsupported =
         || supported::first_unsupported(&rollout.spec.fields).map(|fault| fault.to_string());
     if let Some(error) = rollout.spec.errors.first().cloned().or_else(unsupported) {
-        return invalid(draft, &error);
+        return invalid(&draft.objects, &error);
     }
     if let Some((error, again)) = refused::template_error(world, now) {
-        return Decision { wake_at: Some(again), ..invalid(draft, &error) };
+        return Decision { wake_at: Some(again), ..invalid(&draft.objects, &error) };
     }
     match references::check(world) {
-        Some(Unusable::Invalid(error)) => return invalid(draft, &error),
+        Some(Unusable::Invalid(error)) => return invalid(&draft.objects, &error),
         Some(Unusable::Unreadable(message)) => return unreadable(world, &message, now),
         None => {}
     }
@@ -157,7 +160,7 @@ fn judge(world: &World, now: Timestamp) -> Decision<RolloutStatus, Memo> {
         Err(unsettled) => return interlock::held(world, &unsettled.to_string()),
     };
     match &folded.found.broken {
-        Some(error) => invalid(Scratch::new(world, sets, now), error),
+        Some(error) => invalid(&Objects::new(world, sets, now), error),
         None => refused::hold(folded),
     }
 }
@@ -201,9 +204,9 @@ fn is_told(status: &RolloutStatus, message: &str) -> bool {
 }
 
 /// The workload it refers to cannot be used. It is looked at again in a while.
-fn unresolved(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
-    let wake_at = Some(draft.now + workload::RETRY);
-    let mut decision = Decision { wake_at, ..invalid(draft, error) };
+fn unresolved(objects: &Objects<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
+    let wake_at = Some(objects.now + workload::RETRY);
+    let mut decision = Decision { wake_at, ..invalid(objects, error) };
     for why in &mut decision.why {
         why.field = "spec.workloadRef".into();
     }
@@ -211,11 +214,11 @@ fn unresolved(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
 }
 
 /// The spec is refused: it is said, and everything stays as it is.
-fn invalid(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
-    let rollout = draft.rollout();
+fn invalid(objects: &Objects<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
+    let rollout = objects.rollout();
     let message = format!("The Rollout \"{}\" is invalid: {error}", rollout.name);
-    let known = draft.status.condition(condition::INVALID_SPEC);
-    let mut next = RolloutStatus::clone(&draft.status);
+    let known = objects.status.condition(condition::INVALID_SPEC);
+    let mut next = RolloutStatus::clone(&objects.status);
     if known.is_none_or(|known| known.message != message) {
         let statement = conditions::Statement {
             r#type: condition::INVALID_SPEC,
@@ -223,10 +226,10 @@ fn invalid(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
             reason: reason::INVALID_SPEC,
             message: format_args!("{message}"),
         };
-        conditions::refresh(&mut next.conditions, draft.now, statement);
+        conditions::refresh(&mut next.conditions, objects.now, statement);
     }
-    next.observed_generation = draft.generation_text();
-    (next.phase, next.message) = status::phase_of(draft.spec(), &next);
+    next.observed_generation = objects.generation_text();
+    (next.phase, next.message) = status::phase_of(objects.spec(), &next);
     let since = next.condition(condition::INVALID_SPEC).map(|c| c.last_transition_time.timestamp());
     let why = Why {
         guard: Guard::InvalidSpec { message },
@@ -238,7 +241,7 @@ fn invalid(draft: Draft<'_>, error: &str) -> Decision<RolloutStatus, Memo> {
     Decision {
         status: (next != *rollout.status).then_some(next),
         urgency: Urgency::Now,
-        memo: draft.memo.clone(),
+        memo: objects.memo.clone(),
         why: vec![why],
         ..Decision::default()
     }

@@ -4,28 +4,28 @@ use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_api::rollout::AntiAffinity;
 use serde_json::{Value, json};
 
-use super::draft::Draft;
+use super::objects::Objects;
 
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// The affinity of the new ReplicaSet's pods: the user's, and the term while an update is under way.
 /// `None` where there is neither.
-pub(super) fn wanted(draft: &Draft<'_>, hash: &str, template: &Value) -> Option<Value> {
+pub(super) fn wanted(objects: &Objects<'_>, hash: &str, template: &Value) -> Option<Value> {
     let written = &template["spec"]["affinity"];
     let mut affinity = (!written.is_null()).then(|| written.clone());
-    let stable = &draft.status.stable_rs;
+    let stable = &objects.status.stable_rs;
     if stable.is_empty() || **stable == *hash {
         return affinity;
     }
-    let Some(anti_affinity) = strategy(draft) else { return affinity };
+    let Some(anti_affinity) = strategy(objects) else { return affinity };
     let term = json!({
         "labelSelector": {
             "matchExpressions": [
                 { "key": POD_TEMPLATE_HASH, "operator": "In", "values": [stable] },
             ],
         },
-        "namespaces": [&*draft.rollout().namespace],
+        "namespaces": [&*objects.rollout().namespace],
         "topologyKey": "kubernetes.io/hostname",
     });
     let (list, entry) = match &anti_affinity.preferred_during_scheduling_ignored_during_execution {
@@ -59,8 +59,8 @@ pub(super) fn replacement(affinity: Option<Value>) -> Value {
     })
 }
 
-fn strategy<'w>(draft: &Draft<'w>) -> Option<&'w AntiAffinity> {
-    let strategy = &draft.spec().strategy;
+fn strategy<'w>(objects: &Objects<'w>) -> Option<&'w AntiAffinity> {
+    let strategy = &objects.spec().strategy;
     let canary = strategy.canary.as_ref().and_then(|canary| canary.anti_affinity.as_ref());
     canary.or_else(|| strategy.blue_green.as_ref()?.anti_affinity.as_ref())
 }

@@ -10,6 +10,8 @@ use gradus_api::rollout::{LabelSelector, RolloutStatus};
 use serde_json::{Value, json};
 
 use super::draft::Draft;
+use super::objects::{Edit, Objects};
+use super::plan::Proposal;
 use super::{Memo, refused};
 use crate::ask::{Ask, AskId, Reply};
 use crate::decision::{Decision, Frees, Guard, Why};
@@ -45,12 +47,13 @@ enum Claim {
 /// The decision to adopt and release what must be; `None` where everything is in its place, or where
 /// nobody can tell because there is no selector.
 pub(super) fn decide(draft: &Draft<'_>) -> Option<Decision<RolloutStatus, Memo>> {
-    let due = due(draft);
+    let objects = &draft.objects;
+    let due = due(objects);
     if due.is_empty() {
         return None;
     }
-    let rollout = draft.rollout();
-    let mut claimed = draft.clone();
+    let rollout = objects.rollout();
+    let mut claimed = Proposal::default();
     let mut asks = Vec::new();
     let mut whys = Vec::new();
     for (claim, set) in due {
@@ -65,7 +68,7 @@ pub(super) fn decide(draft: &Draft<'_>) -> Option<Decision<RolloutStatus, Memo>>
             since: None,
             frees: Frees::Cluster,
         };
-        match draft.world.answers.get(&ask.id).map(|answer| &answer.reply) {
+        match objects.world.answers.get(&ask.id).map(|answer| &answer.reply) {
             None => {
                 let question = format!("read {target}");
                 whys.push(waits(Guard::Unanswered { question }));
@@ -76,27 +79,27 @@ pub(super) fn decide(draft: &Draft<'_>) -> Option<Decision<RolloutStatus, Memo>>
             Some(Ok(Reply::Object(Some(found)))) if is_same(found, &set) => {
                 let owners = json!({ "ownerReferences": owners(claim, found, rollout) });
                 let body = json!({ "metadata": owners });
-                claimed = claimed.patch(target.clone(), body, set.version);
+                claimed = claimed.patch(target.clone(), body, set.version, Edit::Unseen);
             }
             // It has changed or gone: the watch will say how.
             Some(Ok(_)) => whys.push(waits(Guard::NotObserved)),
         }
         asks.push(ask);
     }
-    let mut decision = refused::hold(claimed);
+    let mut decision = refused::hold(draft.clone().with(claimed).passed());
     decision.asks = asks;
     decision.why.splice(0..0, whys);
     Some(decision)
 }
 
-fn due(draft: &Draft<'_>) -> Vec<(Claim, Arc<ReplicaSetView>)> {
-    let Some(selector) = &draft.spec().selector else { return Vec::new() };
+fn due(objects: &Objects<'_>) -> Vec<(Claim, Arc<ReplicaSetView>)> {
+    let Some(selector) = &objects.spec().selector else { return Vec::new() };
     if selector.match_labels.is_empty() && selector.match_expressions.is_empty() {
         return Vec::new();
     }
     let is_alive = |set: &&Arc<ReplicaSetView>| !set.deleting;
-    let orphans = draft.world.orphans.iter().filter(|set| matches(selector, set));
-    let strangers = draft.sets.iter().filter(|set| !matches(selector, set));
+    let orphans = objects.world.orphans.iter().filter(|set| matches(selector, set));
+    let strangers = objects.sets.iter().filter(|set| !matches(selector, set));
     let adopted = orphans.filter(is_alive).map(|set| (Claim::Adopt, Arc::clone(set)));
     let released = strangers.filter(is_alive).map(|set| (Claim::Release, Arc::clone(set)));
     adopted.chain(released).collect()

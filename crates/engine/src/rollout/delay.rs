@@ -1,22 +1,22 @@
 //! How long does a ReplicaSet stay after it has lost its traffic? Deadlines on old and aborted ones.
 
-use std::sync::Arc;
-
 use gradus_api::defaults::AbortDelay;
 use gradus_api::names::annotation::SCALE_DOWN_DEADLINE;
 use gradus_api::values::Time;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::draft::Draft;
+use super::objects::{Edit, Objects};
+use super::plan::Proposal;
+use super::replica_sets::resize;
 use crate::world::Deadline;
 
 /// Takes a deadline off a ReplicaSet that is wanted again.
-pub(super) fn without_deadline(draft: Draft<'_>, at: usize) -> Draft<'_> {
-    if draft.sets[at].deadline == Deadline::None {
-        return draft;
+pub(super) fn without_deadline(objects: &Objects<'_>, at: usize) -> Proposal {
+    if objects.sets[at].deadline == Deadline::None {
+        return Proposal::default();
     }
-    note_deadline(draft, at, None)
+    note_deadline(objects, at, None)
 }
 
 /// When a deadline stands in a ReplicaSet; what cannot be read has passed.
@@ -29,43 +29,40 @@ pub(super) fn moment(deadline: Deadline) -> Option<Timestamp> {
 }
 
 /// Gives a ReplicaSet a deadline from now, without touching its size.
-pub(super) fn with_deadline(draft: Draft<'_>, at: usize, seconds: i32) -> Draft<'_> {
-    let end = draft.now + SignedDuration::from_secs(i64::from(seconds));
-    let draft = note_deadline(draft, at, Some(Time::new(end)));
-    draft.wake(Time::new(end).timestamp())
+pub(super) fn with_deadline(objects: &Objects<'_>, at: usize, seconds: i32) -> Proposal {
+    let end = Time::new(objects.now + SignedDuration::from_secs(i64::from(seconds)));
+    note_deadline(objects, at, Some(end)).wake(end.timestamp())
 }
 
-fn note_deadline(draft: Draft<'_>, at: usize, deadline: Option<Time>) -> Draft<'_> {
-    let set = Arc::clone(&draft.sets[at]);
+fn note_deadline(objects: &Objects<'_>, at: usize, deadline: Option<Time>) -> Proposal {
+    let set = &objects.sets[at];
     let body = json!({ "metadata": { "annotations": { SCALE_DOWN_DEADLINE: deadline } } });
-    let target = draft.rollout().replica_set(&set.name);
-    let mut draft = draft.patch(target, body, set.version);
+    let target = objects.rollout().replica_set(&set.name);
     let second = deadline.map(|time| time.timestamp().as_second());
-    Arc::make_mut(&mut draft.sets[at]).deadline = second.map_or(Deadline::None, Deadline::At);
-    draft
+    let edit = Edit::Deadline(at, second.map_or(Deadline::None, Deadline::At));
+    Proposal::default().patch(target, body, set.version, edit)
 }
 
 /// What an abort does to the new ReplicaSet: it stays for a while after stable is complete.
-pub(super) fn after_abort<'w>(
-    draft: Draft<'w>,
+pub(super) fn after_abort(
+    objects: &Objects<'_>,
     new: usize,
     stable: usize,
     delay: AbortDelay,
-) -> Draft<'w> {
-    let set = Arc::clone(&draft.sets[new]);
-    let keep = |draft: Draft<'w>| {
-        let size = set.size;
-        draft.resize(new, size)
-    };
+) -> Proposal {
+    let set = &objects.sets[new];
+    let kept = || resize(objects, new, set.size);
     match (delay, moment(set.deadline)) {
-        (AbortDelay::AtOnce, _) => draft.resize(new, 0),
-        (AbortDelay::Forever, _) => keep(draft),
-        (AbortDelay::Seconds(_), Some(end)) if end <= draft.now => draft.resize(new, 0),
-        (AbortDelay::Seconds(_), Some(end)) => keep(draft).wake(end),
+        (AbortDelay::AtOnce, _) => resize(objects, new, 0),
+        (AbortDelay::Forever, _) => kept(),
+        (AbortDelay::Seconds(_), Some(end)) if end <= objects.now => resize(objects, new, 0),
+        (AbortDelay::Seconds(_), Some(end)) => kept().wake(end),
         (AbortDelay::Seconds(seconds), None) => {
-            let is_complete = draft.sets[stable].available() >= draft.replicas();
-            let draft = keep(draft);
-            if is_complete && set.size > 0 { with_deadline(draft, new, seconds) } else { draft }
+            let is_complete = objects.sets[stable].available() >= objects.replicas();
+            match is_complete && set.size > 0 {
+                true => kept().and(with_deadline(objects, new, seconds)),
+                false => kept(),
+            }
         }
     }
 }
@@ -84,28 +81,24 @@ pub(super) struct OldSets {
 
 impl OldSets {
     /// Gives deadlines, keeps to them, and scales down what is past its own.
-    pub fn retire(self, draft: Draft<'_>) -> Draft<'_> {
-        let mut draft = draft;
+    pub fn retire(self, objects: &Objects<'_>) -> Proposal {
         let mut staying = 0;
-        for at in self.newest_first {
-            let set = Arc::clone(&draft.sets[at]);
-            if set.size == 0 {
-                continue;
-            }
+        let each = self.newest_first.into_iter().filter(|at| objects.sets[*at].size > 0);
+        let retired = each.map(|at| {
+            let set = &objects.sets[at];
             let may_stay = staying < self.limit && self.delay_seconds > 0;
-            draft = match moment(set.deadline) {
+            match moment(set.deadline) {
                 None if may_stay => {
                     staying += 1;
-                    with_deadline(draft, at, self.delay_seconds)
+                    with_deadline(objects, at, self.delay_seconds)
                 }
-                Some(end) if may_stay && draft.now < end => {
+                Some(end) if may_stay && objects.now < end => {
                     staying += 1;
-                    let size = self.size_meanwhile.unwrap_or(set.size);
-                    draft.resize(at, size).wake(end)
+                    resize(objects, at, self.size_meanwhile.unwrap_or(set.size)).wake(end)
                 }
-                _ => draft.resize(at, 0),
-            };
-        }
-        draft
+                _ => resize(objects, at, 0),
+            }
+        });
+        retired.collect()
     }
 }

@@ -7,44 +7,57 @@ use gradus_api::rollout::StepKind;
 use gradus_api::rollout::canary::{ExperimentStep, ExperimentStepTemplate};
 use serde_json::{Map, Value, json};
 
-use super::draft::Draft;
-use super::lifecycle;
+use super::lifecycle::{self, Start, Started};
+use super::objects::Objects;
+use super::plan::Proposal;
 use super::replica_sets::Roles;
+use super::runs::{Findings, Judged};
 use crate::analysis::arguments;
 use crate::ask::{Ask, Reply};
-use crate::decision::{After, ChangeId, EventKind, ObjectRef};
+use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::obtain::{self, Wanted};
 use crate::traffic::Destination;
 use crate::world::{RunPhase, RunView};
 
 /// The Experiment of the current step; all others end.
-pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    if draft.status.abort || draft.promotes_fully() {
-        return clean_up(draft, None);
+pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles) -> Judged {
+    if objects.status.abort || objects.promotes_fully() {
+        return Judged::only(clean_up(objects, None));
     }
-    if draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some() {
-        return draft;
+    if objects.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some() {
+        return Judged::default();
     }
-    let Some((index, step)) = current_step(&draft) else { return clean_up(draft, None) };
-    let is_undecided = draft.status.pause_condition(pause::INCONCLUSIVE_EXPERIMENT).is_some();
-    let (draft, experiment) = match current(&draft, &base(&draft, roles, index)).cloned() {
-        Some(experiment) => (draft, Some(experiment)),
-        None if is_undecided => (draft, None),
-        None => start(draft, roles, index, step),
+    let Some((index, step)) = current_step(objects) else {
+        return Judged::only(clean_up(objects, None));
     };
-    let draft = match &experiment {
-        Some(experiment) => judge(draft, experiment),
-        None => draft,
+    let is_undecided = objects.status.pause_condition(pause::INCONCLUSIVE_EXPERIMENT).is_some();
+    let started = match current(objects, &base(objects, roles, index)) {
+        Some(known) => {
+            Started { proposal: Proposal::default(), outcome: Start::Run(Arc::clone(known)) }
+        }
+        None if is_undecided => return Judged::only(clean_up(objects, None)),
+        None => start(objects, roles, index, step),
     };
-    clean_up(draft, experiment)
+    let begun = Judged::only(started.proposal);
+    match started.outcome {
+        Start::Run(experiment) => {
+            let found = Judged { found: judge(&experiment), ..Judged::default() };
+            begun.and(found).and(Judged::only(clean_up(objects, Some(&experiment))))
+        }
+        // One of those that are there may be the one that is wanted.
+        Start::Unread(target) => begun.and(Judged::unread(target)),
+        Start::Broken(error) => {
+            begun.and(Judged::broken(error)).and(Judged::only(clean_up(objects, None)))
+        }
+    }
 }
 
 /// Has the current step's Experiment found the new revision bad, or found nothing?
-pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
-    let name = &draft.status.canary.current_experiment;
-    let mut named = draft.experiments.iter().filter(|experiment| *experiment.name == **name);
-    current_step(draft).is_some()
+pub(super) fn is_condemned(objects: &Objects<'_>) -> bool {
+    let name = &objects.status.canary.current_experiment;
+    let mut named = objects.experiments.iter().filter(|experiment| *experiment.name == **name);
+    current_step(objects).is_some()
         && named.any(|experiment| {
             experiment.phase.is_completed() && experiment.phase != RunPhase::Successful
         })
@@ -52,11 +65,11 @@ pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
 
 /// Where the traffic of the current Experiment goes: its sets of pods that were given a share, while
 /// it runs.
-pub(super) fn destinations(draft: &Draft<'_>) -> Vec<Destination> {
-    let Some((_, step)) = current_step(draft) else { return Vec::new() };
-    let name = &draft.status.canary.current_experiment;
+pub(super) fn destinations(objects: &Objects<'_>) -> Vec<Destination> {
+    let Some((_, step)) = current_step(objects) else { return Vec::new() };
+    let name = &objects.status.canary.current_experiment;
     let is_running = |experiment: &&Arc<RunView>| experiment.phase == RunPhase::Running;
-    let named = draft.experiments.iter().find(|experiment| *experiment.name == **name);
+    let named = objects.experiments.iter().find(|experiment| *experiment.name == **name);
     let Some(experiment) = named.filter(is_running) else { return Vec::new() };
     let part = |template: &ExperimentStepTemplate| {
         let weight = template.weight?;
@@ -71,12 +84,12 @@ pub(super) fn destinations(draft: &Draft<'_>) -> Vec<Destination> {
 }
 
 /// The experiment step that is being carried out. Without a stable revision there is no update.
-fn current_step<'w>(draft: &Draft<'w>) -> Option<(usize, &'w ExperimentStep)> {
-    let status = &draft.status;
+fn current_step<'w>(objects: &Objects<'w>) -> Option<(usize, &'w ExperimentStep)> {
+    let status = &objects.status;
     if status.stable_rs.is_empty() || status.stable_rs == status.current_pod_hash {
         return None;
     }
-    let (index, step) = draft.current_step()?;
+    let (index, step) = objects.current_step()?;
     match step.kind() {
         StepKind::Experiment(experiment) => Some((index, experiment)),
         _ => None,
@@ -84,82 +97,69 @@ fn current_step<'w>(draft: &Draft<'w>) -> Option<(usize, &'w ExperimentStep)> {
 }
 
 /// The name of a step's Experiment, before any number.
-fn base(draft: &Draft<'_>, roles: Roles, index: usize) -> String {
-    let new = &draft.sets[roles.new];
-    format!("{}-{}-{}-{index}", draft.rollout().name, new.hash, new.revision.unwrap_or(0))
+fn base(objects: &Objects<'_>, roles: Roles, index: usize) -> String {
+    let new = &objects.sets[roles.new];
+    format!("{}-{}-{}-{index}", objects.rollout().name, new.hash, new.revision.unwrap_or(0))
 }
 
 /// The Experiment that the status names, if it is this step's.
-fn current<'d>(draft: &'d Draft<'_>, base: &str) -> Option<&'d Arc<RunView>> {
-    let name = &draft.status.canary.current_experiment;
+fn current<'d>(objects: &'d Objects<'_>, base: &str) -> Option<&'d Arc<RunView>> {
+    let name = &objects.status.canary.current_experiment;
     let rest = name.strip_prefix(base)?;
     let number = rest.strip_prefix('-').map(str::parse::<u32>);
     let is_of_step = rest.is_empty() || matches!(number, Some(Ok(_)));
-    draft.experiments.iter().find(|experiment| is_of_step && *experiment.name == **name)
+    objects.experiments.iter().find(|experiment| is_of_step && *experiment.name == **name)
 }
 
 /// Notes how the Experiment stands, and what follows from it.
-fn judge<'w>(draft: Draft<'w>, experiment: &RunView) -> Draft<'w> {
-    let mut draft = draft;
+fn judge(experiment: &RunView) -> Findings {
+    let none = Findings::default();
     match experiment.phase {
-        RunPhase::Successful => draft.found.experiment_succeeded = true,
-        RunPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_EXPERIMENT),
+        RunPhase::Successful => Findings { experiment_succeeded: true, ..none },
+        RunPhase::Inconclusive => Findings { pause: Some(pause::INCONCLUSIVE_EXPERIMENT), ..none },
         RunPhase::Failed | RunPhase::Error => {
             let text = lifecycle::failure_text("Experiment analysis phase is", experiment);
-            draft.found.abort_because = Some(text);
+            Findings { abort_because: Some(text), ..none }
         }
-        _ => draft.found.experiment = experiment.name.to_string(),
+        _ => Findings { experiment: experiment.name.to_string(), ..none },
     }
-    draft
 }
 
-fn clean_up(draft: Draft<'_>, current: Option<Arc<RunView>>) -> Draft<'_> {
-    if draft.found.unread.is_some() {
-        return draft; // One of them may be the one that is wanted.
-    }
-    let is_other = |experiment: &&Arc<RunView>| {
-        current.as_ref().is_none_or(|current| current.name != experiment.name)
-    };
-    let others = draft.experiments.iter().filter(is_other).cloned().collect();
-    lifecycle::clean_up(draft, &kinds::EXPERIMENT, others)
+fn clean_up(objects: &Objects<'_>, current: Option<&Arc<RunView>>) -> Proposal {
+    let is_other =
+        |experiment: &RunView| current.is_none_or(|current| current.name != experiment.name);
+    lifecycle::clean_up(objects, &kinds::EXPERIMENT, is_other)
 }
 
 /// The Experiment of a step: one that is there already, or a new one, once the templates it copies
 /// are read.
-fn start<'w>(
-    draft: Draft<'w>,
-    roles: Roles,
-    index: usize,
-    step: &'w ExperimentStep,
-) -> (Draft<'w>, Option<Arc<RunView>>) {
+fn start(objects: &Objects<'_>, roles: Roles, index: usize, step: &ExperimentStep) -> Started {
     // Every answer that is used is asked for in every pass, or it would be forgotten.
     let sets = step.templates.iter().filter_map(|one| set_of(roles, one));
-    let targets: Vec<ObjectRef> =
-        sets.map(|set| draft.rollout().replica_set(&draft.sets[set].name)).collect();
-    let draft = targets.into_iter().fold(draft, |draft, target| draft.ask(Ask::read(target)));
-    let spec = match spec(&draft, roles, index, step) {
+    let asked = sets.fold(Proposal::default(), |asked, set| {
+        asked.ask(Ask::read(objects.rollout().replica_set(&objects.sets[set].name)))
+    });
+    let spec = match spec(objects, roles, index, step) {
         Ok(spec) => spec,
-        Err(Unmade::Unread(set)) => return (lifecycle::wait_for(draft, *set), None),
-        Err(Unmade::Broken(message)) => {
-            let mut draft = draft;
-            draft.found.broken = Some(message);
-            return (draft, None);
+        Err(Unmade::Unread(set)) => return lifecycle::unread(asked, *set),
+        Err(Unmade::Broken(error)) => {
+            return Started { proposal: asked, outcome: Start::Broken(error) };
         }
     };
-    let base = base(&draft, roles, index);
-    let metadata = metadata(&draft, roles);
-    let (kind, hash) = (kinds::EXPERIMENT, Arc::clone(&draft.sets[roles.new].hash));
+    let base = base(objects, roles, index);
+    let metadata = metadata(objects, roles);
+    let (kind, hash) = (kinds::EXPERIMENT, Arc::clone(&objects.sets[roles.new].hash));
+    let known = lifecycle::known(objects, &kind);
     let wanted = Wanted { kind: kind.clone(), base, joint: '-', hash, metadata, spec };
-    let obtained =
-        obtain::obtain(&lifecycle::owner(&draft), &lifecycle::known(&draft, &kind), wanted);
-    let (draft, experiment) = lifecycle::plan(draft, &kind, obtained);
-    let Some(experiment) = experiment else { return (draft, None) };
+    let started = lifecycle::started(obtain::obtain(&lifecycle::owner(objects), &known, wanted));
+    let proposal = asked.and(started.proposal);
+    let Start::Run(experiment) = &started.outcome else {
+        return Started { proposal, ..started };
+    };
     let text = format!("Created Experiment '{}'", experiment.name);
-    let target = ObjectRef::new(kinds::EXPERIMENT, &draft.rollout().namespace, &experiment.name);
-    let id = ChangeId::of("create", &target);
-    let is_planned = draft.changes.iter().any(|change| change.id == id);
-    let after = if is_planned { After::Change(id) } else { After::Status };
-    (draft.event(EventKind::Normal, event::EXPERIMENT_CREATED, text, after), Some(experiment))
+    let target = ObjectRef::new(kind, &objects.rollout().namespace, &experiment.name);
+    let proposal = proposal.tell_of(target, event::EXPERIMENT_CREATED, text);
+    Started { proposal, ..started }
 }
 
 /// Why an Experiment cannot be made now.
@@ -171,15 +171,15 @@ enum Unmade {
 }
 
 fn spec(
-    draft: &Draft<'_>,
+    objects: &Objects<'_>,
     roles: Roles,
     index: usize,
     step: &ExperimentStep,
 ) -> Result<Value, Unmade> {
     let path = format!("spec.strategy.canary.steps[{index}].experiment");
     let templates: Result<Vec<Value>, Unmade> =
-        step.templates.iter().map(|one| template(draft, roles, &path, one)).collect();
-    let subject = lifecycle::subject(draft, roles);
+        step.templates.iter().map(|one| template(objects, roles, &path, one)).collect();
+    let subject = lifecycle::subject(objects, roles);
     let mut analyses = Vec::new();
     for one in &step.analyses {
         let args = arguments::resolve(&one.args, &subject).map_err(|error| {
@@ -195,7 +195,7 @@ fn spec(
         analyses.push(analysis);
     }
     let mut spec = json!({ "templates": templates? });
-    let deadline = draft.spec().progress_deadline_seconds;
+    let deadline = objects.spec().progress_deadline_seconds;
     let metadata = json!(step.analysis_run_metadata);
     let given = [
         ("duration", json!(step.duration), !step.duration.is_empty()),
@@ -231,7 +231,7 @@ fn set_of(roles: Roles, wanted: &ExperimentStepTemplate) -> Option<usize> {
 
 /// One set of pods, copied from a revision as it is stored.
 fn template(
-    draft: &Draft<'_>,
+    objects: &Objects<'_>,
     roles: Roles,
     path: &str,
     wanted: &ExperimentStepTemplate,
@@ -241,8 +241,8 @@ fn template(
         let message = format!("{path}.templates: Invalid value: {:?}: {detail}", wanted.spec_ref);
         return Err(Unmade::Broken(message));
     };
-    let target = draft.rollout().replica_set(&draft.sets[set].name);
-    let answer = draft.world.answers.get(&Ask::read(target.clone()).id);
+    let target = objects.rollout().replica_set(&objects.sets[set].name);
+    let answer = objects.world.answers.get(&Ask::read(target.clone()).id);
     let Some(Ok(Reply::Object(Some(object)))) = answer.map(|answer| &answer.reply) else {
         return Err(Unmade::Unread(Box::new(target)));
     };
@@ -271,8 +271,8 @@ fn template(
     Ok(template)
 }
 
-fn metadata(draft: &Draft<'_>, roles: Roles) -> Value {
-    let (rollout, new) = (draft.rollout(), &draft.sets[roles.new]);
+fn metadata(objects: &Objects<'_>, roles: Roles) -> Value {
+    let (rollout, new) = (objects.rollout(), &objects.sets[roles.new]);
     let texts = rollout.labels.iter().map(|(key, value)| (key.to_owned(), json!(value)));
     let mut labels: Map<String, Value> = texts.collect();
     labels.insert(label::POD_TEMPLATE_HASH.into(), json!(&*new.hash));

@@ -5,14 +5,11 @@
 //! did or has altered a gate: no change rests on a gate that is not stored. The one exception is a
 //! creation: create, revision, reset and the first size are one decision.
 
-use std::sync::Arc;
-
-use super::draft::{Creation, Draft};
+use super::draft::{Draft, Passed};
 use super::pass::pass;
-use super::runs::Findings;
+use super::plan::{Creation, Plan};
 use super::urgency::has_same_gates;
 use crate::ask::{Ask, Question};
-use crate::decision::Change;
 
 /// Passes in one decision; the longest chain known takes 7 (create, reset, size, promote, …).
 const PASSES_LIMIT: usize = 24;
@@ -23,56 +20,39 @@ const PASSES_LIMIT: usize = 24;
 #[error("{PASSES_LIMIT} passes over the same objects each changed something")]
 pub(super) struct Unsettled;
 
-/// The World after all passes that may be acted on together.
-pub(super) fn fold(draft: Draft<'_>) -> Result<Draft<'_>, Unsettled> {
+/// What all passes that may be acted on together come to.
+pub(super) fn fold(draft: Draft<'_>) -> Result<Passed<'_>, Unsettled> {
     fold_with(draft, pass)
 }
 
 fn fold_with<'w>(
     draft: Draft<'w>,
-    pass: impl Fn(Draft<'w>) -> Draft<'w>,
-) -> Result<Draft<'w>, Unsettled> {
-    let mut draft = draft;
+    pass: impl Fn(Draft<'w>) -> Passed<'w>,
+) -> Result<Passed<'w>, Unsettled> {
+    let mut last = draft.passed();
     for _ in 0..PASSES_LIMIT {
-        let told = draft.events.len();
-        let (next, is_settled) = if is_closed(&draft) {
-            let next = pass(renewed(draft.clone(), true));
-            if plans_more(&next, &draft.changes) {
-                return Ok(draft);
-            }
-            let is_settled = next.status == draft.status;
-            (next, is_settled)
-        } else {
-            // Every pass counts here, so that none is begun on a copy.
-            let (status, changes) = (Arc::clone(&draft.status), draft.changes.clone());
-            let next = pass(renewed(draft, false));
-            let is_settled = !plans_more(&next, &changes) && next.status == status;
-            (next, is_settled)
-        };
-        draft = next;
-        if is_settled {
+        let is_closed = is_closed(&last.draft);
+        let mut next = pass(renewed(last.draft.clone()));
+        let plans_more = next.draft.plan.changes != last.draft.plan.changes;
+        if is_closed && plans_more {
+            return Ok(last);
+        }
+        if !plans_more && next.draft.objects.status == last.draft.objects.status {
             // Of a pass that has changed nothing, only what it recalls, and when it wakes, may
             // differ: it has nothing to tell.
-            draft.events.truncate(told);
-            return Ok(draft);
+            next.draft.plan.events.truncate(last.draft.plan.events.len());
+            return Ok(next);
         }
+        last = next;
     }
     Err(Unsettled)
 }
 
-/// Has a pass planned, or wanted to plan, more than these changes?
-fn plans_more(next: &Draft<'_>, changes: &[Change]) -> bool {
-    next.is_overfull || next.changes != changes
-}
-
-/// The draft as the next pass finds it: with nothing found out yet.
-fn renewed(draft: Draft<'_>, is_closed: bool) -> Draft<'_> {
-    let mut draft = draft;
-    draft.wake_at = None;
-    draft.asks.retain(lasts);
-    *draft.found = Findings::default();
-    draft.is_closed = is_closed;
-    draft
+/// The draft as the next pass finds it: what to wait for and whom to ask is found out anew.
+fn renewed(draft: Draft<'_>) -> Draft<'_> {
+    let Draft { objects, plan } = draft;
+    let asks = plan.asks.into_iter().filter(lasts).collect();
+    Draft { objects, plan: Plan { asks, wake_at: None, ..plan } }
 }
 
 /// Does a question stay asked from pass to pass? All but lists of pods, which are asked for anew as
@@ -83,22 +63,23 @@ fn lasts(ask: &Ask) -> bool {
 
 /// May no further change be planned in this decision?
 fn is_closed(draft: &Draft<'_>) -> bool {
-    match draft.creation {
+    match draft.plan.creation {
         Creation::Unsized => false,
         Creation::Sized => true,
         Creation::None => {
-            let stored = &draft.world.rollout.status;
-            !draft.changes.is_empty() || !has_same_gates(stored, &draft.status)
+            let stored = &draft.objects.rollout().status;
+            !draft.plan.changes.is_empty() || !has_same_gates(stored, &draft.objects.status)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gradus_api::rollout::RolloutStatus;
     use jiff::Timestamp;
     use serde_json::json;
 
-    use super::super::draft::Scratch;
+    use super::super::plan::Proposal;
     use super::super::tests::fixture::Fixture;
     use super::*;
 
@@ -106,13 +87,17 @@ mod tests {
     fn passes_that_never_end_are_not_acted_on() {
         let world = Fixture::canary(2, json!([])).world();
         let sets = world.replica_sets.present().unwrap();
-        let draft = || Scratch::new(&world, sets, Timestamp::UNIX_EPOCH);
-        let endless = fold_with(draft(), |mut draft| {
-            Arc::make_mut(&mut draft.status).replicas += 1;
-            draft
+        let draft = || Draft::new(&world, sets, Timestamp::UNIX_EPOCH);
+        let endless = fold_with(draft(), |draft| {
+            let counted = draft.then(|objects| {
+                let mut status = RolloutStatus::clone(&objects.status);
+                status.replicas += 1;
+                Proposal::default().note(status)
+            });
+            counted.passed()
         });
         assert_eq!(endless.err(), Some(Unsettled));
-        assert!(fold_with(draft(), |draft| draft).is_ok(), "one that changes nothing is settled");
+        assert!(fold_with(draft(), Draft::passed).is_ok(), "one that changes nothing is settled");
         assert!(fold(draft()).is_ok());
     }
 }

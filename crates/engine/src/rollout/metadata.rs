@@ -11,6 +11,8 @@ use gradus_api::rollout::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
+use super::objects::{Edit, Objects};
+use super::plan::Proposal;
 use super::pods;
 use super::replica_sets::Roles;
 use crate::decision::{Change, ObjectRef, Why};
@@ -25,37 +27,37 @@ type Mark<'m> = (Pair, &'m str, &'m str);
 
 /// Brings templates, then pods, of all ReplicaSets to what their roles want.
 pub(super) fn apply(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
-    if !is_configured(&draft) {
+    if !is_configured(&draft.objects) {
         return draft;
     }
-    (0..draft.sets.len()).fold(draft, |draft, at| {
-        if draft.sets[at].deleting {
-            return draft;
-        }
-        mark_pods(mark_set(draft, roles, at), roles, at)
+    (0..draft.objects.sets.len()).fold(draft, |draft, at| match draft.objects.sets[at].deleting {
+        true => draft,
+        false => draft
+            .then(|objects| mark_set(objects, roles, at))
+            .then(|objects| mark_pods(objects, roles, at)),
     })
 }
 
 /// Does the strategy name any metadata? If it never did, nothing is looked at.
-fn is_configured(draft: &Draft<'_>) -> bool {
-    let [new, stable] = blocks(draft);
+fn is_configured(objects: &Objects<'_>) -> bool {
+    let [new, stable] = blocks(objects);
     new.is_some() || stable.is_some()
 }
 
 /// What the pods of a ReplicaSet should carry in its role.
-pub(super) fn wanted<'w>(draft: &Draft<'w>, roles: Roles, at: usize) -> Option<&'w Metadata> {
-    wanted_beside(draft, roles, at, &draft.status.stable_rs)
+pub(super) fn wanted<'w>(objects: &Objects<'w>, roles: Roles, at: usize) -> Option<&'w Metadata> {
+    wanted_beside(objects, roles, at, &objects.status.stable_rs)
 }
 
 /// The same while this is the stable revision.
 fn wanted_beside<'w>(
-    draft: &Draft<'w>,
+    objects: &Objects<'w>,
     roles: Roles,
     at: usize,
     stable: &str,
 ) -> Option<&'w Metadata> {
-    let [of_new, of_stable] = blocks(draft);
-    let is_whole = stable.is_empty() || *stable == *draft.sets[roles.new].hash;
+    let [of_new, of_stable] = blocks(objects);
+    let is_whole = stable.is_empty() || *stable == *objects.sets[roles.new].hash;
     match at {
         _ if at == roles.new => {
             if is_whole {
@@ -70,10 +72,10 @@ fn wanted_beside<'w>(
 }
 
 /// What the pods of a ReplicaSet carry that is about to be created.
-pub(super) fn of_created<'w>(draft: &Draft<'w>) -> Option<&'w Metadata> {
-    let [of_new, of_stable] = blocks(draft);
-    let stable = &*draft.status.stable_rs;
-    let is_whole = stable.is_empty() || *stable == *draft.rollout().hash;
+pub(super) fn of_created<'w>(objects: &Objects<'w>) -> Option<&'w Metadata> {
+    let [of_new, of_stable] = blocks(objects);
+    let stable = &*objects.status.stable_rs;
+    let is_whole = stable.is_empty() || *stable == *objects.rollout().hash;
     let metadata = if is_whole { of_stable } else { of_new };
     metadata.filter(|metadata| marks(Some(metadata)).next().is_some())
 }
@@ -105,37 +107,38 @@ pub(super) fn digest(metadata: Option<&Metadata>) -> u64 {
 
 /// Are there pods of the new revision that are not known to carry what its role wants once this is
 /// the stable revision? A rollout does not become healthy before they do.
-pub(super) fn is_awaited(draft: &Draft<'_>, roles: Roles, stable: &str) -> bool {
+pub(super) fn is_awaited(objects: &Objects<'_>, roles: Roles, stable: &str) -> bool {
     let at = roles.new;
-    let set = &draft.sets[at];
-    if !is_configured(draft) || set.size == 0 {
+    let set = &objects.sets[at];
+    if !is_configured(objects) || set.size == 0 {
         return false;
     }
-    let wanted = wanted_beside(draft, roles, at, stable);
+    let wanted = wanted_beside(objects, roles, at, stable);
     if marks(wanted).chain(marks(set.injected())).next().is_none() {
         return false;
     }
     let is_template_right =
         stale(set, wanted).is_empty() && marks(wanted).all(|mark| in_template(set, mark));
     let is_right = |pod: &PodView| pod.terminating || missing(pod, wanted, &[]).is_none();
-    let listed = pods::listed(draft, roles, at).filter(|_| is_template_right && set.is_observed());
+    let listed =
+        pods::listed(objects, roles, at).filter(|_| is_template_right && set.is_observed());
     !listed.is_some_and(|listed| listed.pods.iter().all(is_right))
 }
 
 /// Pods that are not known, where it matters.
-pub(super) fn explain(draft: &Draft<'_>, roles: Roles) -> Vec<Why> {
+pub(super) fn explain(objects: &Objects<'_>, roles: Roles) -> Vec<Why> {
     let is_unknown = |at: &usize| {
-        is_configured(draft)
-            && needs_pods(draft, roles, *at)
-            && pods::listed(draft, roles, *at).is_none()
+        is_configured(objects)
+            && needs_pods(objects, roles, *at)
+            && pods::listed(objects, roles, *at).is_none()
     };
-    let sets = (0..draft.sets.len()).filter(is_unknown);
-    sets.map(|at| pods::unknown(draft, roles, at)).collect()
+    let sets = (0..objects.sets.len()).filter(is_unknown);
+    sets.map(|at| pods::unknown(objects, roles, at)).collect()
 }
 
 /// Metadata of the new and of the stable revision.
-fn blocks<'w>(draft: &Draft<'w>) -> [Option<&'w Metadata>; 2] {
-    let strategy = &draft.spec().strategy;
+fn blocks<'w>(objects: &Objects<'w>) -> [Option<&'w Metadata>; 2] {
+    let strategy = &objects.spec().strategy;
     match (&strategy.canary, &strategy.blue_green) {
         (Some(canary), _) => [canary.canary_metadata.as_ref(), canary.stable_metadata.as_ref()],
         (None, Some(green)) => [green.preview_metadata.as_ref(), green.active_metadata.as_ref()],
@@ -144,16 +147,17 @@ fn blocks<'w>(draft: &Draft<'w>) -> [Option<&'w Metadata>; 2] {
 }
 
 /// The template of one ReplicaSet, and the record of what was injected.
-fn mark_set<'w>(draft: Draft<'w>, roles: Roles, at: usize) -> Draft<'w> {
-    let set = Arc::clone(&draft.sets[at]);
-    let wanted = wanted(&draft, roles, at);
-    let stale = stale(&set, wanted);
-    let lacking: Vec<Mark<'_>> = marks(wanted).filter(|mark| !in_template(&set, *mark)).collect();
-    let left: Vec<Mark<'_>> = stale.iter().copied().filter(|m| in_template(&set, *m)).collect();
+fn mark_set(objects: &Objects<'_>, roles: Roles, at: usize) -> Proposal {
+    let set = &objects.sets[at];
+    let wanted = wanted(objects, roles, at);
+    let stale = stale(set, wanted);
+    let lacking: Vec<Mark<'_>> = marks(wanted).filter(|mark| !in_template(set, *mark)).collect();
+    let left: Vec<Mark<'_>> = stale.iter().copied().filter(|m| in_template(set, *m)).collect();
     let is_template_right = lacking.is_empty() && left.is_empty();
-    let is_record_right = stale.is_empty() || set.size > 0 && !are_clean(&draft, roles, at, &stale);
+    let is_record_right =
+        stale.is_empty() || set.size > 0 && !are_clean(objects, roles, at, &stale);
     if is_template_right && is_record_right {
-        return draft;
+        return Proposal::default();
     }
     let keeps_stale = set.size > 0 && !is_template_right;
     let recorded = record(wanted, if keeps_stale { &stale } else { &[] });
@@ -163,33 +167,30 @@ fn mark_set<'w>(draft: Draft<'w>, roles: Roles, at: usize) -> Draft<'w> {
     if !is_template_right {
         body["spec"]["template"]["metadata"] = difference(&lacking, &left);
     }
-    let target = draft.rollout().replica_set(&set.name);
-    let mut draft = draft.patch(target, body, set.version);
-    let view = Arc::make_mut(&mut draft.sets[at]);
+    let target = objects.rollout().replica_set(&set.name);
+    let mut view = ReplicaSetView::clone(set);
     view.generation += i64::from(!is_template_right);
     view.note_template(lacking.into_iter(), left.into_iter());
     view.note_injected(recorded);
-    draft
+    Proposal::default().patch(target, body, set.version, Edit::Set(at, Arc::new(view)))
 }
 
 /// Live pods that differ from what the template gives new ones.
-fn mark_pods<'w>(draft: Draft<'w>, roles: Roles, at: usize) -> Draft<'w> {
-    if !needs_pods(&draft, roles, at) {
-        return draft;
+fn mark_pods(objects: &Objects<'_>, roles: Roles, at: usize) -> Proposal {
+    if !needs_pods(objects, roles, at) {
+        return Proposal::default();
     }
-    let draft = pods::want(draft, roles, at, None);
-    let Some(listed) = pods::listed(&draft, roles, at) else { return draft };
-    let wanted = wanted(&draft, roles, at);
-    let set = Arc::clone(&draft.sets[at]);
-    let stale = stale(&set, wanted);
-    let mut draft = draft;
+    let asked = pods::want(objects, roles, at, None);
+    let Some(listed) = pods::listed(objects, roles, at) else { return asked };
+    let wanted = wanted(objects, roles, at);
+    let stale = stale(&objects.sets[at], wanted);
     let staying = listed.pods.iter().filter(|pod| !pod.terminating);
     let due = staying.filter_map(|pod| Some((pod, missing(pod, wanted, &stale)?)));
-    for (pod, body) in due.take(PODS_PER_DECISION) {
-        let target = ObjectRef::new(kinds::POD, &draft.rollout().namespace, &pod.name);
-        draft = draft.plan(Change::patch(target, body, pod.version).or_skip());
-    }
-    draft
+    due.take(PODS_PER_DECISION).fold(asked, |marked, (pod, body)| {
+        let target = ObjectRef::new(kinds::POD, &objects.rollout().namespace, &pod.name);
+        let change = Change::patch(target, body, pod.version).or_skip();
+        marked.write_if_free(change, Edit::Unseen)
+    })
 }
 
 /// The patch that a pod still needs.
@@ -202,15 +203,15 @@ fn missing(pod: &PodView, wanted: Option<&Metadata>, stale: &[Mark<'_>]) -> Opti
 
 /// Do the pods of a ReplicaSet matter: are there any, made by the spec as it is now, that should
 /// carry something or no longer carry it?
-fn needs_pods(draft: &Draft<'_>, roles: Roles, at: usize) -> bool {
-    let set = &draft.sets[at];
-    let concerns = marks(wanted(draft, roles, at)).chain(marks(set.injected())).next().is_some();
+fn needs_pods(objects: &Objects<'_>, roles: Roles, at: usize) -> bool {
+    let set = &objects.sets[at];
+    let concerns = marks(wanted(objects, roles, at)).chain(marks(set.injected())).next().is_some();
     concerns && set.size > 0 && set.is_observed()
 }
 
 /// Does no pod carry any of these, as far as can be known?
-fn are_clean(draft: &Draft<'_>, roles: Roles, at: usize, stale: &[Mark<'_>]) -> bool {
-    let listed = pods::listed(draft, roles, at).filter(|_| draft.sets[at].is_observed());
+fn are_clean(objects: &Objects<'_>, roles: Roles, at: usize, stale: &[Mark<'_>]) -> bool {
+    let listed = pods::listed(objects, roles, at).filter(|_| objects.sets[at].is_observed());
     let is_clean = |pod: &PodView| pod.terminating || !stale.iter().any(|mark| has(pod, *mark));
     listed.is_some_and(|listed| listed.pods.iter().all(is_clean))
 }

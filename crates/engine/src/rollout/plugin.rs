@@ -5,19 +5,19 @@
 
 mod heard;
 
-use std::sync::Arc;
-
 use gradus_api::names::{analysis_phase, event, phase, plugin_operation};
-use gradus_api::rollout::StepKind;
 use gradus_api::rollout::canary::PluginStep;
 use gradus_api::rollout::status::StepPluginStatus;
+use gradus_api::rollout::{RolloutStatus, StepKind};
 use gradus_api::values::Time;
 use jiff::{SignedDuration, Timestamp};
 
 use super::draft::Draft;
+use super::objects::Objects;
+use super::plan::{Plan, Proposal};
 use super::urgency::has_same_gates;
 use crate::ask::{Answer, Ask, AskId, Effect, PluginCall, PluginReply, Question, Reply};
-use crate::decision::{After, EventKind, Frees, Guard, Why};
+use crate::decision::{EventKind, Frees, Guard, Why};
 use heard::Heard;
 
 /// How long a plugin that could not be called rests.
@@ -27,43 +27,41 @@ const RETRY: SignedDuration = SignedDuration::from_secs(30);
 const GRACE: SignedDuration = SignedDuration::from_secs(5);
 
 /// Calls the plugin of the current step, ends one that is no longer needed, or takes back what
-/// plugins of an aborted update have done. A plugin that failed gives the update up.
+/// plugins of an aborted update have done.
 pub(super) fn apply(draft: Draft<'_>) -> Draft<'_> {
-    let mut draft = call_due(draft);
-    if draft.found.abort_because.is_none() {
-        draft.found.abort_because = failure(&draft);
-    }
-    draft
-}
-
-fn call_due(draft: Draft<'_>) -> Draft<'_> {
-    let status = &draft.status;
+    let status = &draft.objects.status;
     let is_promoted = !status.stable_rs.is_empty() && status.stable_rs == status.current_pod_hash;
-    if draft.promotes_fully() || is_promoted {
-        return terminate(draft);
+    if draft.objects.promotes_fully() || is_promoted {
+        let ended = terminate(&draft.objects, &draft.plan);
+        return draft.with(ended);
     }
     if status.abort {
-        return abort(draft);
+        let recorded = late_answer(&draft.objects, &draft.plan);
+        let draft = draft.with(recorded);
+        let ended = abort(&draft.objects, &draft.plan);
+        return draft.with(ended);
     }
-    run(without_leftovers(draft))
+    let draft = draft.then(without_leftovers);
+    let called = run(&draft.objects, &draft.plan);
+    draft.with(called)
 }
 
 /// Why the update must be given up because of the current step's plugin, if it must.
-fn failure(draft: &Draft<'_>) -> Option<String> {
-    let (index, _, _) = current(draft)?;
-    let entry = &draft.status.canary.step_plugin_statuses[run_of(draft, index)?];
-    let has_failed = entry.phase == analysis_phase::FAILED && !draft.status.abort;
+pub(super) fn failure(objects: &Objects<'_>) -> Option<String> {
+    let (index, _, _) = current(objects)?;
+    let entry = &objects.status.canary.step_plugin_statuses[run_of(objects, index)?];
+    let has_failed = entry.phase == analysis_phase::FAILED && !objects.status.abort;
     has_failed
         .then(|| format!("Step Plugin {} ({}) failed: {}", index + 1, entry.name, entry.message))
 }
 
 /// Has the plugin of this step done what it should, or is it not to go on?
-pub(super) fn is_complete(draft: &Draft<'_>, index: usize) -> bool {
-    let Some(at) = run_of(draft, index) else { return false };
-    let entry = &draft.status.canary.step_plugin_statuses[at];
+pub(super) fn is_complete(objects: &Objects<'_>, index: usize) -> bool {
+    let Some(at) = run_of(objects, index) else { return false };
+    let entry = &objects.status.canary.step_plugin_statuses[at];
     let is_ended = [plugin_operation::TERMINATE, plugin_operation::ABORT]
         .into_iter()
-        .any(|operation| find(draft, index, operation).is_some());
+        .any(|operation| find(objects, index, operation).is_some());
     match entry.phase.as_str() {
         _ if entry.disabled => true,
         analysis_phase::SUCCESSFUL | analysis_phase::FAILED => true,
@@ -73,35 +71,37 @@ pub(super) fn is_complete(draft: &Draft<'_>, index: usize) -> bool {
 }
 
 /// The update starts over: what plugins said of the one before is dropped.
-pub(super) fn forget(draft: Draft<'_>) -> Draft<'_> {
-    let mut draft = draft;
-    if !draft.status.canary.step_plugin_statuses.is_empty() {
-        entries(&mut draft).clear();
+pub(super) fn forget(objects: &Objects<'_>) -> Proposal {
+    match objects.status.canary.step_plugin_statuses.is_empty() {
+        true => Proposal::default(),
+        false => noted(objects, Vec::clear),
     }
-    draft
 }
 
-fn entries<'d>(draft: &'d mut Draft<'_>) -> &'d mut Vec<StepPluginStatus> {
-    &mut Arc::make_mut(&mut draft.status).canary.step_plugin_statuses
+/// Notes other entries in the status.
+fn noted(objects: &Objects<'_>, change: impl FnOnce(&mut Vec<StepPluginStatus>)) -> Proposal {
+    let mut status = RolloutStatus::clone(&objects.status);
+    change(&mut status.canary.step_plugin_statuses);
+    Proposal::default().note(status)
 }
 
 /// What the status keeps of plugins: all of it, until the update starts over.
-pub(super) fn kept(draft: &Draft<'_>) -> Vec<StepPluginStatus> {
-    if draft.is_blue_green() {
+pub(super) fn kept(objects: &Objects<'_>) -> Vec<StepPluginStatus> {
+    if objects.is_blue_green() {
         return Vec::new();
     }
-    draft.status.canary.step_plugin_statuses.clone()
+    objects.status.canary.step_plugin_statuses.clone()
 }
 
 /// Why the current step waits for its plugin.
-pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
-    let Some((index, _, step)) = current(draft) else { return Vec::new() };
-    let entry = run_of(draft, index).map(|at| &draft.status.canary.step_plugin_statuses[at]);
+pub(super) fn explain(objects: &Objects<'_>) -> Vec<Why> {
+    let Some((index, _, step)) = current(objects) else { return Vec::new() };
+    let entry = run_of(objects, index).map(|at| &objects.status.canary.step_plugin_statuses[at]);
     let message = entry.map(|entry| entry.message.clone()).unwrap_or_default();
-    let next = entry.and_then(next_call).filter(|next| draft.now < *next);
+    let next = entry.and_then(next_call).filter(|next| objects.now < *next);
     vec![Why {
-        guard: Guard::PluginStep { index, count: draft.steps().len(), message },
-        object: draft.rollout().reference(),
+        guard: Guard::PluginStep { index, count: objects.steps().len(), message },
+        object: objects.rollout().reference(),
         field: format!("spec.strategy.canary.steps[{index}].plugin ({})", step.name).into(),
         since: entry.and_then(|entry| entry.started_at).map(Time::timestamp),
         frees: next.map_or(Frees::Cluster, Frees::At),
@@ -109,118 +109,113 @@ pub(super) fn explain(draft: &Draft<'_>) -> Vec<Why> {
 }
 
 /// A retry starts over: entries of the attempt before are dropped when step 0 begins again.
-fn without_leftovers(draft: Draft<'_>) -> Draft<'_> {
-    let is_first = draft.current_step().is_some_and(|(index, _)| index == 0);
+fn without_leftovers(objects: &Objects<'_>) -> Proposal {
+    let is_first = objects.current_step().is_some_and(|(index, _)| index == 0);
     let is_under_way =
-        current(&draft).is_some() && run_of(&draft, 0).is_some() && !is_complete(&draft, 0);
-    if is_first && !is_under_way { forget(draft) } else { draft }
+        current(objects).is_some() && run_of(objects, 0).is_some() && !is_complete(objects, 0);
+    if is_first && !is_under_way { forget(objects) } else { Proposal::default() }
 }
 
 /// The plugin of the current step runs until it says that it is done.
-fn run(draft: Draft<'_>) -> Draft<'_> {
-    let Some((index, text, step)) = current(&draft) else { return draft };
-    if draft.status.phase != phase::PROGRESSING {
-        return draft;
+fn run(objects: &Objects<'_>, plan: &Plan) -> Proposal {
+    let Some((index, text, step)) = current(objects) else { return Proposal::default() };
+    if objects.status.phase != phase::PROGRESSING {
+        return Proposal::default();
     }
-    let mut draft = draft;
-    let Some(at) = run_of(&draft, index) else {
+    let Some(at) = run_of(objects, index) else {
         let entry = StepPluginStatus {
             index: text,
             name: step.name.clone(),
             operation: plugin_operation::RUN.to_owned(),
             phase: analysis_phase::RUNNING.to_owned(),
-            started_at: Some(Time::new(draft.now)),
+            started_at: Some(Time::new(objects.now)),
             ..StepPluginStatus::default()
         };
-        entries(&mut draft).push(entry);
-        return draft;
+        return noted(objects, |entries| entries.push(entry));
     };
-    if is_complete(&draft, index) {
-        return draft;
+    if is_complete(objects, index) {
+        return Proposal::default();
     }
-    let entry = draft.status.canary.step_plugin_statuses[at].clone();
-    if let Some(next) = next_call(&entry).filter(|next| draft.now < *next) {
-        let grace = if was_never_called(&entry) { SignedDuration::ZERO } else { GRACE };
-        return draft.wake(next + grace);
+    let entry = &objects.status.canary.step_plugin_statuses[at];
+    if let Some(next) = next_call(entry).filter(|next| objects.now < *next) {
+        let grace = if was_never_called(entry) { SignedDuration::ZERO } else { GRACE };
+        return Proposal::default().wake(next + grace);
     }
-    let (draft, reply) = call(draft, &entry, plugin_operation::RUN, None);
-    let Some((reply, _)) = reply else { return draft };
-    record_run(draft, at, &entry, &reply)
+    let Called { proposal, reply } = call(objects, plan, entry, plugin_operation::RUN, None);
+    match reply {
+        Some((reply, _)) => proposal.and(record_run(objects, at, &reply)),
+        None => proposal,
+    }
 }
 
-fn record_run<'w>(
-    draft: Draft<'w>,
-    at: usize,
-    entry: &StepPluginStatus,
-    reply: &PluginReply,
-) -> Draft<'w> {
-    let mut draft = draft;
-    match heard::after_run(entry, reply, draft.now) {
+fn record_run(objects: &Objects<'_>, at: usize, reply: &PluginReply) -> Proposal {
+    let entry = &objects.status.canary.step_plugin_statuses[at];
+    match heard::after_run(entry, reply, objects.now) {
         Heard::Entry(next) => {
             let before = if entry.executions == 0 { "" } else { &entry.phase };
-            if next.phase != *before && next.phase != analysis_phase::SUCCESSFUL && !next.disabled {
-                draft = tell(draft, &next, &format!("transitioned to {}", next.phase));
-            }
-            let next = *next;
-            draft = match next_call(&next) {
-                Some(due) if !is_over(&next) => draft.wake(due + GRACE),
-                _ => draft,
+            let is_told =
+                next.phase != *before && next.phase != analysis_phase::SUCCESSFUL && !next.disabled;
+            let told = match is_told {
+                true => tell(&next, &format!("transitioned to {}", next.phase)),
+                false => Proposal::default(),
             };
-            entries(&mut draft)[at] = next;
-            draft
+            let told = match next_call(&next) {
+                Some(due) if !is_over(&next) => told.wake(due + GRACE),
+                _ => told,
+            };
+            told.and(noted(objects, |entries| entries[at] = *next))
         }
         Heard::Error { words, was_called } => {
-            let now = Time::new(draft.now);
-            let known = &mut entries(&mut draft)[at];
-            known.message.clone_from(&words);
-            known.updated_at = Some(now);
-            known.backoff = heard::duration_text(RETRY);
-            known.executions += i32::from(was_called);
-            let due = draft.now + RETRY;
-            complain(draft, &words).wake(due)
+            let recorded = noted(objects, |entries| {
+                let known = &mut entries[at];
+                known.message.clone_from(&words);
+                known.updated_at = Some(Time::new(objects.now));
+                known.backoff = heard::duration_text(RETRY);
+                known.executions += i32::from(was_called);
+            });
+            recorded.and(complain(&words)).wake(objects.now + RETRY)
         }
-        Heard::Nothing => draft,
+        Heard::Nothing => Proposal::default(),
     }
 }
 
 /// Everything a plugin has begun or done is taken back, the last first.
-fn abort(draft: Draft<'_>) -> Draft<'_> {
-    let draft = with_late_answer(draft);
-    let statuses = &draft.status.canary.step_plugin_statuses;
+fn abort(objects: &Objects<'_>, plan: &Plan) -> Proposal {
+    let statuses = &objects.status.canary.step_plugin_statuses;
     let due = statuses.iter().rev().find(|entry| {
         let is_undoable =
             entry.phase == analysis_phase::RUNNING || entry.phase == analysis_phase::SUCCESSFUL;
         is_run(entry)
             && is_undoable
             && !was_never_called(entry)
-            && !is_switched_off(&draft, entry, plugin_operation::ABORT)
-            && find_at(&draft, entry.index, plugin_operation::ABORT).is_none()
+            && !is_switched_off(objects, entry, plugin_operation::ABORT)
+            && find_at(objects, entry.index, plugin_operation::ABORT).is_none()
     });
-    match due.cloned() {
-        Some(entry) => end(draft, &entry, plugin_operation::ABORT, "aborted"),
-        None => draft,
+    match due {
+        Some(entry) => end(objects, plan, entry, plugin_operation::ABORT, "aborted"),
+        None => Proposal::default(),
     }
 }
 
 /// A call made before the abort has been answered: that is recorded first.
-fn with_late_answer(draft: Draft<'_>) -> Draft<'_> {
-    let statuses = &draft.status.canary.step_plugin_statuses;
+fn late_answer(objects: &Objects<'_>, plan: &Plan) -> Proposal {
+    let statuses = &objects.status.canary.step_plugin_statuses;
     let is_answered = |entry: &StepPluginStatus| {
-        let id = call_id(&draft, entry, plugin_operation::RUN);
-        is_run(entry) && !is_over(entry) && draft.world.answers.contains_key(&id)
+        let id = call_id(objects, entry, plugin_operation::RUN);
+        is_run(entry) && !is_over(entry) && objects.world.answers.contains_key(&id)
     };
-    let Some(at) = statuses.iter().position(is_answered) else { return draft };
-    let entry = statuses[at].clone();
-    let (draft, reply) = call(draft, &entry, plugin_operation::RUN, None);
+    let Some(at) = statuses.iter().position(is_answered) else { return Proposal::default() };
+    let Called { proposal, reply } =
+        call(objects, plan, &statuses[at], plugin_operation::RUN, None);
     match reply {
-        Some((reply, _)) => record_run(draft, at, &entry, &reply),
-        None => draft,
+        Some((reply, _)) => proposal.and(record_run(objects, at, &reply)),
+        None => proposal,
     }
 }
 
 /// A plugin that still runs although nobody waits for it is told so, once.
-fn terminate(draft: Draft<'_>) -> Draft<'_> {
-    let statuses = &draft.status.canary.step_plugin_statuses;
+fn terminate(objects: &Objects<'_>, plan: &Plan) -> Proposal {
+    let statuses = &objects.status.canary.step_plugin_statuses;
     let is_done = |entry: &&StepPluginStatus| {
         entry.operation == plugin_operation::TERMINATE && entry.phase == analysis_phase::SUCCESSFUL
     };
@@ -229,56 +224,65 @@ fn terminate(draft: Draft<'_>) -> Draft<'_> {
         is_run(entry) && entry.phase == analysis_phase::RUNNING && !was_never_called(entry)
     });
     let due = last.filter(|entry| {
-        !is_switched_off(&draft, entry, plugin_operation::TERMINATE)
-            && find_at(&draft, entry.index, plugin_operation::TERMINATE).is_none()
+        !is_switched_off(objects, entry, plugin_operation::TERMINATE)
+            && find_at(objects, entry.index, plugin_operation::TERMINATE).is_none()
     });
-    match due.cloned() {
-        Some(entry) => end(draft, &entry, plugin_operation::TERMINATE, "terminated"),
-        None => draft,
+    match due {
+        Some(entry) => end(objects, plan, entry, plugin_operation::TERMINATE, "terminated"),
+        None => Proposal::default(),
     }
 }
 
 /// One call that ends a run, and what came of it.
-fn end<'w>(
-    draft: Draft<'w>,
+fn end(
+    objects: &Objects<'_>,
+    plan: &Plan,
     entry: &StepPluginStatus,
     operation: &'static str,
     done: &str,
-) -> Draft<'w> {
-    let (draft, reply) = call(draft, entry, operation, Some(RETRY));
-    let Some((reply, asked_at)) = reply else { return draft };
-    let mut draft = draft;
-    match heard::after_end(entry, operation, &reply, draft.now) {
+) -> Proposal {
+    let Called { proposal, reply } = call(objects, plan, entry, operation, Some(RETRY));
+    let Some((reply, asked_at)) = reply else { return proposal };
+    match heard::after_end(entry, operation, &reply, objects.now) {
         Heard::Entry(next) => {
-            let draft = tell(draft, &next, &format!("{done} ({})", next.phase));
-            let mut draft = draft;
-            entries(&mut draft).push(*next);
-            draft
+            let told = proposal.and(tell(&next, &format!("{done} ({})", next.phase)));
+            told.and(noted(objects, |entries| entries.push(*next)))
         }
         Heard::Error { words, .. } => {
-            let is_run =
-                |known: &&mut StepPluginStatus| is_run(known) && known.index == entry.index;
-            let mut statuses = entries(&mut draft).iter_mut();
-            let known = statuses.find(is_run).filter(|known| known.message != words);
-            let is_news = known.map(|known| known.message.clone_from(&words)).is_some();
-            let draft = if is_news { complain(draft, &words) } else { draft };
-            draft.wake(asked_at + RETRY)
+            let is_run = |known: &&StepPluginStatus| is_run(known) && known.index == entry.index;
+            let statuses = &objects.status.canary.step_plugin_statuses;
+            let at = statuses.iter().position(|known| is_run(&known));
+            let proposal = match at.filter(|at| statuses[*at].message != words) {
+                Some(at) => proposal
+                    .and(noted(objects, |entries| entries[at].message.clone_from(&words)))
+                    .and(complain(&words)),
+                None => proposal,
+            };
+            proposal.wake(asked_at + RETRY)
         }
-        Heard::Nothing => draft,
+        Heard::Nothing => proposal,
     }
 }
 
-/// Lists a call where the stored status justifies it; the reply, once there is one, and when it
-/// was asked for. After `again` a reply that was no good is asked for once more.
-fn call<'w>(
-    draft: Draft<'w>,
+/// A call that is wanted, and the reply, once there is one, with the time it was asked for.
+struct Called {
+    proposal: Proposal,
+    reply: Option<(PluginReply, Timestamp)>,
+}
+
+/// Lists a call where the stored status justifies it. After `again` a reply that was no good is asked for once more.
+fn call(
+    objects: &Objects<'_>,
+    plan: &Plan,
     entry: &StepPluginStatus,
     operation: &'static str,
     again: Option<SignedDuration>,
-) -> (Draft<'w>, Option<(PluginReply, Timestamp)>) {
-    let Some(step) = step_of(&draft, entry.index) else { return (draft, None) };
-    let id = call_id(&draft, entry, operation);
-    let answer = draft.world.answers.get(&id);
+) -> Called {
+    let Some(step) = step_of(objects, entry.index) else {
+        return Called { proposal: Proposal::default(), reply: None };
+    };
+    let id = call_id(objects, entry, operation);
+    let answer = objects.world.answers.get(&id);
     let expiry = answer.zip(again).map(|(answer, again)| answer.asked_at + again);
     let ask = Ask {
         question: Question::Plugin(PluginCall {
@@ -289,30 +293,29 @@ fn call<'w>(
             status: entry.status.clone(),
         }),
         effect: Effect::Acts,
-        after: expiry.filter(|expiry| *expiry <= draft.now),
+        after: expiry.filter(|expiry| *expiry <= objects.now),
         id,
     };
-    let is_stored = has_same_gates(&draft.rollout().status, &draft.status);
-    let may_act = is_stored && draft.changes.is_empty();
+    let is_stored = has_same_gates(&objects.rollout().status, &objects.status);
+    let may_act = is_stored && plan.changes.is_empty();
     let is_fresh = |answer: &&Answer| ask.after.is_none_or(|after| after <= answer.asked_at);
     let reply = answer.filter(is_fresh).map(|answer| (reply_of(answer), answer.asked_at));
-    let mut draft = draft;
-    let is_listed = draft.asks.iter().any(|known| known.id == ask.id);
-    if !is_listed && (may_act || answer.is_some()) {
-        draft.asks.push(ask);
-    }
-    (draft, reply)
+    let proposal = match may_act || answer.is_some() {
+        true => Proposal::default().ask(ask),
+        false => Proposal::default(),
+    };
+    Called { proposal, reply }
 }
 
 /// The same for the same goal: a call is not made twice for one state of its entry.
-fn call_id(draft: &Draft<'_>, entry: &StepPluginStatus, operation: &str) -> AskId {
+fn call_id(objects: &Objects<'_>, entry: &StepPluginStatus, operation: &str) -> AskId {
     let time = |time: Option<Time>| time.map_or(0, |time| time.timestamp().as_second());
     let (started, updated) = (time(entry.started_at), time(entry.updated_at));
     let state = match operation {
         plugin_operation::RUN => format!("{} {updated}", entry.executions),
         _ => String::new(),
     };
-    let (index, hash) = (entry.index, &draft.status.current_pod_hash);
+    let (index, hash) = (entry.index, &objects.status.current_pod_hash);
     AskId(format!("plugin {hash} {index} {operation} {started} {state}").into())
 }
 
@@ -325,30 +328,30 @@ fn reply_of(answer: &Answer) -> PluginReply {
 }
 
 /// The current step where it is a plugin: its index, as it stands in the status, and the step.
-fn current<'w>(draft: &Draft<'w>) -> Option<(usize, i32, &'w PluginStep)> {
-    let (index, step) = draft.current_step()?;
+fn current<'w>(objects: &Objects<'w>) -> Option<(usize, i32, &'w PluginStep)> {
+    let (index, step) = objects.current_step()?;
     let StepKind::Plugin(step) = step.kind() else { return None };
     Some((index, i32::try_from(index).ok()?, step))
 }
 
-fn step_of<'w>(draft: &Draft<'w>, index: i32) -> Option<&'w PluginStep> {
-    match draft.steps().get(usize::try_from(index).ok()?)?.kind() {
+fn step_of<'w>(objects: &Objects<'w>, index: i32) -> Option<&'w PluginStep> {
+    match objects.steps().get(usize::try_from(index).ok()?)?.kind() {
         StepKind::Plugin(step) => Some(step),
         _ => None,
     }
 }
 
-fn run_of(draft: &Draft<'_>, index: usize) -> Option<usize> {
-    find(draft, index, plugin_operation::RUN)
+fn run_of(objects: &Objects<'_>, index: usize) -> Option<usize> {
+    find(objects, index, plugin_operation::RUN)
 }
 
-fn find(draft: &Draft<'_>, index: usize, operation: &str) -> Option<usize> {
-    find_at(draft, i32::try_from(index).ok()?, operation)
+fn find(objects: &Objects<'_>, index: usize, operation: &str) -> Option<usize> {
+    find_at(objects, i32::try_from(index).ok()?, operation)
 }
 
-fn find_at(draft: &Draft<'_>, index: i32, operation: &str) -> Option<usize> {
+fn find_at(objects: &Objects<'_>, index: i32, operation: &str) -> Option<usize> {
     let is_it = |entry: &StepPluginStatus| entry.index == index && entry.operation == operation;
-    draft.status.canary.step_plugin_statuses.iter().position(is_it)
+    objects.status.canary.step_plugin_statuses.iter().position(is_it)
 }
 
 fn is_run(entry: &StepPluginStatus) -> bool {
@@ -361,8 +364,8 @@ fn was_never_called(entry: &StepPluginStatus) -> bool {
 }
 
 /// Did the plugin turn out to be switched off when it should have been told this?
-fn is_switched_off(draft: &Draft<'_>, entry: &StepPluginStatus, operation: &str) -> bool {
-    let answer = draft.world.answers.get(&call_id(draft, entry, operation));
+fn is_switched_off(objects: &Objects<'_>, entry: &StepPluginStatus, operation: &str) -> bool {
+    let answer = objects.world.answers.get(&call_id(objects, entry, operation));
     answer.is_some_and(|answer| reply_of(answer) == PluginReply::Disabled)
 }
 
@@ -378,14 +381,14 @@ fn next_call(entry: &StepPluginStatus) -> Option<Timestamp> {
     updated.checked_add(backoff).ok()
 }
 
-fn tell<'w>(draft: Draft<'w>, entry: &StepPluginStatus, what: &str) -> Draft<'w> {
+fn tell(entry: &StepPluginStatus, what: &str) -> Proposal {
     let is_bad = matches!(entry.phase.as_str(), analysis_phase::ERROR | analysis_phase::FAILED);
     let kind = if is_bad { EventKind::Warning } else { EventKind::Normal };
     let text = format!("Step plugin {} (step {}) {what}", entry.name, entry.index + 1);
-    draft.event(kind, event::STEP_PLUGIN_TRANSITION, text, After::Status)
+    Proposal::default().tell(kind, event::STEP_PLUGIN_TRANSITION, text)
 }
 
-fn complain<'w>(draft: Draft<'w>, words: &str) -> Draft<'w> {
+fn complain(words: &str) -> Proposal {
     let text = format!("Reconciliation failed with error: {words}");
-    draft.event(EventKind::Warning, event::RECONCILIATION_ERROR, text, After::Status)
+    Proposal::default().tell(EventKind::Warning, event::RECONCILIATION_ERROR, text)
 }

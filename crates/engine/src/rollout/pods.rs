@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::draft::Draft;
+use super::objects::Objects;
+use super::plan::Proposal;
 use super::replica_sets::Roles;
 use super::{metadata, restart};
 use crate::ask::{Ask, PodsOf, Reply};
@@ -22,8 +23,8 @@ pub(super) struct Listed {
 }
 
 /// What was answered about the pods of a ReplicaSet in its present state.
-pub(super) fn listed(draft: &Draft<'_>, roles: Roles, at: usize) -> Option<Listed> {
-    let answer = draft.world.answers.get(&ask(draft, roles, at).id)?;
+pub(super) fn listed(objects: &Objects<'_>, roles: Roles, at: usize) -> Option<Listed> {
+    let answer = objects.world.answers.get(&ask(objects, roles, at).id)?;
     match &answer.reply {
         Ok(Reply::Pods(pods)) => Some(Listed { pods: Arc::clone(pods), asked_at: answer.asked_at }),
         _ => None,
@@ -31,26 +32,20 @@ pub(super) fn listed(draft: &Draft<'_>, roles: Roles, at: usize) -> Option<Liste
 }
 
 /// Wants the pods of a ReplicaSet listed. An answer from before `after` does not count.
-pub(super) fn want<'w>(
-    draft: Draft<'w>,
+pub(super) fn want(
+    objects: &Objects<'_>,
     roles: Roles,
     at: usize,
     after: Option<Timestamp>,
-) -> Draft<'w> {
-    let mut draft = draft;
-    let ask = Ask { after, ..ask(&draft, roles, at) };
-    match draft.asks.iter_mut().find(|known| known.id == ask.id) {
-        Some(known) => known.after = known.after.max(ask.after),
-        None => draft.asks.push(ask),
-    }
-    draft
+) -> Proposal {
+    Proposal::default().ask(Ask { after, ..ask(objects, roles, at) })
 }
 
 /// Why the pods of a ReplicaSet are not known.
-pub(super) fn unknown(draft: &Draft<'_>, roles: Roles, at: usize) -> Why {
-    let ask = ask(draft, roles, at);
-    let object = draft.rollout().replica_set(&draft.sets[at].name);
-    let refused = draft.world.answers.get(&ask.id).and_then(|answer| answer.reply.as_ref().err());
+pub(super) fn unknown(objects: &Objects<'_>, roles: Roles, at: usize) -> Why {
+    let ask = ask(objects, roles, at);
+    let object = objects.rollout().replica_set(&objects.sets[at].name);
+    let refused = objects.world.answers.get(&ask.id).and_then(|answer| answer.reply.as_ref().err());
     let (guard, frees) = match refused {
         Some(failure) => {
             let message = format!("its pods: {}", failure.message);
@@ -63,15 +58,15 @@ pub(super) fn unknown(draft: &Draft<'_>, roles: Roles, at: usize) -> Why {
 
 /// The question. Its id holds what another list may answer otherwise: the ReplicaSet's spec, how
 /// many pods it has and what they should carry; in a restart, whatever happens to it.
-fn ask(draft: &Draft<'_>, roles: Roles, at: usize) -> Ask {
-    let set = &draft.sets[at];
-    let wanted = metadata::digest(metadata::wanted(draft, roles, at));
+fn ask(objects: &Objects<'_>, roles: Roles, at: usize) -> Ask {
+    let set = &objects.sets[at];
+    let wanted = metadata::digest(metadata::wanted(objects, roles, at));
     let mut state = format!("{} {} {wanted:016x}", set.generation, set.replicas);
-    if restart::is_due(draft) {
+    if restart::is_due(objects) {
         state = format!("{state} restart {}", set.version);
     }
     let pods = PodsOf {
-        set: draft.rollout().replica_set(&set.name),
+        set: objects.rollout().replica_set(&set.name),
         uid: set.uid,
         hash: Arc::clone(&set.hash),
     };

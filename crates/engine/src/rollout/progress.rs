@@ -7,8 +7,10 @@ use gradus_api::rollout::RolloutStatus;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::Memo;
 use super::conditions::{self, Statement};
-use super::draft::Draft;
+use super::objects::Objects;
+use super::plan::Proposal;
 use super::replica_sets::Roles;
 use super::status::is_indefinite;
 use crate::world::Deadline;
@@ -82,35 +84,36 @@ pub(super) struct ProgressInput {
 }
 
 /// Sets the Progressing condition of a rollout that is not aborted, and remembers the best counts.
-pub(super) fn set_progressing<'w>(
-    draft: Draft<'w>,
+pub(super) fn set_progressing(
+    objects: &Objects<'_>,
     roles: Roles,
     next: &mut RolloutStatus,
     standing: ProgressInput,
-) -> Draft<'w> {
-    let mut draft = draft;
+) -> Proposal {
     let now_at = Peak::of(next);
-    let peak = draft.memo.peak.take().unwrap_or_else(|| Peak::of(&draft.status));
-    let has_moved = is_further(&draft.status, next) || now_at.is_better_than(&peak);
-    draft.memo.peak = Some(peak.raised(now_at));
+    let peak = objects.memo.peak.clone().unwrap_or_else(|| Peak::of(&objects.status));
+    let has_moved = is_further(&objects.status, next) || now_at.is_better_than(&peak);
+    // When the attempt is over, the next loss of pods begins another.
+    let is_over = !next.abort && standing.is_healthy;
+    let peak = (!is_over).then(|| peak.raised(now_at));
+    let recalled = Proposal::default().recall(Memo { peak, ..objects.memo.clone() });
     if next.abort {
-        return draft;
+        return recalled;
     }
-    let name = &draft.sets[roles.new].name;
-    let now = draft.now;
+    let name = &objects.sets[roles.new].name;
+    let now = objects.now;
     if standing.is_healthy {
-        draft.memo.peak = None; // The attempt is over: the next loss of pods begins another.
         let message = format_args!("ReplicaSet \"{name}\" has successfully progressed.");
         let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, message);
         conditions::set(&mut next.conditions, now, statement);
-        return draft;
+        return recalled;
     }
     let is_completed = next.stable_rs == next.current_pod_hash;
     if standing.turned_unhealthy && is_completed {
         let message = format_args!("{}", message::UNAVAILABLE);
         let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);
         conditions::refresh(&mut next.conditions, now, statement);
-        return draft;
+        return recalled;
     }
     // A pause is about an update; of a revision that is stable it is not told.
     if (has_moved || standing.turned_unhealthy) && (!standing.is_paused || is_completed) {
@@ -118,21 +121,21 @@ pub(super) fn set_progressing<'w>(
         let statement = progressing(reason::REPLICA_SET_UPDATED, message);
         conditions::refresh(&mut next.conditions, now, statement);
         // The status may say so already (a write whose answer was lost): then nothing else wakes it.
-        return match deadline(&draft, roles, next) {
-            Some(end) => draft.wake(end),
-            None => draft,
+        return match deadline(objects, roles, next) {
+            Some(end) => recalled.wake(end),
+            None => recalled,
         };
     }
-    let Some(end) = deadline(&draft, roles, next) else { return draft };
+    let Some(end) = deadline(objects, roles, next) else { return recalled };
     if now < end {
-        return draft.wake(end);
+        return recalled.wake(end);
     }
-    let message = timed_out_message(&draft, roles);
+    let message = timed_out_message(objects, roles);
     let message = format_args!("{message}");
     let (status, reason) = (condition_status::FALSE, reason::PROGRESS_DEADLINE_EXCEEDED);
     let statement = Statement::progressing(status, reason, message);
     conditions::set(&mut next.conditions, now, statement);
-    draft
+    recalled
 }
 
 fn progressing<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a> {
@@ -140,12 +143,12 @@ fn progressing<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a
 }
 
 /// Progress by counts is a new best of this attempt; a step, a promotion or other steps count too.
-fn has_moved(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
-    let is_better = || match &draft.memo.peak {
+fn has_moved(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
+    let is_better = || match &objects.memo.peak {
         Some(peak) => Peak::of(next).is_better_than(peak),
-        None => Peak::of(next).is_better_than(&Peak::of(&draft.status)),
+        None => Peak::of(next).is_better_than(&Peak::of(&objects.status)),
     };
-    is_further(&draft.status, next) || is_better()
+    is_further(&objects.status, next) || is_better()
 }
 
 /// A step, a promotion, a switch, or other steps.
@@ -160,23 +163,23 @@ fn is_further(stored: &RolloutStatus, next: &RolloutStatus) -> bool {
 }
 
 /// Does standing still too long give this update up?
-pub(super) fn gives_up(draft: &Draft<'_>, roles: Roles, next: &RolloutStatus) -> bool {
+pub(super) fn gives_up(objects: &Objects<'_>, roles: Roles, next: &RolloutStatus) -> bool {
     let is_completed = next.stable_rs == next.current_pod_hash || next.stable_rs.is_empty();
-    draft.spec().progress_deadline_abort
-        && !draft.status.abort
+    objects.spec().progress_deadline_abort
+        && !objects.status.abort
         && !is_completed
-        && !has_moved(draft, next)
-        && deadline(draft, roles, &draft.status).is_some_and(|end| end <= draft.now)
+        && !has_moved(objects, next)
+        && deadline(objects, roles, &objects.status).is_some_and(|end| end <= objects.now)
 }
 
 /// The words for an update that stood still too long.
-pub(super) fn timed_out_message(draft: &Draft<'_>, roles: Roles) -> String {
-    format!("ReplicaSet \"{}\" has timed out progressing.", draft.sets[roles.new].name)
+pub(super) fn timed_out_message(objects: &Objects<'_>, roles: Roles) -> String {
+    format!("ReplicaSet \"{}\" has timed out progressing.", objects.sets[roles.new].name)
 }
 
 /// When standing still becomes too long; `None` where nobody waits for pods.
 pub(super) fn deadline(
-    draft: &Draft<'_>,
+    objects: &Objects<'_>,
     roles: Roles,
     status: &RolloutStatus,
 ) -> Option<Timestamp> {
@@ -184,9 +187,9 @@ pub(super) fn deadline(
     let is_exempt =
         known.reason == reason::ROLLOUT_ABORTED || known.reason == reason::ROLLOUT_PAUSED;
     let is_draining = roles
-        .others(draft)
-        .any(|at| draft.sets[at].size > 0 && draft.sets[at].deadline != Deadline::None);
-    if is_exempt || is_draining || is_indefinite(draft, status) {
+        .others(objects)
+        .any(|at| objects.sets[at].size > 0 && objects.sets[at].deadline != Deadline::None);
+    if is_exempt || is_draining || is_indefinite(objects, status) {
         return None;
     }
     if known.reason == reason::PROGRESS_DEADLINE_EXCEEDED {
@@ -195,7 +198,7 @@ pub(super) fn deadline(
     // The time of a halt does not count, also where the condition did not tell of it.
     let resumed = status.condition(condition::PAUSED).map(|it| it.last_transition_time.timestamp());
     let since = known.last_update_time.timestamp().max(resumed.unwrap_or(Timestamp::MIN));
-    let seconds = i64::from(draft.spec().progress_deadline_seconds_or_default());
+    let seconds = i64::from(objects.spec().progress_deadline_seconds_or_default());
     since.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 

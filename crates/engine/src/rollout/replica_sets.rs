@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use gradus_api::names::{annotation, condition_status, event, reason};
+use gradus_api::rollout::RolloutStatus;
 use serde_json::{Map, Value, json};
 
 use super::affinity;
 use super::conditions::{self, Statement};
-use super::draft::{Creation, Draft};
 use super::metadata;
+use super::objects::{Edit, Objects};
+use super::plan::{Creation, Proposal};
 use super::workload;
-use crate::decision::{After, Change, EventKind, ObjectRef};
+use crate::decision::{Change, ObjectRef};
 use crate::replica_set_create::{self, NewReplicaSet, object};
 use crate::world::{Deadline, ReplicaSetView, RolloutView};
 
@@ -39,7 +41,7 @@ pub(super) fn find_stable(stable: &str, sets: &[Arc<ReplicaSetView>]) -> Option<
     if stable.is_empty() { None } else { sets.iter().position(|set| &*set.hash == stable) }
 }
 
-/// Who is who among the ReplicaSets of a draft.
+/// Who is who among the ReplicaSets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Roles {
     /// Runs the current template.
@@ -55,45 +57,74 @@ impl Roles {
     }
 
     /// Neither new nor stable.
-    pub fn others(self, draft: &Draft<'_>) -> impl Iterator<Item = usize> + use<> {
-        (0..draft.sets.len()).filter(move |at| *at != self.new && Some(*at) != self.stable)
+    pub fn others(self, objects: &Objects<'_>) -> impl Iterator<Item = usize> + use<> {
+        (0..objects.sets.len()).filter(move |at| *at != self.new && Some(*at) != self.stable)
     }
 }
 
 /// Plans the ReplicaSet of a new template, with size 0 for now, and the revision on the Rollout.
-pub(super) fn create(draft: Draft<'_>) -> Draft<'_> {
-    let rollout = draft.rollout();
-    let revision = next_revision(&draft.sets, None);
+pub(super) fn create(objects: &Objects<'_>) -> Proposal {
+    let rollout = objects.rollout();
+    let revision = next_revision(&objects.sets, None);
     let name: Arc<str> = format!("{}-{}", rollout.name, rollout.hash).into();
     let target = rollout.replica_set(&name);
-    let change = Change::create(target, manifest(&draft, &name, revision));
-    let after = After::Change(change.id.clone());
-    let mut draft = draft;
-    draft.changes.push(change);
-    draft.sets.push(Arc::new(created(&draft, &name, revision)));
-    draft.creation = Creation::Unsized;
-    let mut draft = note_revision(draft, revision);
-    let status = Arc::make_mut(&mut draft.status);
+    let change = Change::create(target.clone(), manifest(objects, &name, revision));
+    let set = created(objects, &name, revision);
+    let mut status = RolloutStatus::clone(&objects.status);
     let (truth, reason) = (condition_status::TRUE, reason::NEW_REPLICA_SET_CREATED);
     let words = format_args!("Created new replica set \"{name}\"");
     let statement = Statement::progressing(truth, reason, words);
-    conditions::set(&mut status.conditions, draft.now, statement);
+    conditions::set(&mut status.conditions, objects.now, statement);
     let text = format!("Created ReplicaSet {name} (revision {revision})");
-    draft.event(EventKind::Normal, reason, text, after)
+    Proposal::default()
+        .write(change, Edit::NewSet(Arc::new(set)))
+        .and(note_revision(objects, revision))
+        .note(status)
+        .tell_of(target, reason, text)
+}
+
+/// Resizes a ReplicaSet, or only refreshes its note of the desired number of pods.
+pub(super) fn resize(objects: &Objects<'_>, at: usize, size: i32) -> Proposal {
+    let (set, replicas) = (&objects.sets[at], objects.replicas());
+    if set.size == size && set.desired_replicas == Some(replicas) {
+        return Proposal::default();
+    }
+    let mut body = json!({ "metadata": { "annotations": {
+        annotation::DESIRED_REPLICAS: replicas.to_string(),
+    } } });
+    if size == 0 && set.deadline != Deadline::None {
+        body["metadata"]["annotations"][annotation::SCALE_DOWN_DEADLINE] = Value::Null;
+    }
+    if set.size != size {
+        body["spec"] = json!({ "replicas": size });
+    }
+    let target = objects.rollout().replica_set(&set.name);
+    let resized =
+        Proposal::default().patch(target.clone(), body, set.version, Edit::Resize(at, size));
+    if set.size == size {
+        return resized;
+    }
+    let direction = if size > set.size { "up" } else { "down" };
+    let revision = set.revision.unwrap_or(0);
+    let message = format!(
+        "Scaled {direction} ReplicaSet {} (revision {revision}) from {} to {size}",
+        set.name, set.size
+    );
+    resized.tell_of(target, event::SCALING_REPLICA_SET, message)
 }
 
 /// Brings annotations, revision and minReadySeconds of the new ReplicaSet, and the revision of the
 /// Rollout, up to date.
-pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
-    let set = Arc::clone(&draft.sets[new]);
-    let rollout = draft.rollout();
+pub(super) fn sync_revision(objects: &Objects<'_>, creation: Creation, new: usize) -> Proposal {
+    let set = Arc::clone(&objects.sets[new]);
+    let rollout = objects.rollout();
     let mut notes = Map::new();
     for (key, value) in copied(rollout) {
         if !set.has_annotation(key, value) {
             notes.insert(key.to_owned(), json!(value));
         }
     }
-    let due = next_revision(&draft.sets, Some(new));
+    let due = next_revision(&objects.sets, Some(new));
     let revision = set.revision.unwrap_or(0).max(due);
     if set.revision != Some(revision) {
         notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
@@ -106,14 +137,14 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
         notes.insert(annotation::REVISION_HISTORY.to_owned(), json!(history));
     }
     let mut spec = Map::new();
-    let seconds = draft.spec().min_ready_seconds;
+    let seconds = objects.spec().min_ready_seconds;
     if set.min_ready_seconds != seconds {
         spec.insert("minReadySeconds".into(), json!(seconds));
     }
     let is_touched = !notes.is_empty() || !spec.is_empty();
-    let keeps_away_from = renewed_affinity(&draft, &set, is_touched, &mut spec);
-    if notes.is_empty() && spec.is_empty() || draft.creation != Creation::None {
-        return note_revision(draft, revision);
+    let keeps_away_from = renewed_affinity(objects, &set, is_touched, &mut spec);
+    if notes.is_empty() && spec.is_empty() || creation != Creation::None {
+        return note_revision(objects, revision);
     }
     let is_respecified = !spec.is_empty();
     let mut body = Map::new();
@@ -123,8 +154,9 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
     if is_respecified {
         body.insert("spec".into(), Value::Object(spec));
     }
-    let mut draft = draft.patch(rollout.replica_set(&set.name), Value::Object(body), set.version);
-    let view = Arc::make_mut(&mut draft.sets[new]);
+    let (target, version) = (rollout.replica_set(&set.name), set.version);
+    let mut set = set;
+    let view = Arc::make_mut(&mut set);
     view.revision = Some(revision);
     view.generation += i64::from(is_respecified);
     view.min_ready_seconds = seconds;
@@ -132,27 +164,29 @@ pub(super) fn sync_revision<'w>(draft: Draft<'w>, new: usize) -> Draft<'w> {
         rare.keeps_away_from = keeps_away_from;
     }
     view.with_annotations(copied(rollout));
-    note_revision(draft, revision)
+    Proposal::default()
+        .patch(target, Value::Object(body), version, Edit::Set(new, set))
+        .and(note_revision(objects, revision))
 }
 
 /// An injected term that names another revision than the stable one is renewed. With the next
 /// change, one that is no longer wanted goes, and one that is missing comes. Returns what the pods
 /// keep away from afterwards.
 fn renewed_affinity(
-    draft: &Draft<'_>,
+    objects: &Objects<'_>,
     set: &ReplicaSetView,
     is_touched: bool,
     spec: &mut Map<String, Value>,
 ) -> Option<String> {
     let known = set.keeps_away_from();
-    let stable = &draft.status.stable_rs;
+    let stable = &objects.status.stable_rs;
     let is_updated = **stable != *set.hash && !stable.is_empty();
     let is_outdated = known.is_some_and(|known| is_updated && *stable != known);
     if !is_outdated && !is_touched {
         return known.map(str::to_owned);
     }
-    let template = parsed(draft.rollout());
-    let wanted = affinity::wanted(draft, &set.hash, &template);
+    let template = parsed(objects.rollout());
+    let wanted = affinity::wanted(objects, &set.hash, &template);
     let is_injected = wanted.as_ref().is_some_and(|wanted| {
         crate::template::injected_stable_hash(&json!({ "spec": { "affinity": wanted } })).is_some()
     });
@@ -166,25 +200,24 @@ fn renewed_affinity(
 
 /// The main resource of the Rollout: its revision, the generation of its workload, and 1 replica
 /// where none is said, because an autoscaler reads it.
-fn note_revision(draft: Draft<'_>, revision: i32) -> Draft<'_> {
+fn note_revision(objects: &Objects<'_>, revision: i32) -> Proposal {
     let text = revision.to_string();
-    let rollout = draft.rollout();
-    let mut draft = workload::note_generation(draft);
-    if draft.spec().replicas.is_none() && draft.generation == rollout.generation {
+    let rollout = objects.rollout();
+    let mut noted = workload::note_generation(objects);
+    if objects.spec().replicas.is_none() && objects.generation == rollout.generation {
         let body = json!({ "spec": { "replicas": 1 } });
-        draft = draft.patch(rollout.reference(), body, rollout.version);
-        draft.generation += 1;
+        noted = noted.patch(rollout.reference(), body, rollout.version, Edit::Generation);
     }
-    if draft.revision.as_ref() == Some(&text) {
-        return draft;
+    if objects.revision.as_ref() == Some(&text) {
+        return noted;
     }
-    let target = rollout.reference();
     let body = json!({ "metadata": { "annotations": { annotation::REVISION: text } } });
-    let after = After::Change(draft.id_of_write(&target));
-    let mut draft = draft.patch(target, body, rollout.version);
-    draft.revision = Some(text);
     let message = format!("Rollout updated to revision {revision}");
-    draft.event(EventKind::Normal, event::ROLLOUT_UPDATED, message, after)
+    noted.patch(rollout.reference(), body, rollout.version, Edit::Revision(text)).tell_of(
+        rollout.reference(),
+        event::ROLLOUT_UPDATED,
+        message,
+    )
 }
 
 /// One more than the highest revision of all but `except`.
@@ -200,29 +233,29 @@ fn copied(rollout: &RolloutView) -> impl Iterator<Item = (&str, &str)> {
         .chain(generation.map(|generation| (annotation::WORKLOAD_GENERATION, &**generation)))
 }
 
-fn manifest(draft: &Draft<'_>, name: &str, revision: i32) -> Value {
-    let rollout = draft.rollout();
+fn manifest(objects: &Objects<'_>, name: &str, revision: i32) -> Value {
+    let rollout = objects.rollout();
     let mut template = parsed(rollout);
-    if let Some(affinity) = affinity::wanted(draft, &rollout.hash, &template) {
+    if let Some(affinity) = affinity::wanted(objects, &rollout.hash, &template) {
         template["spec"]["affinity"] = affinity;
     }
     let mut notes: Map<String, Value> =
         copied(rollout).map(|(key, value)| (key.to_owned(), json!(value))).collect();
     notes.insert(annotation::REVISION.to_owned(), json!(revision.to_string()));
-    notes.insert(annotation::DESIRED_REPLICAS.to_owned(), json!(draft.replicas().to_string()));
+    notes.insert(annotation::DESIRED_REPLICAS.to_owned(), json!(objects.replicas().to_string()));
     let mut made = replica_set_create::manifest(NewReplicaSet {
         namespace: &rollout.namespace,
         name,
         owner: rollout.owner_reference(),
         hash: &rollout.hash,
-        selector: json!(draft.spec().selector),
+        selector: json!(objects.spec().selector),
         template,
         annotations: notes,
         replicas: 0,
-        min_ready_seconds: draft.spec().min_ready_seconds,
+        min_ready_seconds: objects.spec().min_ready_seconds,
     });
     // After its own labels are made of the template's: the metadata of a role is for pods alone.
-    if let Some(metadata) = metadata::of_created(draft) {
+    if let Some(metadata) = metadata::of_created(objects) {
         let mut template = made["spec"]["template"].take();
         if let Value::Object(notes) = &mut made["metadata"]["annotations"] {
             metadata::inject(metadata, &mut template, notes);
@@ -237,8 +270,8 @@ fn parsed(rollout: &RolloutView) -> Value {
 }
 
 /// The created ReplicaSet as later passes of this decision see it: no pods, not observed.
-fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i32) -> ReplicaSetView {
-    let rollout = draft.rollout();
+fn created(objects: &Objects<'_>, name: &Arc<str>, revision: i32) -> ReplicaSetView {
+    let rollout = objects.rollout();
     let mut view = ReplicaSetView {
         name: Arc::clone(name),
         hash: Arc::clone(&rollout.hash),
@@ -246,22 +279,22 @@ fn created(draft: &Draft<'_>, name: &Arc<str>, revision: i32) -> ReplicaSetView 
         version: 0,
         generation: 1,
         observed_generation: 0,
-        created: draft.now.as_second(),
+        created: objects.now.as_second(),
         size: 0,
-        min_ready_seconds: draft.spec().min_ready_seconds,
+        min_ready_seconds: objects.spec().min_ready_seconds,
         replicas: 0,
         ready: 0,
         reported_available: 0,
         deleting: false,
         revision: Some(revision),
-        desired_replicas: Some(draft.replicas()),
+        desired_replicas: Some(objects.replicas()),
         deadline: Deadline::None,
         template: rollout.spec.template_digest,
         digests: Box::default(),
         rare: None,
     };
     view.with_annotations(copied(rollout));
-    if let Some(metadata) = metadata::of_created(draft) {
+    if let Some(metadata) = metadata::of_created(objects) {
         metadata::note(&mut view, metadata);
     }
     view

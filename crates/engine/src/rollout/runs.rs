@@ -9,11 +9,13 @@ use gradus_api::rollout::status::RunStatus;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 
 use super::analyses::{self, Analysis, Purpose};
-use super::draft::Draft;
-use super::lifecycle;
+use super::lifecycle::{self, Start};
+use super::objects::Objects;
+use super::plan::Proposal;
 use super::replica_sets::Roles;
 use super::rollback::{self, Rollback};
-use crate::decision::{After, Event, EventKind, ObjectRef};
+use super::status::Pauses;
+use crate::decision::{EventKind, ObjectRef};
 use crate::kinds;
 use crate::world::{RunPhase, RunView};
 
@@ -53,10 +55,34 @@ impl Findings {
             || self.unread.is_some()
     }
 
+    /// What happens to the pauses: one more where a verdict asks for it.
+    pub fn pauses(&self, otherwise: Pauses) -> Pauses {
+        self.pause.map_or(otherwise, Pauses::Add)
+    }
+
     /// Does more than a pause follow: the end of the update, or nothing before something is read or
     /// corrected?
     pub fn is_fatal(&self) -> bool {
         self.abort_because.is_some() || self.broken.is_some() || self.unread.is_some()
+    }
+
+    /// Both, this one first: the first reason to give the update up counts, and the last of anything
+    /// else.
+    pub fn and(self, later: Findings) -> Findings {
+        let experiment =
+            if later.experiment.is_empty() { self.experiment } else { later.experiment };
+        Findings {
+            step: later.step.or(self.step),
+            background: later.background.or(self.background),
+            pre: later.pre.or(self.pre),
+            post: later.post.or(self.post),
+            experiment,
+            experiment_succeeded: self.experiment_succeeded || later.experiment_succeeded,
+            pause: later.pause.or(self.pause),
+            abort_because: self.abort_because.or(later.abort_because),
+            broken: later.broken.or(self.broken),
+            unread: later.unread.or(self.unread),
+        }
     }
 
     fn slot(&mut self, purpose: Purpose) -> &mut Option<Box<RunStatus>> {
@@ -74,56 +100,89 @@ impl Findings {
     }
 }
 
-/// The runs of a canary: of the current step, and of the whole update. Where there is nothing to
-/// judge, all end and the status forgets them.
-pub(super) fn of_canary<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    if is_exempt(&draft, roles) || rollback::classify(&draft, roles) != Rollback::None {
-        return clean_up(draft);
+/// What a stage wants of runs or Experiments, and what it has found out about them.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    pub proposal: Proposal,
+    pub found: Findings,
+}
+
+impl Judged {
+    /// Nothing is found out by this.
+    pub fn only(proposal: Proposal) -> Self {
+        Judged { proposal, found: Findings::default() }
     }
-    let draft = of_step(draft, roles);
-    clean_up(of_background(draft, roles))
+
+    /// An object must be read before a run or an Experiment can be made.
+    pub fn unread(target: ObjectRef) -> Self {
+        let found = Findings { unread: Some(target), ..Findings::default() };
+        Judged { found, ..Judged::default() }
+    }
+
+    /// The spec makes no run or Experiment.
+    pub fn broken(error: String) -> Self {
+        let found = Findings { broken: Some(error), ..Findings::default() };
+        Judged { found, ..Judged::default() }
+    }
+
+    /// Both, this one first.
+    pub fn and(self, later: Judged) -> Self {
+        Judged { proposal: self.proposal.and(later.proposal), found: self.found.and(later.found) }
+    }
+}
+
+/// The runs of a canary: of the current step, and of the whole update. Where there is nothing to
+/// judge, all end and the status forgets them. What is known of the Experiment comes first.
+pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles, experiment: Judged) -> Judged {
+    if is_exempt(objects, roles) || rollback::classify(objects, roles) != Rollback::None {
+        return cleaned(objects, experiment);
+    }
+    let runs = of_step(objects, roles).and(of_background(objects, roles));
+    cleaned(objects, experiment.and(runs))
 }
 
 /// The runs of a canary that can do nothing else now: verdicts count all the same.
-pub(super) fn as_known<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    if is_exempt(&draft, roles) {
-        return draft;
+pub(super) fn as_known(objects: &Objects<'_>, roles: Roles) -> Judged {
+    if is_exempt(objects, roles) {
+        return Judged::default();
     }
-    let mut draft = draft;
-    draft.found.experiment.clone_from(&draft.status.canary.current_experiment);
-    current_of_canary(&draft)
-        .into_iter()
-        .fold(draft, |draft, (purpose, run)| judge(draft, purpose, &run))
+    let experiment = objects.status.canary.current_experiment.clone();
+    let found = Findings { experiment, ..Findings::default() };
+    let known = Judged { found, ..Judged::default() };
+    let judge = |known: Judged, (purpose, run): (Purpose, Arc<RunView>)| {
+        known.and(judge(objects, purpose, &run))
+    };
+    current_of_canary(objects).into_iter().fold(known, judge)
 }
 
 /// Has a run whose verdict counts found the new revision bad, or found nothing?
-pub(super) fn is_condemned(draft: &Draft<'_>) -> bool {
-    current_of_canary(draft).iter().any(|(_, run)| {
-        run.phase.is_completed() && run.phase != RunPhase::Successful && !needs_new(draft, run)
+pub(super) fn is_condemned(objects: &Objects<'_>) -> bool {
+    current_of_canary(objects).iter().any(|(_, run)| {
+        run.phase.is_completed() && run.phase != RunPhase::Successful && !needs_new(objects, run)
     })
 }
 
 /// The runs that the status of a canary names, if they are of now.
-fn current_of_canary(draft: &Draft<'_>) -> Vec<(Purpose, Arc<RunView>)> {
-    let step = draft.current_step().and_then(|(index, _)| {
-        let run = current(draft, Purpose::Step(index)).filter(|run| run.step == Some(index))?;
+fn current_of_canary(objects: &Objects<'_>) -> Vec<(Purpose, Arc<RunView>)> {
+    let step = objects.current_step().and_then(|(index, _)| {
+        let run = current(objects, Purpose::Step(index)).filter(|run| run.step == Some(index))?;
         Some((Purpose::Step(index), Arc::clone(run)))
     });
-    let background = current(draft, Purpose::Background);
+    let background = current(objects, Purpose::Background);
     step.into_iter().chain(background.map(|run| (Purpose::Background, Arc::clone(run)))).collect()
 }
 
 /// The runs of a blue-green rollout: before and after the switch. The status keeps them to the next
 /// update.
-pub(super) fn of_blue_green<'w>(draft: Draft<'w>, roles: Roles, switch: Switch<'_>) -> Draft<'w> {
-    let new = Arc::clone(&draft.sets[roles.new].hash);
-    let is_exempt = is_exempt(&draft, roles) || switch.is_fast_rollback;
-    let has_switched = *switch.active == *new;
+pub(super) fn of_blue_green(objects: &Objects<'_>, roles: Roles, switch: Switch<'_>) -> Judged {
+    let new = &objects.sets[roles.new].hash;
+    let is_exempt = is_exempt(objects, roles) || switch.is_fast_rollback;
+    let has_switched = *switch.active == **new;
     let may_post = !is_exempt && has_switched;
     let may_pre = !is_exempt && !has_switched && !switch.active.is_empty();
-    let draft = of_side(draft, roles, Purpose::PostPromotion, may_post, switch.is_complete);
-    let draft = of_side(draft, roles, Purpose::PrePromotion, may_pre, switch.is_ready);
-    clean_up(draft)
+    let post = of_side(objects, roles, Purpose::PostPromotion, may_post, switch.is_complete);
+    let pre = of_side(objects, roles, Purpose::PrePromotion, may_pre, switch.is_ready);
+    cleaned(objects, post.and(pre))
 }
 
 /// Where a blue-green rollout stands, as far as its runs are concerned.
@@ -140,22 +199,22 @@ pub(super) struct Switch<'d> {
 }
 
 /// The run that the status names for a purpose.
-fn current<'d>(draft: &'d Draft<'_>, purpose: Purpose) -> Option<&'d Arc<RunView>> {
-    let slot = purpose.slot(&draft.status)?;
-    draft.runs.iter().find(|run| *run.name == *slot.name)
+fn current<'d>(objects: &'d Objects<'_>, purpose: Purpose) -> Option<&'d Arc<RunView>> {
+    let slot = purpose.slot(&objects.status)?;
+    objects.runs.iter().find(|run| *run.name == *slot.name)
 }
 
 /// Has the analysis before the switch ended well, or is there none? A retry wants a new one.
-pub(super) fn is_pre_promotion_done(draft: &Draft<'_>) -> bool {
+pub(super) fn is_pre_promotion_done(objects: &Objects<'_>) -> bool {
     let purpose = Purpose::PrePromotion;
-    wanted(draft, purpose).is_none()
-        || draft.status.aborted_at.is_none() && is_successful(current(draft, purpose))
+    wanted(objects, purpose).is_none()
+        || objects.status.aborted_at.is_none() && is_successful(current(objects, purpose))
 }
 
 /// Has the analysis after the switch ended well, or is there none?
-pub(super) fn is_post_promotion_done(draft: &Draft<'_>) -> bool {
+pub(super) fn is_post_promotion_done(objects: &Objects<'_>) -> bool {
     let purpose = Purpose::PostPromotion;
-    wanted(draft, purpose).is_none() || is_successful(current(draft, purpose))
+    wanted(objects, purpose).is_none() || is_successful(current(objects, purpose))
 }
 
 /// Is the analysis after the switch wanted and not over, by this status?
@@ -171,111 +230,112 @@ fn is_successful(run: Option<&Arc<RunView>>) -> bool {
 }
 
 /// The analysis that the spec asks for.
-fn wanted<'w>(draft: &Draft<'w>, purpose: Purpose) -> Option<Analysis<'w>> {
-    analyses::of(draft.spec()).into_iter().find(|analysis| analysis.purpose == purpose)
+fn wanted<'w>(objects: &Objects<'w>, purpose: Purpose) -> Option<Analysis<'w>> {
+    analyses::of(objects.spec()).into_iter().find(|analysis| analysis.purpose == purpose)
 }
 
 /// Is there no update to judge, or has a person decided it already?
-fn is_exempt(draft: &Draft<'_>, roles: Roles) -> bool {
-    let status = &draft.status;
+fn is_exempt(objects: &Objects<'_>, roles: Roles) -> bool {
+    let status = &objects.status;
     let is_promoted = status.stable_rs == status.current_pod_hash;
-    roles.stable.is_none() || is_promoted || status.abort || draft.promotes_fully()
+    roles.stable.is_none() || is_promoted || status.abort || objects.promotes_fully()
 }
 
 /// The current step's own run; that of another step ends.
-fn of_step<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    let Some((index, _)) = draft.current_step() else { return draft };
-    let Some(analysis) = wanted(&draft, Purpose::Step(index)) else { return draft };
-    let run = current(&draft, analysis.purpose).filter(|run| run.step == Some(index)).cloned();
-    if !draft.status.pause_conditions.is_empty() {
-        return match run {
-            Some(run) => judge(draft, analysis.purpose, &run),
-            None => draft,
-        };
+fn of_step(objects: &Objects<'_>, roles: Roles) -> Judged {
+    let Some((index, _)) = objects.current_step() else { return Judged::default() };
+    let Some(analysis) = wanted(objects, Purpose::Step(index)) else { return Judged::default() };
+    let run = current(objects, analysis.purpose).filter(|run| run.step == Some(index));
+    if objects.status.pause_conditions.is_empty() {
+        return keep_or_start(objects, roles, analysis, run);
     }
-    keep_or_start(draft, roles, analysis, run)
+    run.map(|run| judge(objects, analysis.purpose, run)).unwrap_or_default()
 }
 
 /// The run during the whole update, from its starting step on.
-fn of_background<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    let Some(analysis) = wanted(&draft, Purpose::Background) else { return draft };
-    let first = draft.canary().analysis.as_ref().and_then(|one| one.starting_step).unwrap_or(0);
+fn of_background(objects: &Objects<'_>, roles: Roles) -> Judged {
+    let Some(analysis) = wanted(objects, Purpose::Background) else { return Judged::default() };
+    let first = objects.canary().analysis.as_ref().and_then(|one| one.starting_step).unwrap_or(0);
     let has_started =
-        draft.steps().is_empty() || first <= draft.status.current_step_index.unwrap_or(0);
-    if !has_started || draft.status.current_pod_hash.is_empty() {
-        return draft;
+        objects.steps().is_empty() || first <= objects.status.current_step_index.unwrap_or(0);
+    if !has_started || objects.status.current_pod_hash.is_empty() {
+        return Judged::default();
     }
-    let run = current(&draft, analysis.purpose).cloned();
-    keep_or_start(draft, roles, analysis, run)
+    keep_or_start(objects, roles, analysis, current(objects, analysis.purpose))
 }
 
 /// One of the two runs of a blue-green rollout. One that is out of place ends but is remembered; a
 /// new one starts only on a revision that has its pods.
-fn of_side<'w>(
-    draft: Draft<'w>,
+fn of_side(
+    objects: &Objects<'_>,
     roles: Roles,
     purpose: Purpose,
     is_due: bool,
     may_start: bool,
-) -> Draft<'w> {
-    let Some(analysis) = wanted(&draft, purpose) else { return draft };
-    let run = current(&draft, purpose).cloned();
-    match run {
-        Some(_) if !is_due && is_retry(&draft) => draft, // A new attempt is judged anew.
+) -> Judged {
+    let Some(analysis) = wanted(objects, purpose) else { return Judged::default() };
+    match current(objects, purpose) {
+        // A new attempt is judged anew.
+        Some(_) if !is_due && is_retry(objects) => Judged::default(),
         Some(run) if !is_due => {
-            let draft = lifecycle::end(draft, &kinds::ANALYSIS_RUN, &run);
-            record(draft, purpose, &run)
+            let ended = lifecycle::end(objects, &kinds::ANALYSIS_RUN, run);
+            Judged::only(ended).and(record(objects, purpose, run))
         }
-        Some(run) if !needs_new(&draft, &run) => judge(draft, purpose, &run),
+        Some(run) if !needs_new(objects, run) => judge(objects, purpose, run),
         // One that was started and not noted, because the controller fell over or the status was
         // refused, goes on like one that was, whatever its pods do meanwhile.
-        None if is_due && start::is_started(&draft, roles, purpose) => {
-            keep_or_start(draft, roles, analysis, None)
+        None if is_due && start::is_started(objects, roles, purpose) => {
+            keep_or_start(objects, roles, analysis, None)
         }
-        run if is_due && may_start => keep_or_start(draft, roles, analysis, run),
-        _ => draft,
+        run if is_due && may_start => keep_or_start(objects, roles, analysis, run),
+        _ => Judged::default(),
     }
 }
 
-fn keep_or_start<'w>(
-    draft: Draft<'w>,
+fn keep_or_start(
+    objects: &Objects<'_>,
     roles: Roles,
-    analysis: Analysis<'w>,
-    run: Option<Arc<RunView>>,
-) -> Draft<'w> {
-    let is_frozen = draft.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
+    analysis: Analysis<'_>,
+    run: Option<&Arc<RunView>>,
+) -> Judged {
+    let is_frozen = objects.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
     match run {
-        Some(run) if is_frozen || !needs_new(&draft, &run) => judge(draft, analysis.purpose, &run),
-        _ if is_frozen => draft,
-        _ => match start::start(draft, roles, analysis) {
-            (draft, Some(run)) => judge(draft, analysis.purpose, &run),
-            (draft, None) => draft,
-        },
+        Some(run) if is_frozen || !needs_new(objects, run) => judge(objects, analysis.purpose, run),
+        _ if is_frozen => Judged::default(),
+        _ => {
+            let started = start::start(objects, roles, analysis);
+            let judged = match started.outcome {
+                Start::Run(run) => judge(objects, analysis.purpose, &run),
+                Start::Unread(target) => Judged::unread(target),
+                Start::Broken(error) => Judged::broken(error),
+            };
+            Judged::only(started.proposal).and(judged)
+        }
     }
 }
 
 /// Is the current run's verdict not to be used any more? After a person's resume an inconclusive one
 /// is replaced, after a retry any.
-fn needs_new(draft: &Draft<'_>, run: &RunView) -> bool {
-    let status = &draft.status;
+fn needs_new(objects: &Objects<'_>, run: &RunView) -> bool {
+    let status = &objects.status;
     let pauses = [pause::CANARY_PAUSE_STEP, pause::BLUE_GREEN_PAUSE];
     let is_in_pause = pauses.iter().any(|reason| status.pause_condition(reason).is_some());
     if status.controller_pause && !is_in_pause {
         return run.phase == RunPhase::Inconclusive && status.pause_conditions.is_empty();
     }
-    is_retry(draft)
+    is_retry(objects)
 }
 
 /// Has a person just asked for another attempt?
-fn is_retry(draft: &Draft<'_>) -> bool {
-    draft.status.aborted_at.is_some() && !draft.status.abort
+fn is_retry(objects: &Objects<'_>) -> bool {
+    objects.status.aborted_at.is_some() && !objects.status.abort
 }
 
 /// Notes how a run stands, and what follows from it.
-fn judge<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
-    let mut draft = record(draft, purpose, run);
+fn judge(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
+    let mut judged = record(objects, purpose, run);
     match run.phase {
-        RunPhase::Inconclusive => draft.found.pause = Some(pause::INCONCLUSIVE_ANALYSIS_RUN),
+        RunPhase::Inconclusive => judged.found.pause = Some(pause::INCONCLUSIVE_ANALYSIS_RUN),
         RunPhase::Failed | RunPhase::Error => {
             let what = match purpose {
                 Purpose::Step(_) => "Step-based analysis phase",
@@ -283,23 +343,23 @@ fn judge<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
                 Purpose::PrePromotion => "Blue/green pre-promotion analysis phase",
                 Purpose::PostPromotion => "Blue/green post-promotion analysis phase",
             };
-            draft.found.abort_because.get_or_insert(lifecycle::failure_text(what, run));
+            judged.found.abort_because = Some(lifecycle::failure_text(what, run));
         }
         _ => {}
     }
-    draft
+    judged
 }
 
 /// Notes how a run stands, with the Event that tells of a new phase.
-fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
-    let mut draft = draft;
-    let known = purpose.slot(&draft.status);
+fn record(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
+    let known = purpose.slot(&objects.status);
     let phase = run.phase.text();
     let previous = match known {
         None => Some("NoPreviousStatus"),
         Some(slot) if *slot.name == *run.name && slot.status != phase => Some(&*slot.status),
         Some(_) => None,
     };
+    let mut judged = Judged::default();
     if let Some(previous) = previous.filter(|_| run.phase != RunPhase::Unstarted) {
         let message = format!(
             "{} Analysis Run '{}' Status New: '{phase}' Previous: '{previous}'",
@@ -307,22 +367,21 @@ fn record<'w>(draft: Draft<'w>, purpose: Purpose, run: &RunView) -> Draft<'w> {
             run.name
         );
         let kind = if run.phase.is_bad() { EventKind::Warning } else { EventKind::Normal };
-        let reason = format!("{}{phase}", event::ANALYSIS_RUN_PREFIX).into();
-        let about = draft.rollout().reference();
-        draft.events.push(Event { about, uid: None, kind, reason, message, after: After::Status });
+        let reason = format!("{}{phase}", event::ANALYSIS_RUN_PREFIX);
+        judged.proposal = Proposal::default().tell(kind, reason, message);
     }
     let message = run.message.to_string();
-    *draft.found.slot(purpose) =
+    *judged.found.slot(purpose) =
         Some(Box::new(RunStatus { name: run.name.to_string(), status: phase.to_owned(), message }));
-    draft
+    judged
 }
 
 /// Every run that no slot names ends, and goes when nobody needs it any more.
-fn clean_up(draft: Draft<'_>) -> Draft<'_> {
-    if draft.found.unread.is_some() {
-        return draft; // One of them may be the one that is wanted.
+fn cleaned(objects: &Objects<'_>, judged: Judged) -> Judged {
+    if judged.found.unread.is_some() {
+        return judged; // One of them may be the one that is wanted.
     }
-    let others: Vec<Arc<RunView>> =
-        draft.runs.iter().filter(|run| !draft.found.names(run)).cloned().collect();
-    lifecycle::clean_up(draft, &kinds::ANALYSIS_RUN, others)
+    let is_other = |run: &RunView| !judged.found.names(run);
+    let left = lifecycle::clean_up(objects, &kinds::ANALYSIS_RUN, is_other);
+    judged.and(Judged::only(left))
 }

@@ -6,8 +6,8 @@ use gradus_api::names::{annotation, event, label};
 use gradus_api::rollout::RolloutSpec;
 use serde_json::{Value, json};
 
-use super::draft::Scratch;
-use crate::decision::{After, EventKind};
+use super::objects::{Edit, Objects};
+use super::plan::Proposal;
 use crate::world::{Known, RolloutView, ServiceView, Unusable, World};
 
 /// A Service that a Rollout names, and the field that names it.
@@ -93,41 +93,29 @@ pub fn mismatch(rollout: &RolloutView, service: &ServiceView) -> Option<String> 
     is_foreign.then(|| format!("Service {name:?} is managed by another Rollout"))
 }
 
-impl Scratch<'_> {
-    /// A Service as the planned changes leave it.
-    pub fn service(&self, name: &str) -> Option<&Arc<ServiceView>> {
-        self.services.get(name)
+/// Points a Service at a revision and marks it as ours. Nothing is written that is so already.
+pub(super) fn switch(objects: &Objects<'_>, name: &str, hash: &str) -> Proposal {
+    let Some(service) = objects.service(name) else { return Proposal::default() };
+    let rollout = objects.rollout();
+    let mut body = json!({});
+    if service.hash_text() != hash {
+        body["spec"] = json!({ "selector": { label::POD_TEMPLATE_HASH: hash } });
     }
-
-    /// Points a Service at a revision and marks it as ours. Nothing is written that is so already.
-    pub fn switch(self: Box<Self>, name: &str, hash: &str) -> Box<Self> {
-        let Some(service) = self.service(name).cloned() else { return self };
-        let rollout = self.rollout();
-        let mut body = json!({});
-        if service.hash_text() != hash {
-            body["spec"] = json!({ "selector": { label::POD_TEMPLATE_HASH: hash } });
-        }
-        if service.managed_by.is_none() {
-            body["metadata"] = json!({ "annotations": { annotation::MANAGED_BY: &*rollout.name } });
-        }
-        if body == json!({}) {
-            return self;
-        }
-        let target = rollout.service(&service.name);
-        let after = After::Change(self.id_of_write(&target));
-        let mut draft = self.patch(target, body, service.version);
-        let changed = ServiceView {
-            hash: Some(hash.into()),
-            managed_by: Some(
-                service.managed_by.clone().unwrap_or_else(|| Arc::clone(&rollout.name)),
-            ),
-            ..(*service).clone()
-        };
-        draft.services.insert(Arc::clone(&service.name), Arc::new(changed));
-        let text = format!(
-            "Switched selector for service '{name}' from '{}' to '{hash}'",
-            service.hash_text()
-        );
-        draft.event(EventKind::Normal, event::SWITCH_SERVICE, text, after)
+    if service.managed_by.is_none() {
+        body["metadata"] = json!({ "annotations": { annotation::MANAGED_BY: &*rollout.name } });
     }
+    if body == json!({}) {
+        return Proposal::default();
+    }
+    let target = rollout.service(&service.name);
+    let manager = service.managed_by.clone().unwrap_or_else(|| Arc::clone(&rollout.name));
+    let changed =
+        ServiceView { hash: Some(hash.into()), managed_by: Some(manager), ..(**service).clone() };
+    let text = format!(
+        "Switched selector for service '{name}' from '{}' to '{hash}'",
+        service.hash_text()
+    );
+    Proposal::default()
+        .patch(target.clone(), body, service.version, Edit::Service(Arc::new(changed)))
+        .tell_of(target, event::SWITCH_SERVICE, text)
 }

@@ -10,17 +10,19 @@ use gradus_api::values::Time;
 
 use super::blue_green;
 use super::conditions::{self, Statement, is_progressing, is_true, truth};
-use super::draft::Draft;
 use super::duration;
 use super::metadata;
+use super::objects::Objects;
+use super::plan::Proposal;
 use super::plugin;
+use super::progress;
 use super::replica_sets::{Roles, find_stable};
 use super::routed;
+use super::runs::{self, Findings};
 use super::selector;
 use super::verify;
 use super::workload;
-use super::{progress, runs};
-use crate::decision::{After, EventKind};
+use crate::decision::EventKind;
 use crate::world::ReplicaSetView;
 
 /// Why a rollout that has all its pods is not healthy yet.
@@ -39,8 +41,25 @@ pub(super) struct UpdateState {
     pub promote_full: bool,
     /// Hash of the stable revision.
     pub stable: String,
+    /// Has the preview of a blue-green rollout served its purpose?
+    pub checkpoint: bool,
     /// Why the update is given up in this pass, in the words of whoever judged it.
     pub abort_because: Option<String>,
+}
+
+impl UpdateState {
+    /// An update that begins, or has ended: nothing of what was before counts.
+    pub fn anew(index: Option<i32>, stable: String) -> Self {
+        UpdateState {
+            index,
+            pauses: Pauses::Clear,
+            is_aborted: false,
+            promote_full: false,
+            stable,
+            checkpoint: false,
+            abort_because: None,
+        }
+    }
 }
 
 /// What happens to the pauses of a rollout.
@@ -57,165 +76,168 @@ pub(super) enum Pauses {
 }
 
 /// The status of a full pass.
-pub(super) fn persist<'w>(draft: Draft<'w>, roles: Roles, verdict: UpdateState) -> Draft<'w> {
-    let mut next = counted(&draft, roles);
+pub(super) fn persist(
+    objects: &Objects<'_>,
+    roles: Roles,
+    found: &Findings,
+    verdict: UpdateState,
+) -> Proposal {
+    let mut next = counted(objects, roles, found);
     next.current_step_index = verdict.index;
     next.stable_rs = verdict.stable;
-    let times_out = verdict.abort_because.is_none() && progress::gives_up(&draft, roles, &next);
+    next.blue_green.scale_up_preview_check_point = verdict.checkpoint;
+    let times_out = verdict.abort_because.is_none() && progress::gives_up(objects, roles, &next);
     // A promotion that stands still too long is given up with the rest.
     next.promote_full = verdict.promote_full && !times_out;
     let is_aborted = verdict.is_aborted || times_out;
-    (next.pause_conditions, next.controller_pause) = pauses(&draft, verdict.pauses, is_aborted);
-    note_abort(&draft, &mut next, is_aborted);
+    (next.pause_conditions, next.controller_pause) = pauses(objects, verdict.pauses, is_aborted);
+    note_abort(objects, &mut next, is_aborted);
     if !times_out {
-        return finish(draft, roles, next, verdict.abort_because);
+        return finish(objects, roles, next, verdict.abort_because);
     }
-    let message = progress::timed_out_message(&draft, roles);
-    finish(warn(draft, message.clone()), roles, next, Some(message))
+    let message = progress::timed_out_message(objects, roles);
+    warn(message.clone()).and(finish(objects, roles, next, Some(message)))
 }
 
 /// Whether the update is given up, and since when: of every pass that writes a status.
-fn note_abort(draft: &Draft<'_>, next: &mut RolloutStatus, is_aborted: bool) {
+fn note_abort(objects: &Objects<'_>, next: &mut RolloutStatus, is_aborted: bool) {
     next.abort = is_aborted;
     next.aborted_at =
-        is_aborted.then(|| draft.status.aborted_at.unwrap_or_else(|| Time::new(draft.now)));
+        is_aborted.then(|| objects.status.aborted_at.unwrap_or_else(|| Time::new(objects.now)));
 }
 
 /// The status of a pass that only evicts pods: an abort is noted all the same.
-pub(super) fn keep(draft: Draft<'_>) -> Draft<'_> {
-    if !draft.is_aborted() {
-        return draft;
+pub(super) fn keep(objects: &Objects<'_>) -> Proposal {
+    if !objects.is_aborted() {
+        return Proposal::default();
     }
-    let mut draft = draft;
-    let mut next = RolloutStatus::clone(&draft.status);
-    note_abort(&draft, &mut next, true);
+    let mut next = RolloutStatus::clone(&objects.status);
+    note_abort(objects, &mut next, true);
     next.promote_full = false;
-    draft.status = Arc::new(next);
-    draft
+    Proposal::default().note(next)
 }
 
 /// The status of a pass that only followed a change of `spec.replicas`.
-pub(super) fn refresh_counts<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    let counts = counted(&draft, roles);
+pub(super) fn refresh_counts(objects: &Objects<'_>, roles: Roles) -> Proposal {
+    let counts = counted(objects, roles, &Findings::default());
     // What a person halts does not begin; that it is halted is told all the same.
-    let is_noted = draft.has_begun(roles.new) || draft.spec().paused;
+    let is_noted = objects.has_begun(roles.new) || objects.spec().paused;
     let mut next = RolloutStatus {
         available_replicas: counts.available_replicas,
         hpa_replicas: counts.hpa_replicas,
-        ..RolloutStatus::clone(&draft.status)
+        ..RolloutStatus::clone(&objects.status)
     };
     if is_noted {
-        next.observed_generation = draft.generation_text();
-        next.workload_observed_generation = workload::observed_generation(&draft);
+        next.observed_generation = objects.generation_text();
+        next.workload_observed_generation = workload::observed_generation(objects);
     }
     // A retry is noted by the pass that judges the update anew.
     // Before the first status nothing tells whether there is an update.
-    if draft.status.abort && !draft.status.current_pod_hash.is_empty() {
-        let is_aborted = draft.is_aborted();
-        note_abort(&draft, &mut next, is_aborted);
-        next.promote_full = draft.promotes_fully();
-        (next.pause_conditions, next.controller_pause) = pauses(&draft, Pauses::Keep, is_aborted);
+    if objects.status.abort && !objects.status.current_pod_hash.is_empty() {
+        let is_aborted = objects.is_aborted();
+        note_abort(objects, &mut next, is_aborted);
+        next.promote_full = objects.promotes_fully();
+        (next.pause_conditions, next.controller_pause) = pauses(objects, Pauses::Keep, is_aborted);
     }
-    finish(draft, roles, next, None)
+    finish(objects, roles, next, None)
 }
 
 /// The status with other conditions, and the phase that follows from them.
-pub(super) fn with_conditions<'w>(draft: Draft<'w>, found: Vec<Condition>) -> Draft<'w> {
-    let mut draft = draft;
-    let mut next = RolloutStatus::clone(&draft.status);
+pub(super) fn with_conditions(objects: &Objects<'_>, found: Vec<Condition>) -> Proposal {
+    let mut next = RolloutStatus::clone(&objects.status);
     next.conditions = found;
-    next.observed_generation = draft.generation_text();
-    next.workload_observed_generation = workload::observed_generation(&draft);
-    (next.phase, next.message) = phase_of(draft.spec(), &next);
-    draft.status = Arc::new(next);
-    draft
+    next.observed_generation = objects.generation_text();
+    next.workload_observed_generation = workload::observed_generation(objects);
+    (next.phase, next.message) = phase_of(objects.spec(), &next);
+    Proposal::default().note(next)
 }
 
 /// Everything that is counted or derived anew; whatever is not named here disappears.
-fn counted(draft: &Draft<'_>, roles: Roles) -> RolloutStatus {
-    let new = &draft.sets[roles.new];
+fn counted(objects: &Objects<'_>, roles: Roles, found: &Findings) -> RolloutStatus {
+    let new = &objects.sets[roles.new];
     let sum = |count: fn(&crate::world::ReplicaSetView) -> i32| -> i32 {
-        draft.sets.iter().map(|set| count(set)).sum()
+        objects.sets.iter().map(|set| count(set)).sum()
     };
-    let stored = &draft.status;
+    let stored = &objects.status;
     // What a router holds up is judged by the traffic pass.
     let is_routing =
         |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
     let is_kept = |one: &&Condition| match one.r#type.as_str() {
         condition::INVALID_SPEC => false,
-        condition::HELD => is_routing(&one.reason) && routed::is_routed(draft.spec()),
+        condition::HELD => is_routing(&one.reason) && routed::is_routed(objects.spec()),
         _ => true,
     };
     let mut known = Vec::with_capacity(stored.conditions.len() + 1);
     known.extend(stored.conditions.iter().filter(is_kept).cloned());
-    let blue_green = blue_green_status(draft);
-    let active = find_stable(&blue_green.active_selector, &draft.sets).map(|at| &draft.sets[at]);
+    let blue_green = blue_green_status(objects, found);
+    let active =
+        find_stable(&blue_green.active_selector, &objects.sets).map(|at| &objects.sets[at]);
     RolloutStatus {
         blue_green,
         current_pod_hash: new.hash.to_string(),
-        current_step_hash: draft.rollout().spec.step_hash.to_string(),
+        current_step_hash: objects.rollout().spec.step_hash.to_string(),
         replicas: sum(|set| set.replicas),
         updated_replicas: new.replicas,
         ready_replicas: active.map_or_else(|| sum(|set| set.ready), |set| set.ready),
         available_replicas: active
             .map_or_else(|| sum(|set| set.reported_available), |set| set.reported_available),
         hpa_replicas: active.map_or_else(|| sum(|set| set.replicas), |set| set.replicas),
-        selector: selector_text(draft, active),
+        selector: selector_text(objects, active),
         collision_count: stored.collision_count,
-        observed_generation: draft.generation_text(),
-        workload_observed_generation: workload::observed_generation(draft),
+        observed_generation: objects.generation_text(),
+        workload_observed_generation: workload::observed_generation(objects),
         conditions: known,
         restarted_at: stored.restarted_at,
         alb: stored.alb.clone(),
         albs: stored.albs.clone(),
         canary: CanaryStatus {
-            current_step_analysis_run_status: draft.found.step.clone(),
-            current_background_analysis_run_status: draft.found.background.clone(),
-            current_experiment: draft.found.experiment.clone(),
+            current_step_analysis_run_status: found.step.clone(),
+            current_background_analysis_run_status: found.background.clone(),
+            current_experiment: found.experiment.clone(),
             stable_ping_pong: stored.canary.stable_ping_pong.clone(),
-            weights: stored.canary.weights.clone().filter(|_| routed::is_routed(draft.spec())),
-            step_plugin_statuses: plugin::kept(draft),
+            weights: stored.canary.weights.clone().filter(|_| routed::is_routed(objects.spec())),
+            step_plugin_statuses: plugin::kept(objects),
         },
         ..RolloutStatus::default()
     }
 }
 
 /// What the Services of a blue-green rollout select.
-fn blue_green_status(draft: &Draft<'_>) -> BlueGreenStatus {
-    let Some(strategy) = &draft.spec().strategy.blue_green else {
+fn blue_green_status(objects: &Objects<'_>, found: &Findings) -> BlueGreenStatus {
+    let Some(strategy) = &objects.spec().strategy.blue_green else {
         return BlueGreenStatus::default();
     };
     let hash = |name: &str| {
-        draft.service(name).map(|service| service.hash_text().to_owned()).unwrap_or_default()
+        objects.service(name).map(|service| service.hash_text().to_owned()).unwrap_or_default()
     };
     BlueGreenStatus {
         active_selector: hash(&strategy.active_service),
         preview_selector: hash(&strategy.preview_service),
-        pre_promotion_analysis_run_status: draft.found.pre.clone(),
-        post_promotion_analysis_run_status: draft.found.post.clone(),
+        pre_promotion_analysis_run_status: found.pre.clone(),
+        post_promotion_analysis_run_status: found.post.clone(),
         ..BlueGreenStatus::default()
     }
 }
 
 /// The selector an autoscaler uses: only the active pods of a blue-green rollout.
-fn selector_text(draft: &Draft<'_>, active: Option<&Arc<ReplicaSetView>>) -> String {
-    let (Some(wanted), Some(set)) = (&draft.spec().selector, active) else {
-        return draft.rollout().spec.selector.to_string();
+fn selector_text(objects: &Objects<'_>, active: Option<&Arc<ReplicaSetView>>) -> String {
+    let (Some(wanted), Some(set)) = (&objects.spec().selector, active) else {
+        return objects.rollout().spec.selector.to_string();
     };
     let mut wanted = wanted.clone();
     wanted.match_labels.insert(POD_TEMPLATE_HASH.to_owned(), set.hash.to_string());
     selector::text(&wanted)
 }
 
-fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCondition>, bool) {
-    let stored = &draft.status;
+fn pauses(objects: &Objects<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCondition>, bool) {
+    let stored = &objects.status;
     let mut kept = stored.pause_conditions.clone();
     let mut is_ours = stored.controller_pause;
     match change {
         Pauses::Keep => {}
         Pauses::Add(reason) => {
             if stored.pause_condition(reason).is_none() {
-                let start_time = Time::new(draft.now);
+                let start_time = Time::new(objects.now);
                 kept.push(PauseCondition { reason: reason.into(), start_time });
             }
             is_ours = true;
@@ -228,53 +250,52 @@ fn pauses(draft: &Draft<'_>, change: Pauses, is_aborted: bool) -> (Vec<PauseCond
     }
     // A person's resume leaves controllerPause set; it stands until the pause has taken note.
     let is_resumed = change == Pauses::Keep && !is_aborted && stored.pause_conditions.is_empty();
-    let is_ours = is_ours && (!kept.is_empty() || is_resumed && at_pause(draft));
+    let is_ours = is_ours && (!kept.is_empty() || is_resumed && at_pause(objects));
     (kept, is_ours)
 }
 
-fn at_pause(draft: &Draft<'_>) -> bool {
-    if draft.is_blue_green() {
-        return blue_green::awaits_switch(draft);
+fn at_pause(objects: &Objects<'_>) -> bool {
+    if objects.is_blue_green() {
+        return blue_green::awaits_switch(objects);
     }
-    draft.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)))
+    objects.current_step().is_some_and(|(_, step)| matches!(step.kind(), StepKind::Pause(_)))
 }
 
 /// Conditions, phase and message, and the Events that tell of them.
-fn finish<'w>(
-    mut draft: Draft<'w>,
+fn finish(
+    objects: &Objects<'_>,
     roles: Roles,
     mut next: RolloutStatus,
     abort_because: Option<String>,
-) -> Draft<'w> {
-    let is_paused = !next.pause_conditions.is_empty() || draft.spec().paused;
+) -> Proposal {
+    let is_paused = !next.pause_conditions.is_empty() || objects.spec().paused;
     // Healthy stays healthy; it only does not begin while pods lack the metadata of their role.
-    let is_held_back = draft.rollout().status.phase != phase::HEALTHY
-        && metadata::is_awaited(&draft, roles, &next.stable_rs);
-    let is_healthy = is_healthy(&draft, &next) && !is_held_back;
-    let turned_unhealthy = set_healthy(&draft, &mut next, is_healthy && !is_paused);
+    let is_held_back = objects.rollout().status.phase != phase::HEALTHY
+        && metadata::is_awaited(objects, roles, &next.stable_rs);
+    let is_healthy = is_healthy(objects, &next) && !is_held_back;
+    let turned_unhealthy = set_healthy(objects, &mut next, is_healthy && !is_paused);
+    let mut told = Proposal::default();
     if next.abort {
-        draft = set_aborted(draft, roles, &mut next, abort_because);
+        told = set_aborted(objects, roles, &mut next, abort_because);
     }
-    draft = set_completed(draft, roles, &mut next);
+    told = told.and(set_completed(objects, roles, &mut next));
     let standing = progress::ProgressInput { is_healthy, is_paused, turned_unhealthy };
-    draft = progress::set_progressing(draft, roles, &mut next, standing);
-    set_available(&draft, &mut next);
-    set_replica_failure(&draft, roles, &mut next);
-    (next.phase, next.message) = phase_of(draft.spec(), &next);
+    told = told.and(progress::set_progressing(objects, roles, &mut next, standing));
+    set_available(objects, &mut next);
+    set_replica_failure(objects, roles, &mut next);
+    (next.phase, next.message) = phase_of(objects.spec(), &next);
     if is_held_back && next.phase == phase::HEALTHY {
         (next.phase, next.message) = (phase::PROGRESSING.into(), METADATA_PENDING.into());
     }
-    next.duration = duration::track(&draft, roles, &next);
-    draft = tell_pause(draft, &next);
-    draft.status = Arc::new(next);
-    draft
+    next.duration = duration::track(objects, roles, &next);
+    told.and(tell_pause(objects, &next)).note(next)
 }
 
 /// Fully promoted, with exactly the pods asked for, on a generation seen before.
-fn is_healthy(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
-    let replicas = draft.replicas();
-    let steps = i32::try_from(draft.steps().len()).unwrap_or(i32::MAX);
-    let is_done = match &draft.spec().strategy.blue_green {
+fn is_healthy(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
+    let replicas = objects.replicas();
+    let steps = i32::try_from(objects.steps().len()).unwrap_or(i32::MAX);
+    let is_done = match &objects.spec().strategy.blue_green {
         Some(strategy) => {
             let (active, preview) =
                 (&next.blue_green.active_selector, &next.blue_green.preview_selector);
@@ -289,12 +310,12 @@ fn is_healthy(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
     };
     next.updated_replicas == replicas
         && next.available_replicas == replicas
-        && draft.is_observed()
+        && objects.is_observed()
         && is_done
 }
 
 /// Sets the Healthy condition; true if it has just turned false.
-fn set_healthy(draft: &Draft<'_>, next: &mut RolloutStatus, is_healthy: bool) -> bool {
+fn set_healthy(objects: &Objects<'_>, next: &mut RolloutStatus, is_healthy: bool) -> bool {
     let is_known = next.condition(condition::HEALTHY).is_some();
     if !is_healthy && !is_known {
         return false;
@@ -307,18 +328,18 @@ fn set_healthy(draft: &Draft<'_>, next: &mut RolloutStatus, is_healthy: bool) ->
         reason: reason::ROLLOUT_HEALTHY,
         message: format_args!("{text}"),
     };
-    conditions::set(&mut next.conditions, draft.now, statement);
+    conditions::set(&mut next.conditions, objects.now, statement);
     was_true && !is_healthy
 }
 
-fn set_aborted<'w>(
-    draft: Draft<'w>,
+fn set_aborted(
+    objects: &Objects<'_>,
     roles: Roles,
     next: &mut RolloutStatus,
     why: Option<String>,
-) -> Draft<'w> {
+) -> Proposal {
     let is_known = is_progressing(next, reason::ROLLOUT_ABORTED);
-    let revision = draft.sets[roles.new].revision.unwrap_or(0);
+    let revision = objects.sets[roles.new].revision.unwrap_or(0);
     let mut message = format!("Rollout aborted update to revision {revision}");
     if let Some(why) = why {
         message = format!("{message}: {why}");
@@ -326,15 +347,15 @@ fn set_aborted<'w>(
     let (status, reason) = (condition_status::FALSE, reason::ROLLOUT_ABORTED);
     let words = format_args!("{message}");
     let statement = Statement::progressing(status, reason, words);
-    conditions::set(&mut next.conditions, draft.now, statement);
-    if is_known { draft } else { warn(draft, message) }
+    conditions::set(&mut next.conditions, objects.now, statement);
+    if is_known { Proposal::default() } else { warn(message) }
 }
 
-fn warn(draft: Draft<'_>, message: String) -> Draft<'_> {
-    draft.event(EventKind::Warning, reason::ROLLOUT_ABORTED, message, After::Status)
+fn warn(message: String) -> Proposal {
+    Proposal::default().tell(EventKind::Warning, reason::ROLLOUT_ABORTED, message)
 }
 
-fn set_completed<'w>(draft: Draft<'w>, roles: Roles, next: &mut RolloutStatus) -> Draft<'w> {
+fn set_completed(objects: &Objects<'_>, roles: Roles, next: &mut RolloutStatus) -> Proposal {
     let is_completed = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
     let known = next.condition(condition::COMPLETED).map(|known| known.status.clone());
     let statement = Statement {
@@ -343,25 +364,25 @@ fn set_completed<'w>(draft: Draft<'w>, roles: Roles, next: &mut RolloutStatus) -
         reason: reason::ROLLOUT_COMPLETED,
         message: format_args!("{}", reason::ROLLOUT_COMPLETED),
     };
-    conditions::set(&mut next.conditions, draft.now, statement);
+    conditions::set(&mut next.conditions, objects.now, statement);
     if is_completed || known.as_deref() == Some(condition_status::FALSE) {
-        return draft;
+        return Proposal::default();
     }
-    let new = &draft.sets[roles.new];
+    let new = &objects.sets[roles.new];
     let text = format!(
         "Rollout not completed, started update to revision {} ({})",
         new.revision.unwrap_or(0),
         new.hash
     );
-    draft.event(EventKind::Normal, event::ROLLOUT_NOT_COMPLETED, text, After::Status)
+    Proposal::default().tell(EventKind::Normal, event::ROLLOUT_NOT_COMPLETED, text)
 }
 
-fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
-    let is_available = if draft.is_blue_green() {
-        let active = find_stable(&next.blue_green.active_selector, &draft.sets);
-        active.is_some_and(|at| blue_green::is_saturated(draft, &draft.sets[at]))
+fn set_available(objects: &Objects<'_>, next: &mut RolloutStatus) {
+    let is_available = if objects.is_blue_green() {
+        let active = find_stable(&next.blue_green.active_selector, &objects.sets);
+        active.is_some_and(|at| blue_green::is_saturated(objects, &objects.sets[at]))
     } else {
-        next.available_replicas >= draft.replicas()
+        next.available_replicas >= objects.replicas()
     };
     let text = if is_available { message::AVAILABLE } else { message::UNAVAILABLE };
     let statement = Statement {
@@ -370,13 +391,13 @@ fn set_available(draft: &Draft<'_>, next: &mut RolloutStatus) {
         reason: reason::AVAILABLE,
         message: format_args!("{text}"),
     };
-    conditions::set(&mut next.conditions, draft.now, statement);
+    conditions::set(&mut next.conditions, objects.now, statement);
 }
 
 /// What a ReplicaSet says of pods it cannot make, the new one's words first.
-fn set_replica_failure(draft: &Draft<'_>, roles: Roles, next: &mut RolloutStatus) {
-    let new = draft.sets[roles.new].failure();
-    let Some(failure) = new.or_else(|| draft.sets.iter().find_map(|set| set.failure())) else {
+fn set_replica_failure(objects: &Objects<'_>, roles: Roles, next: &mut RolloutStatus) {
+    let new = objects.sets[roles.new].failure();
+    let Some(failure) = new.or_else(|| objects.sets.iter().find_map(|set| set.failure())) else {
         return conditions::remove(&mut next.conditions, condition::REPLICA_FAILURE);
     };
     let known = next.condition(condition::REPLICA_FAILURE);
@@ -388,26 +409,26 @@ fn set_replica_failure(draft: &Draft<'_>, roles: Roles, next: &mut RolloutStatus
     next.conditions.push(Condition {
         r#type: condition::REPLICA_FAILURE.into(),
         status: condition_status::TRUE.into(),
-        last_update_time: Time::new(draft.now),
-        last_transition_time: Time::new(draft.now),
+        last_update_time: Time::new(objects.now),
+        last_transition_time: Time::new(objects.now),
         reason: failure.reason.clone(),
         message: failure.message.clone(),
     });
 }
 
 /// Pauses that begin or end by our own doing are told; a person's resume is not.
-fn tell_pause<'w>(draft: Draft<'w>, next: &RolloutStatus) -> Draft<'w> {
-    let had = !draft.status.pause_conditions.is_empty();
+fn tell_pause(objects: &Objects<'_>, next: &RolloutStatus) -> Proposal {
+    let had = !objects.status.pause_conditions.is_empty();
     match next.pause_conditions.first() {
         Some(first) if !had => {
             let text = format!("Rollout is paused ({})", first.reason);
-            draft.event(EventKind::Normal, reason::ROLLOUT_PAUSED, text, After::Status)
+            Proposal::default().tell(EventKind::Normal, reason::ROLLOUT_PAUSED, text)
         }
         None if had && !next.abort => {
             let text = "Rollout is resumed".to_owned();
-            draft.event(EventKind::Normal, reason::ROLLOUT_RESUMED, text, After::Status)
+            Proposal::default().tell(EventKind::Normal, reason::ROLLOUT_RESUMED, text)
         }
-        _ => draft,
+        _ => Proposal::default(),
     }
 }
 
@@ -464,8 +485,8 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
 }
 
 /// Does the update wait for a person, a duration or a verdict, not for pods?
-pub(super) fn is_indefinite(draft: &Draft<'_>, next: &RolloutStatus) -> bool {
-    let at_wait = draft.current_step().is_some_and(|(_, step)| {
+pub(super) fn is_indefinite(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
+    let at_wait = objects.current_step().is_some_and(|(_, step)| {
         matches!(step.kind(), StepKind::Pause(_) | StepKind::Analysis(_) | StepKind::Experiment(_))
     });
     is_true(next, condition::PAUSED)

@@ -6,7 +6,8 @@ use gradus_api::rollout::{RolloutStatus, WorkloadRef};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::draft::Draft;
+use super::objects::{Edit, Objects};
+use super::plan::Proposal;
 use super::replica_sets::Roles;
 use crate::decision::{Change, Expect, Kind, ObjectRef};
 use crate::kinds;
@@ -70,58 +71,56 @@ pub(super) fn check(world: &World) -> Option<Unusable> {
 
 /// Notes on the Rollout which generation of the workload it uses: readers of its health compare that
 /// with the status.
-pub(super) fn note_generation(draft: Draft<'_>) -> Draft<'_> {
-    let rollout = draft.rollout();
+pub(super) fn note_generation(objects: &Objects<'_>) -> Proposal {
+    let rollout = objects.rollout();
     let noted = rollout.annotations.get(annotation::WORKLOAD_GENERATION);
     match rollout.spec.origin.generation() {
         Some(generation) if noted.is_none_or(|noted| **noted != **generation) => {
             let notes = json!({ annotation::WORKLOAD_GENERATION: &**generation });
             let body = json!({ "metadata": { "annotations": notes } });
-            draft.patch(rollout.reference(), body, rollout.version)
+            Proposal::default().patch(rollout.reference(), body, rollout.version, Edit::Unseen)
         }
-        _ => draft,
+        _ => Proposal::default(),
     }
 }
 
 /// The generation of the workload that a status is about; empty without one.
-pub(super) fn observed_generation(draft: &Draft<'_>) -> String {
-    let generation = draft.rollout().spec.origin.generation();
+pub(super) fn observed_generation(objects: &Objects<'_>) -> String {
+    let generation = objects.rollout().spec.origin.generation();
     generation.map(ToString::to_string).unwrap_or_default()
 }
 
 /// While a Rollout takes over from a Deployment, that is while it is at its first revision, the
 /// Deployment gives up its pods: all when the Rollout has been healthy, or one for each ready pod.
 /// Where that is refused, the Rollout goes on.
-pub(super) fn scale_down<'w>(draft: Draft<'w>, roles: Roles) -> Draft<'w> {
-    let Some(deployment) = deployment(&draft) else { return draft };
-    let wanted = wanted_size(&draft, roles).filter(|size| *size != deployment.replicas);
-    let is_planned = draft.changes.iter().any(|change| change.target == deployment.object);
-    let Some(size) = wanted.filter(|_| !is_planned) else { return draft };
-    let mut draft = draft;
+pub(super) fn scale_down(objects: &Objects<'_>, roles: Roles) -> Proposal {
+    let Some(deployment) = deployment(objects) else { return Proposal::default() };
+    let wanted = wanted_size(objects, roles).filter(|size| *size != deployment.replicas);
+    let Some(size) = wanted else { return Proposal::default() };
     let body = json!({ "spec": { "replicas": size } });
     let change = Change::patch(deployment.object.clone(), body, deployment.version);
     // Its status changes all the time, and its size is ours now: the object itself is enough.
-    draft.changes.push(change.expecting(Expect::Uid(deployment.uid)).or_skip());
-    draft
+    let change = change.expecting(Expect::Uid(deployment.uid)).or_skip();
+    Proposal::default().write_if_free(change, Edit::Unseen)
 }
 
-fn deployment<'w>(draft: &Draft<'w>) -> Option<&'w WorkloadView> {
-    let found = draft.world.workload.as_ref().and_then(Known::present);
+fn deployment<'w>(objects: &Objects<'w>) -> Option<&'w WorkloadView> {
+    let found = objects.world.workload.as_ref().and_then(Known::present);
     found.filter(|workload| workload.object.kind == kinds::DEPLOYMENT)
 }
 
 /// The size the Deployment should have; `None` where it is left alone.
-fn wanted_size(draft: &Draft<'_>, roles: Roles) -> Option<i32> {
-    let new = &draft.sets[roles.new];
+fn wanted_size(objects: &Objects<'_>, roles: Roles) -> Option<i32> {
+    let new = &objects.sets[roles.new];
     if new.revision != Some(1) {
         return None;
     }
-    let named = draft.spec().workload_ref.as_ref()?;
-    let has_taken_over = has_been_healthy(&draft.rollout().status);
+    let named = objects.spec().workload_ref.as_ref()?;
+    let has_taken_over = has_been_healthy(&objects.rollout().status);
     match named.scale_down.as_str() {
         value::ON_SUCCESS | value::PROGRESSIVELY if has_taken_over => Some(0),
-        value::PROGRESSIVELY if !draft.spec().paused && new.ready > 0 => {
-            Some((draft.replicas() - new.ready).max(0))
+        value::PROGRESSIVELY if !objects.spec().paused && new.ready > 0 => {
+            Some((objects.replicas() - new.ready).max(0))
         }
         _ => None,
     }

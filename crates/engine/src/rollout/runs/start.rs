@@ -6,75 +6,69 @@ use gradus_api::names::{annotation, label};
 use serde_json::{Map, Value, json};
 
 use super::super::analyses::{Analysis, Purpose};
-use super::super::draft::Draft;
-use super::super::lifecycle;
+use super::super::lifecycle::{self, Start, Started};
+use super::super::objects::Objects;
+use super::super::plan::Proposal;
 use super::super::replica_sets::Roles;
 use crate::analysis::arguments;
 use crate::analysis::start::{self, NewRun};
 use crate::kinds;
-use crate::world::RunView;
 
-/// The run for this analysis: one that is there already and tries the same, or a new one. None while
-/// it is not known whether the name is free, or where the spec does not make a run.
-pub(super) fn start<'w>(
-    draft: Draft<'w>,
-    roles: Roles,
-    analysis: Analysis<'w>,
-) -> (Draft<'w>, Option<Arc<RunView>>) {
-    let spec = match spec(&draft, roles, &analysis) {
+/// The run for this analysis: one that is there already and tries the same, or a new one.
+pub(super) fn start(objects: &Objects<'_>, roles: Roles, analysis: Analysis<'_>) -> Started {
+    let spec = match spec(objects, roles, &analysis) {
         Ok(spec) => spec,
         Err(detail) => {
-            let mut draft = draft;
-            draft.found.broken = Some(analysis.invalid(&analysis.names(), &detail));
-            return (draft, None);
+            let error = analysis.invalid(&analysis.names(), &detail);
+            return Started { proposal: Proposal::default(), outcome: Start::Broken(error) };
         }
     };
-    let (labels, annotations) = metadata(&draft, roles, &analysis);
+    let (labels, annotations) = metadata(objects, roles, &analysis);
     let run = NewRun {
-        name: base(&draft, roles, analysis.purpose),
-        hash: Arc::clone(&draft.sets[roles.new].hash),
+        name: base(objects, roles, analysis.purpose),
+        hash: Arc::clone(&objects.sets[roles.new].hash),
         labels,
         annotations,
         spec,
     };
     let kind = kinds::ANALYSIS_RUN;
-    let obtained = start::start(&lifecycle::owner(&draft), &lifecycle::known(&draft, &kind), run);
-    lifecycle::plan(draft, &kind, obtained)
+    let known = lifecycle::known(objects, &kind);
+    lifecycle::started(start::start(&lifecycle::owner(objects), &known, run))
 }
 
 /// Is there a run for this purpose that has not ended, and that nobody has asked to end?
-pub(super) fn is_started(draft: &Draft<'_>, roles: Roles, purpose: Purpose) -> bool {
-    let base = base(draft, roles, purpose);
-    draft.runs.iter().any(|run| run.is_usable() && run.name.starts_with(&base))
+pub(super) fn is_started(objects: &Objects<'_>, roles: Roles, purpose: Purpose) -> bool {
+    let base = base(objects, roles, purpose);
+    objects.runs.iter().any(|run| run.is_usable() && run.name.starts_with(&base))
 }
 
 /// The name of the first run for a purpose.
-fn base(draft: &Draft<'_>, roles: Roles, purpose: Purpose) -> String {
-    let new = &draft.sets[roles.new];
+fn base(objects: &Objects<'_>, roles: Roles, purpose: Purpose) -> String {
+    let new = &objects.sets[roles.new];
     let infix = match purpose {
         Purpose::Step(index) => format!("-{index}"),
         Purpose::Background => String::new(),
         Purpose::PrePromotion => "-pre".to_owned(),
         Purpose::PostPromotion => "-post".to_owned(),
     };
-    format!("{}-{}-{}{infix}", draft.rollout().name, new.hash, new.revision.unwrap_or(0))
+    format!("{}-{}-{}{infix}", objects.rollout().name, new.hash, new.revision.unwrap_or(0))
 }
 
 /// What the run measures.
-fn spec(draft: &Draft<'_>, roles: Roles, analysis: &Analysis<'_>) -> Result<Value, String> {
-    let subject = lifecycle::subject(draft, roles);
+fn spec(objects: &Objects<'_>, roles: Roles, analysis: &Analysis<'_>) -> Result<Value, String> {
+    let subject = lifecycle::subject(objects, roles);
     let given = arguments::resolve(analysis.args, &subject).map_err(|error| error.to_string())?;
-    let templates = &draft.world.templates;
+    let templates = &objects.world.templates;
     start::spec(templates, analysis.named(), &given, analysis.dry_run, analysis.retention)
 }
 
 /// Labels and annotations; of two with one key the later counts.
 fn metadata(
-    draft: &Draft<'_>,
+    objects: &Objects<'_>,
     roles: Roles,
     analysis: &Analysis<'_>,
 ) -> (Map<String, Value>, Map<String, Value>) {
-    let (rollout, new) = (draft.rollout(), &draft.sets[roles.new]);
+    let (rollout, new) = (objects.rollout(), &objects.sets[roles.new]);
     let mut labels = Map::new();
     labels.insert(label::POD_TEMPLATE_HASH.into(), json!(&*new.hash));
     labels.insert(label::RUN_TYPE.into(), json!(analysis.purpose.label()));
@@ -92,7 +86,7 @@ fn metadata(
         labels.extend(own.labels.iter().map(text));
         notes.extend(own.annotations.iter().map(text));
     }
-    let selector = draft.spec().selector.iter().flat_map(|selector| selector.match_labels.iter());
+    let selector = objects.spec().selector.iter().flat_map(|selector| selector.match_labels.iter());
     labels.extend(selector.map(text));
     (labels, notes)
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::at;
 use super::fixture::Fixture;
 use super::runs::{play, told};
-use crate::rollout::draft::Scratch;
 use crate::rollout::experiments::destinations;
+use crate::rollout::objects::Objects;
 use crate::traffic::Destination;
 
 fn experiment() -> Value {
@@ -149,7 +149,7 @@ fn a_running_experiment_says_where_its_traffic_goes() {
             serde_json::from_value(steps.clone()).unwrap();
         rollout.spec = spec.into();
         world.rollout = rollout.into();
-        let found = destinations(&Scratch::new(&world, &[], at(20)));
+        let found = destinations(&Objects::new(&world, &[], at(20)));
         let one = Destination { service: "one-svc".into(), hash: "aaa".into(), weight: 5 };
         assert_eq!(found, vec![one; count], "{phase}");
     }
