@@ -242,6 +242,11 @@ impl RolloutStatus {
         self.conditions.iter().find(|condition| condition.r#type == r#type)
     }
 
+    /// Is there a stable revision, and is it the current one?
+    pub fn is_promoted(&self) -> bool {
+        !self.stable_rs.is_empty() && self.stable_rs == self.current_pod_hash
+    }
+
     /// The pause with this reason.
     pub fn pause_condition(&self, reason: &str) -> Option<&PauseCondition> {
         self.pause_conditions.iter().find(|pause| pause.reason == reason)

@@ -16,7 +16,7 @@ pub(super) fn judge(world: &World, next: &RolloutStatus, now: Timestamp) -> Opti
     let steps = spec.strategy.canary.as_ref().map_or(&[][..], |canary| &canary.steps);
     // A number beyond the last step, which only a person writes, means that all are done.
     let (from, to) = (index(stored).min(steps.len()), index(next));
-    let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
+    let is_promoted = next.is_promoted();
     let is_first = stored.stable_rs.is_empty();
     // The same steps have had other hashes in earlier versions.
     let are_same_steps = stored.current_step_hash == next.current_step_hash

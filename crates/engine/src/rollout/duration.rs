@@ -72,7 +72,7 @@ fn is_retried(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
 
 /// Is the new revision the stable one, with all its pods?
 fn is_complete(objects: &Objects<'_>, roles: Roles, next: &RolloutStatus) -> bool {
-    let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
+    let is_promoted = next.is_promoted();
     is_promoted && objects.sets[roles.new].available() >= objects.replicas()
 }
 

@@ -30,7 +30,7 @@ const GRACE: SignedDuration = SignedDuration::from_secs(5);
 /// plugins of an aborted update have done.
 pub(super) fn apply(draft: Draft<'_>) -> Draft<'_> {
     let status = &draft.objects.status;
-    let is_promoted = !status.stable_rs.is_empty() && status.stable_rs == status.current_pod_hash;
+    let is_promoted = status.is_promoted();
     if draft.objects.promotes_fully() || is_promoted {
         let ended = terminate(&draft.objects, &draft.plan);
         return draft.with(ended);

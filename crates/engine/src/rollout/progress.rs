@@ -108,7 +108,7 @@ pub(super) fn set_progressing(
         conditions::set(&mut next.conditions, now, statement);
         return recalled;
     }
-    let is_completed = next.stable_rs == next.current_pod_hash;
+    let is_completed = next.is_promoted();
     if standing.turned_unhealthy && is_completed {
         let message = format_args!("{}", message::UNAVAILABLE);
         let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);

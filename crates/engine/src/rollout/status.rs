@@ -291,7 +291,8 @@ fn finish(
     told.and(tell_pause(objects, &next)).note(next)
 }
 
-/// Fully promoted, with exactly the pods asked for, on a generation seen before.
+/// Fully promoted, with exactly the pods asked for, on a generation seen before. A first deploy
+/// that is halted before it has a revision in its status is not.
 fn is_healthy(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
     let replicas = objects.replicas();
     let steps = i32::try_from(objects.steps().len()).unwrap_or(i32::MAX);
@@ -311,6 +312,7 @@ fn is_healthy(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
     next.updated_replicas == replicas
         && next.available_replicas == replicas
         && objects.is_observed()
+        && !next.current_pod_hash.is_empty()
         && is_done
 }
 
@@ -356,7 +358,7 @@ fn warn(message: String) -> Proposal {
 }
 
 fn set_completed(objects: &Objects<'_>, roles: Roles, next: &mut RolloutStatus) -> Proposal {
-    let is_completed = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
+    let is_completed = next.is_promoted();
     let known = next.condition(condition::COMPLETED).map(|known| known.status.clone());
     let statement = Statement {
         r#type: condition::COMPLETED,
@@ -459,7 +461,7 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
     if next.available_replicas < next.updated_replicas {
         return because(phase::PROGRESSING, "updated replicas are still becoming available");
     }
-    let is_promoted = !next.stable_rs.is_empty() && next.stable_rs == next.current_pod_hash;
+    let is_promoted = next.is_promoted();
     if spec.strategy.blue_green.is_some() {
         let active = &next.blue_green.active_selector;
         if active.is_empty() || *active != next.current_pod_hash {

@@ -320,3 +320,30 @@ fn a_revision_that_comes_back_keeps_away_from_the_stable_pods_too() {
     let (stable, affinity) = (fixture.hash(1), fixture.set(0)["spec"]["template"]["spec"].clone());
     assert!(affinity["affinity"].to_string().contains(&stable), "{affinity}");
 }
+
+#[test]
+fn a_halted_first_deploy_that_is_scaled_to_none_settles_and_is_not_healthy() {
+    let steps = json!([{ "setWeight": 25 }, { "pause": { "duration": "5m" } }]);
+    let deploys = [
+        ("a canary", Fixture::canary(4, steps.clone()), "RolloutPaused"),
+        ("a routed canary", Fixture::nginx(4, json!({ "steps": steps })), "RolloutPaused"),
+        ("a blue-green rollout", Fixture::blue_green(4, json!({})), "ReplicaSetUpdated"),
+    ];
+    let indexes = [Value::Null, json!(1), json!(2)];
+    for (whose, deploy, reason) in deploys {
+        for index in &indexes {
+            let mut fixture = deploy.clone();
+            fixture.reconcile(at(0));
+            fixture.lose_status();
+            fixture.patch_status(json!({ "currentStepIndex": index }));
+            fixture.patch_spec(json!({ "replicas": 0, "paused": true }));
+            fixture.rest(at(1));
+            let status = fixture.status();
+            assert_eq!(status["phase"], "Paused", "{whose}, step {index}");
+            let conditions = status["conditions"].as_array().unwrap();
+            let is_healthy = conditions.iter().any(|one| one["type"] == "Healthy");
+            assert!(!is_healthy, "{whose}, step {index}");
+            assert_eq!(progressing(&fixture), reason, "{whose}, step {index}");
+        }
+    }
+}
