@@ -72,6 +72,11 @@ fn of_object(world: &World, message: &str) -> Option<(String, Vec<String>)> {
             format!("create the {kind} {name} in namespace {namespace}, or name another one");
         return Some((words, commands));
     }
+    if let Some((before, _)) = message.split_once("` has no rules using service ") {
+        let name = before.rsplit('`').next()?;
+        let words = format!("let a rule of Ingress {name} lead to it, or name another Ingress");
+        return Some((words, vec![format!("kubectl edit ingress {name} -n {namespace}")]));
+    }
     let (_, rest) = message.split_once("Service \"")?;
     let (service, rest) = rest.split_once('"')?;
     if let Some((_, rest)) = rest.split_once("has unmatch label \"") {

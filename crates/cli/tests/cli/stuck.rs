@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use gradus_api::names::annotation;
+use gradus_api::values::Time;
 use gradus_simkube::ApiError;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::request::{Subresource, Verb};
 use gradus_simkube::service::HookAction;
 use gradus_simkube::{PatchKind, Request};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -33,7 +35,7 @@ const IMAGES: &str = r#"[
 const SITUATIONS: &str = r#"
 image-pull       | {} | bad:pull | | image bad:pull of container web cannot be pulled | kubectl describe pod web-
 image-pull-abort | {} | bad:pull | | cannot be pulled | kubectl argo rollouts abort web -n NS
-crash-loop       | {} | bad:crash | | container web crashes; its last exit code was 1 | kubectl logs web-
+crash-loop       | {} | bad:crash | | container web crashes | kubectl logs web-
 probe-failing    | {} | bad:never | | runs but is not ready: its readinessProbe (GET /ready on port 8080) does not succeed (since | kubectl argo rollouts undo web -n NS
 deadline         | {"progressDeadlineSeconds": 1} | bad:never | | condition Progressing says ProgressDeadlineExceeded | kubectl argo rollouts undo web -n NS
 deadline-pods    | {"progressDeadlineSeconds": 1} | bad:never | | runs but is not ready | kubectl describe pod web-
@@ -42,7 +44,7 @@ crash-words      | {} | bad:never | words | its last exit code was 3; it said: p
 unschedulable    | {} | bad:never | unschedulable | no node takes it (0/3 nodes are available: 3 Insufficient cpu.) | kubectl describe pod web-
 pending          | {} | bad:never | pending | it is Pending: its containers have not started yet | kubectl describe pod web-
 readiness-gate   | {"template": {"spec": {"readinessGates": [{"conditionType": "example.com/lb"}]}}} | | | its containers are ready, but its readiness gate example.com/lb is not true | kubectl describe pod web-
-quota            | {} | | quota | its pods are refused (pods "web-
+quota            | {} | | quota | its pods are refused (pods "web- | raise the ResourceQuota, or ask for less
 limit-range      | {} | bad:never | limit-range | maximum cpu usage per Container is 1, but limit is 2 | change resources of the containers, or the LimitRange
 webhook          | {} | | webhook | admission webhook "policy.example.com" denied the request | change the pod template so that admission accepts it
 rights           | {} | | rights | cannot create resource "replicasets" | grant the controller's ServiceAccount this right
@@ -53,6 +55,7 @@ service-foreign  | {"strategy": {"canary": {"stableService": "foreign"}}} | | se
 template-missing | {"strategy": {"canary": {"steps": [{"analysis": {"templates": [{"templateName": "smoke"}]}}]}}} | | | create the AnalysisTemplate smoke in namespace NS | kubectl get analysistemplate -n NS
 bad-args         | {"strategy": {"canary": {"steps": [{"analysis": {"templates": [{"templateName": "asks"}]}}]}}} | | templates | args.host was not resolved | kubectl edit rollout web -n NS
 ingress-missing  | {"strategy": {"canary": {"stableService": "web", "canaryService": "web-new", "trafficRouting": {"nginx": {"stableIngress": "front"}}}}} | | services | create the Ingress front in namespace NS | kubectl get ingress -n NS
+ingress-wrong    | {"strategy": {"canary": {"stableService": "web", "canaryService": "web-new", "trafficRouting": {"nginx": {"stableIngress": "past"}}}}} | | services | let a rule of Ingress past lead to it, or name another Ingress | kubectl edit ingress past -n NS
 pause-step       | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | | step 2/2 is a pause of Rollout NS/web | kubectl argo rollouts promote web -n NS
 pause-user       | {"paused": true} | | | is paused by hand (spec.paused) | kubectl argo rollouts promote web -n NS
 pause-inconclusive | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | inconclusive | InconclusiveAnalysisRun | kubectl argo rollouts promote web -n NS
@@ -75,10 +78,10 @@ struct Situation {
 fn situations() -> Vec<Situation> {
     let rows = SITUATIONS.trim().lines();
     let read = |row: &'static str| {
-        let cells: Vec<&'static str> = row.split(" | ").map(str::trim).collect();
-        let cell = |at: usize| cells.get(at).copied().unwrap_or_default().trim_end_matches(" |");
+        let cells: Vec<&'static str> = row.split('|').map(str::trim).collect();
+        let cell = |at: usize| cells.get(at).copied().unwrap_or_default();
         let namespace = cell(0);
-        let named = |text: &str| text.trim_end_matches('|').trim().replace("NS", namespace);
+        let named = |text: &str| text.replace("NS", namespace);
         let spec = serde_json::from_str(cell(1)).unwrap_or_else(|_| panic!("{row}"));
         let (cause, command) = (named(cell(4)), named(cell(5)));
         Situation { namespace, spec, image: cell(2), more: cell(3), cause, command }
@@ -138,12 +141,21 @@ fn beside(situation: &Situation) -> Vec<Value> {
         "services" => {
             let mut foreign = service("foreign", "web");
             foreign["metadata"]["annotations"] = json!({ annotation::MANAGED_BY: "shop" });
-            vec![
-                service("web", "web"),
-                service("web-new", "web"),
-                service("other", "shop"),
-                foreign,
-            ]
+            let backend = json!({ "service": { "name": "other", "port": { "number": 80 } } });
+            let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+            let ingress = json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+                "metadata": metadata("past"),
+                "spec": { "rules": [{ "http": { "paths": [path] } }] } });
+            let labels = json!({ "app": "web", "of": "shop" });
+            let shop = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+                "metadata": metadata("shop"), "spec": { "replicas": 0,
+                    "selector": { "matchLabels": labels },
+                    "template": { "metadata": { "labels": labels },
+                        "spec": { "containers": [{ "name": "c", "image": "good:1" }] } },
+                    "strategy": { "canary": { "stableService": "foreign" } } } });
+            let foreign = [service("other", "shop"), foreign, shop];
+            let sound = [service("web", "web"), service("web-new", "web")];
+            sound.into_iter().chain(foreign).chain([ingress]).collect()
         }
         _ => Vec::new(),
     }
@@ -170,20 +182,47 @@ fn said_by_pods(more: &str) -> Option<Value> {
     }
 }
 
-/// Patches the status of all objects of a kind in a namespace.
-fn patch_all(cluster: &Cluster, kind: KindId, namespace: &str, status: &Value) {
-    cluster.server.with(|cluster, now| {
-        let list = cluster.call(&Request::new(Verb::List, kind, namespace, ""), now).unwrap();
-        let gradus_simkube::Content::List(list) = list.content else { panic!("a list") };
-        let names: Vec<String> =
-            list.items.iter().map(|object| object.meta.name.to_string()).collect();
-        for name in names {
-            let mut request = Request::new(Verb::Patch(PatchKind::Merge), kind, namespace, &name);
-            request.subresource = Subresource::Status;
-            let body = json!({ "status": status });
-            cluster.call(&request.with_body(body), now).unwrap();
-        }
+/// What stands in a namespace, exported as for a bug report, with pods and ReplicaSets that say what no
+/// kubelet of the embedded cluster says.
+fn exported(cluster: &Cluster, situation: &Situation) -> Option<Value> {
+    let said = said_by_pods(situation.more);
+    let refused = (situation.more == "limit-range").then(|| {
+        let message = "pods \"web-1\" is forbidden: maximum cpu usage per Container is 1, but limit \
+                       is 2";
+        json!({ "replicas": 0, "conditions": [{ "type": "ReplicaFailure", "status": "True",
+            "reason": "FailedCreate", "message": message }] })
     });
+    if said.is_none() && refused.is_none() {
+        return None;
+    }
+    let of = |kind: KindId, change: Option<&Value>| -> Vec<Value> {
+        let listed = cluster.server.with(|cluster, _| {
+            let listed = cluster.list(kind, situation.namespace);
+            listed.map(|object| object.to_json(cluster.kinds())).collect::<Vec<_>>()
+        });
+        let mut listed = listed;
+        for object in &mut listed {
+            let kinds =
+                [(KindId::POD, "v1", "Pod"), (KindId::REPLICA_SET, "apps/v1", "ReplicaSet")];
+            let named = kinds.into_iter().find(|(known, ..)| *known == kind);
+            let (_, version, name) = named.unwrap_or((kind, "argoproj.io/v1alpha1", "Rollout"));
+            (object["apiVersion"], object["kind"]) = (version.into(), name.into());
+            let is_new = object.to_string().contains("bad:never");
+            if let Some(change) = change.filter(|_| is_new) {
+                merge(&mut object["status"], change);
+            }
+        }
+        listed
+    };
+    let rollouts = cluster
+        .server
+        .with(|cluster, _| cluster.kinds().by_name("argoproj.io/v1alpha1", "Rollout").unwrap());
+    let items = [
+        of(rollouts, None),
+        of(KindId::REPLICA_SET, refused.as_ref()),
+        of(KindId::POD, said.as_ref()),
+    ];
+    Some(json!({ "apiVersion": "v1", "kind": "List", "items": items.concat() }))
 }
 
 fn patch_rollout(cluster: &Cluster, namespace: &str, part: Subresource, body: Value) {
@@ -229,7 +268,9 @@ fn disturb(cluster: &Cluster, situation: &Situation) {
             status(json!({ "pauseConditions": [condition], "controllerPause": true }));
         }
         "budget" => {
-            let body = json!({ "spec": { "restartAt": "2026-01-01T00:00:00Z" } });
+            until_phase(cluster, namespace, "Healthy");
+            std::thread::sleep(Duration::from_secs(1)); // Pods of this very second are no older ones.
+            let body = json!({ "spec": { "restartAt": Time::new(Timestamp::now()) } });
             patch_rollout(cluster, namespace, Subresource::None, body);
         }
         _ => {}
@@ -255,22 +296,18 @@ fn refuse(cluster: &Cluster) {
     });
 }
 
-/// Explains until all words are there; what the pods say is said again, for the kubelet speaks too.
+/// Explains until all words are there.
 fn explained(cluster: &Cluster, plugin: &Plugin, situation: &Situation) -> Result<String, String> {
     let began = Instant::now();
     let namespace = situation.namespace;
     loop {
-        if let Some(status) = said_by_pods(situation.more) {
-            patch_all(cluster, KindId::POD, namespace, &status);
+        let mut words = format!("explain rollout web -n {namespace}");
+        if let Some(objects) = exported(cluster, situation) {
+            let file = plugin.folder().join(format!("{namespace}.json"));
+            std::fs::write(&file, objects.to_string()).unwrap();
+            words = format!("{words} --from-files {}", file.display());
         }
-        if situation.more == "limit-range" {
-            let message = "pods \"web-1\" is forbidden: maximum cpu usage per Container is 1, but \
-                           limit is 2";
-            let failure = json!({ "conditions": [{ "type": "ReplicaFailure", "status": "True",
-                "reason": "FailedCreate", "message": message }] });
-            patch_all(cluster, KindId::REPLICA_SET, namespace, &failure);
-        }
-        let said = plugin.says(&format!("explain rollout web -n {namespace}"));
+        let said = plugin.says(&words);
         if said.contains(&situation.cause) && said.contains(&situation.command) {
             return Ok(said);
         }
