@@ -133,7 +133,9 @@ fn beside(situation: &Situation) -> Vec<Value> {
             "metadata": metadata("small"), "spec": { "hard": { "pods": "1" } } })],
         "budget" => vec![json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
             "metadata": metadata("web"), "spec": { "minAvailable": 2,
-                "selector": { "matchLabels": { "app": "web" } } } })],
+                "selector": { "matchLabels": { "app": "web" } } },
+            "status": { "disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2,
+                "expectedPods": 2 } })],
         "templates" => vec![json!({ "apiVersion": "argoproj.io/v1alpha1",
             "kind": "AnalysisTemplate", "metadata": metadata("asks"), "spec": {
                 "args": [{ "name": "host" }],
