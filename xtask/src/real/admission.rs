@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use gradus_api::names;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -116,11 +117,11 @@ async fn is_open_for_what_was_there(rollouts: &Api<DynamicObject>) -> Result<(),
 
 fn rollouts(client: &Client) -> Api<DynamicObject> {
     let resource = ApiResource {
-        group: "argoproj.io".to_owned(),
-        version: "v1alpha1".to_owned(),
-        api_version: "argoproj.io/v1alpha1".to_owned(),
-        kind: "Rollout".to_owned(),
-        plural: "rollouts".to_owned(),
+        group: names::GROUP.to_owned(),
+        version: names::VERSION.to_owned(),
+        api_version: api_version(),
+        kind: names::kind::ROLLOUT.to_owned(),
+        plural: names::plural::ROLLOUTS.to_owned(),
     };
     Api::namespaced_with(client.clone(), NAMESPACE, &resource)
 }
@@ -137,12 +138,15 @@ fn rollout(name: &str, change: Value) -> Result<DynamicObject, serde_json::Error
     });
     merge(&mut spec, change);
     serde_json::from_value(json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+        "apiVersion": api_version(), "kind": names::kind::ROLLOUT,
         // Nobody looks after it: it is about what the server stores.
-        "metadata": { "name": name, "labels": {
-            "argo-rollouts.argoproj.io/controller-instance-id": "nobody" } },
+        "metadata": { "name": name, "labels": { names::label::INSTANCE_ID: "nobody" } },
         "spec": spec,
     }))
+}
+
+fn api_version() -> String {
+    format!("{}/{}", names::GROUP, names::VERSION)
 }
 
 fn merge(value: &mut Value, change: Value) {
