@@ -142,7 +142,8 @@ fn is_spread(helm: &Path) -> Result<(), Failure> {
 /// The manifest that whoever applies it puts into a namespace.
 fn place(object: &mut Value, namespace: &str) {
     object["metadata"]["namespace"] = namespace.into();
-    for subject in object["subjects"].as_array_mut().into_iter().flatten() {
+    let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+    for subject in subjects.into_iter().flatten() {
         subject["namespace"] = namespace.into();
     }
 }
@@ -182,7 +183,7 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
         [text(&object["kind"]), text(&meta["namespace"]), text(&meta["name"])].join(" ")
     };
     let sorted = |mut object: Value| {
-        if let Some(rules) = object["rules"].as_array_mut() {
+        if let Some(rules) = object.get_mut("rules").and_then(Value::as_array_mut) {
             rules.sort_by_key(Value::to_string);
         }
         (name(&object), object)
