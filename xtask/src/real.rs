@@ -7,6 +7,7 @@ mod deeds;
 mod faults;
 mod ground;
 mod installation;
+mod kargo;
 mod plugin;
 mod postgres;
 mod quiet;
@@ -178,6 +179,7 @@ async fn undisturbed(
     summary += together::play(stage, &controllers, scenarios).await;
     summary += postgres::keeps_a_row(stage).await;
     summary += reported("plugin", plugin::commands_have_their_effects(stage)).await;
+    summary += reported("runs of Kargo", kargo::runs_are_carried_out(stage)).await;
     summary += reported("rights", async { quiet::nothing_was_forbidden(&audit) }).await;
     summary += reported("silence", quiet::a_settled_cluster_is_left_alone(stage)).await;
     drop(controllers);
