@@ -10,8 +10,11 @@ pub const CONTROLLER_NAMESPACE: &str = "argo-rollouts";
 
 /// The kinds of traffic routers, read from the suite itself, and its plugin's configuration.
 pub fn prepare(stage: &Stage, suite: &Suite) -> Result<(), PlaneError> {
+    let (crds, none) = (suite.folder().join("crds"), "--ignore-not-found");
+    // Those of our scenarios have other versions, and a version that was stored cannot be left out.
+    stage.plane.kubectl_does(&["delete", none, "-f"], &crds)?;
     let server_side: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f"];
-    stage.plane.kubectl_does(server_side, &suite.folder().join("crds"))?;
+    stage.plane.kubectl_does(server_side, &crds)?;
     let settings = suite.folder().join("step-plugin/argo-rollouts-config.yaml");
     stage.plane.kubectl_does(&["apply", "-f"], &settings)
 }
