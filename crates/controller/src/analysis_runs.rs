@@ -136,8 +136,8 @@ impl Watched for AnalysisRuns {
     }
 
     /// A run that is to end stops what it measures, before others measure more.
-    fn is_urgent(world: &RunWorld) -> bool {
-        world.run.spec.terminate
+    fn is_urgent(index: &RunIndex, key: &Key) -> bool {
+        index.runs.get(key).is_some_and(|run| run.spec.terminate)
     }
 
     fn publish(index: &RunIndex, key: &Key, metrics: &Metrics, _: Timestamp) {

@@ -1,8 +1,11 @@
-//! Which key is due when? A data structure, no timers: the caller brings the time.
+//! Which key is due when, and whose turn is it? A data structure, no timers: the caller brings the time.
+
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use turns::Turns;
 
 #[cfg(test)]
 mod tests;
@@ -13,35 +16,64 @@ pub const FIRST_DELAY: SignedDuration = SignedDuration::from_millis(1);
 /// The longest delay after a failure.
 pub const LONGEST_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
+/// A key of a group. Groups take turns, so that a group with many keys does not delay the others.
+pub trait Grouped: Ord + Clone {
+    /// What keys are grouped by.
+    type Group: Ord + Clone + std::fmt::Debug;
+
+    /// The group of this key.
+    fn group(&self) -> Self::Group;
+}
+
 /// Keys waiting for their time. A key waits at most once, for the earliest of the times it was
-/// added with, and is never handed out again before it is finished.
+/// added with, and is never handed out again before it is finished. Urgent keys come first, then
+/// groups take turns; within a group the key that has been due for longest comes first, and of two
+/// that are due at the same time the one that was added first.
 #[derive(Clone, Debug)]
-pub struct Queue<K> {
-    /// Every waiting key and its time; also of keys in flight, which were added meanwhile.
-    due: BTreeMap<K, Timestamp>,
-    /// The waiting keys that are not in flight, earliest first, ties by key.
-    order: BTreeSet<(Timestamp, K)>,
+pub struct Queue<K: Grouped> {
+    /// Every waiting key and its place; also of keys in flight, which were added meanwhile.
+    waiting: BTreeMap<K, Place>,
+    /// The waiting keys that are not in flight and whose time had not come when last looked at.
+    later: BTreeSet<(Place, K)>,
+    /// Those whose time has come.
+    urgent_now: Turns<K>,
+    now: Turns<K>,
+    /// Keys that go before all others.
+    urgent: BTreeSet<K>,
     /// Keys handed out and not yet finished.
     in_flight: BTreeSet<K>,
     /// How often in a row a key failed.
     failures: BTreeMap<K, u32>,
     /// Keys that are not handed out before a time, whatever they are added with.
     held: BTreeMap<K, Timestamp>,
+    /// How many places were given out.
+    places: u64,
 }
 
-impl<K> Default for Queue<K> {
+/// Where a key stands in the queue: by its time, then by when it was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    due: Timestamp,
+    number: u64,
+}
+
+impl<K: Grouped> Default for Queue<K> {
     fn default() -> Self {
         Queue {
-            due: BTreeMap::new(),
-            order: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            later: BTreeSet::new(),
+            urgent_now: Turns::default(),
+            now: Turns::default(),
+            urgent: BTreeSet::new(),
             in_flight: BTreeSet::new(),
             failures: BTreeMap::new(),
             held: BTreeMap::new(),
+            places: 0,
         }
     }
 }
 
-impl<K: Ord + Clone> Queue<K> {
+impl<K: Grouped> Queue<K> {
     /// A queue with nothing in it.
     pub fn new() -> Self {
         Self::default()
@@ -50,34 +82,66 @@ impl<K: Ord + Clone> Queue<K> {
     /// Makes the key due at that time, unless it is due earlier already.
     pub fn add(&mut self, key: K, due: Timestamp) {
         let due = self.held.get(&key).map_or(due, |until| due.max(*until));
-        let earlier = self.due.get(&key).copied();
-        if earlier.is_some_and(|earlier| earlier <= due) {
+        let earlier = self.waiting.get(&key).copied();
+        if earlier.is_some_and(|earlier| earlier.due <= due) {
             return;
         }
         if let Some(earlier) = earlier {
-            self.order.remove(&(earlier, key.clone()));
+            self.take_out(&key, earlier);
         }
+        self.places += 1;
+        let place = Place { due, number: self.places };
         if !self.in_flight.contains(&key) {
-            self.order.insert((due, key.clone()));
+            self.later.insert((place, key.clone()));
         }
-        self.due.insert(key, due);
+        self.waiting.insert(key, place);
     }
 
-    /// Hands out the key that has been due for longest; it is in flight until [`Queue::finish`].
-    pub fn pop_due(&mut self, now: Timestamp) -> Option<K> {
-        if self.next_due()? > now {
-            return None;
+    /// Says whether a key goes before those that are not urgent, from now on.
+    pub fn set_urgent(&mut self, key: &K, is_urgent: bool) {
+        if self.urgent.contains(key) == is_urgent {
+            return;
         }
-        let (_, key) = self.order.pop_first()?;
-        self.due.remove(&key);
+        // It finds its new place when the queue is next looked at.
+        if let Some(place) = self.waiting.get(key).copied()
+            && self.take_out(key, place)
+        {
+            self.later.insert((place, key.clone()));
+        }
+        if is_urgent {
+            self.urgent.insert(key.clone());
+        } else {
+            self.urgent.remove(key);
+        }
+    }
+
+    /// Does this key go before those that are not urgent?
+    pub fn is_urgent(&self, key: &K) -> bool {
+        self.urgent.contains(key)
+    }
+
+    /// Hands out the key whose turn it is; it is in flight until [`Queue::finish`]. A key that is not
+    /// urgent waits for as long as its group has no room.
+    pub fn pop_due(&mut self, now: Timestamp, has_room: impl Fn(&K::Group) -> bool) -> Option<K> {
+        while self.later.first().is_some_and(|(place, _)| place.due <= now) {
+            let Some((place, key)) = self.later.pop_first() else { break };
+            let is_urgent = self.urgent.contains(&key);
+            let turns = if is_urgent { &mut self.urgent_now } else { &mut self.now };
+            turns.insert(place, key);
+        }
+        let key = self.urgent_now.pop(now, |_| true).or_else(|| self.now.pop(now, has_room))?;
+        self.waiting.remove(&key);
         self.held.remove(&key);
         self.in_flight.insert(key.clone());
         Some(key)
     }
 
-    /// When the next key can be handed out; keys in flight do not count.
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.order.first().map(|(due, _)| *due)
+    /// When the next key can be handed out; those in flight, and those that are due and whose group
+    /// has no room, do not count.
+    pub fn next_due(&self, has_room: impl Fn(&K::Group) -> bool) -> Option<Timestamp> {
+        let now = self.urgent_now.next(|_| true).or_else(|| self.now.next(has_room));
+        let later = self.later.first().map(|(place, _)| *place);
+        now.into_iter().chain(later).min().map(|place| place.due)
     }
 
     /// Ends the flight of a key. What was added meanwhile can be handed out from now on.
@@ -85,8 +149,8 @@ impl<K: Ord + Clone> Queue<K> {
         if !self.in_flight.remove(key) {
             return;
         }
-        if let Some(due) = self.due.get(key) {
-            self.order.insert((*due, key.clone()));
+        if let Some(place) = self.waiting.get(key) {
+            self.later.insert((*place, key.clone()));
         }
     }
 
@@ -101,8 +165,8 @@ impl<K: Ord + Clone> Queue<K> {
 
     /// Makes the key due at that time and not before, whatever it is or will be added with.
     pub fn hold(&mut self, key: K, until: Timestamp) {
-        if let Some(earlier) = self.due.remove(&key) {
-            self.order.remove(&(earlier, key.clone()));
+        if let Some(earlier) = self.waiting.remove(&key) {
+            self.take_out(&key, earlier);
         }
         let held = self.held.entry(key.clone()).or_insert(until);
         *held = until.max(*held);
@@ -114,28 +178,36 @@ impl<K: Ord + Clone> Queue<K> {
         self.failures.remove(key);
     }
 
-    /// Forgets the key: its time and its failures. A flight still has to be finished.
+    /// Forgets the key: its time, its failures and its urgency. A flight still has to be finished.
     pub fn remove(&mut self, key: &K) {
-        if let Some(due) = self.due.remove(key) {
-            self.order.remove(&(due, key.clone()));
+        if let Some(place) = self.waiting.remove(key) {
+            self.take_out(key, place);
         }
         self.failures.remove(key);
         self.held.remove(key);
+        self.urgent.remove(key);
     }
 
     /// How many keys wait, those in flight that were added again included.
     pub fn len(&self) -> usize {
-        self.due.len()
+        self.waiting.len()
     }
 
     /// Does no key wait?
     pub fn is_empty(&self) -> bool {
-        self.due.is_empty()
+        self.waiting.is_empty()
     }
 
     /// How many keys are handed out and not yet finished.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
+    }
+
+    /// Takes a key out of the order it stands in; a key in flight stands in none.
+    fn take_out(&mut self, key: &K, place: Place) -> bool {
+        self.later.remove(&(place, key.clone()))
+            || self.now.remove(place, key)
+            || self.urgent_now.remove(place, key)
     }
 }
 

@@ -429,8 +429,8 @@ impl Watched for Rollouts {
         })
     }
 
-    fn is_urgent(world: &World) -> bool {
-        world.rollout.status.abort
+    fn is_urgent(index: &RolloutIndex, key: &Key) -> bool {
+        index.rollouts.get(key).is_some_and(|rollout| rollout.status.abort)
     }
 
     fn publish(index: &RolloutIndex, key: &Key, metrics: &Metrics, now: Timestamp) {

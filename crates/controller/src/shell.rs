@@ -58,7 +58,6 @@ pub struct Shell<W: Watched> {
     watching: Watching<W::Source>,
     notes: Notes<W::Source>,
     asking: Asking,
-    parked: Vec<Key>,
     busy: BTreeMap<Arc<str>, usize>,
     outbox: Vec<Outgoing>,
     alarms: Vec<Alarm>,
@@ -156,7 +155,6 @@ impl<W: Watched> Shell<W> {
             watching: Watching::new(Vec::new()),
             notes: Notes::default(),
             asking: Asking::default(),
-            parked: Vec::new(),
             busy: BTreeMap::new(),
             outbox: Vec::new(),
             alarms: Vec::new(),
@@ -234,7 +232,10 @@ impl<W: Watched> Shell<W> {
     /// When there is something to do even if nothing happens. While no key may be decided, only what
     /// happens can change that.
     pub fn next_due(&self) -> Option<Timestamp> {
-        if self.is_synced() && self.has_place() { self.queue.next_due() } else { None }
+        if !self.is_synced() || !self.has_place() {
+            return None;
+        }
+        self.queue.next_due(|namespace| self.has_room(namespace))
     }
 
     /// Events to be posted, in order.
@@ -307,7 +308,8 @@ impl<W: Watched> Shell<W> {
             return None;
         }
         while self.has_place() {
-            let key = self.queue.pop_due(now)?;
+            let Shell { queue, busy, .. } = self;
+            let key = queue.pop_due(now, |namespace| has_room(busy, namespace))?;
             match contained(|| self.work_on(&key, now)) {
                 Ok(None) => {}
                 Ok(work) => return work,
@@ -346,11 +348,6 @@ impl<W: Watched> Shell<W> {
             self.queue.succeeded(key);
             return None; // Deleted: owner references do the rest.
         };
-        if !self.has_room(key, &world) {
-            self.queue.finish(key);
-            self.parked.push(key.clone());
-            return None;
-        }
         let decision = W::decide(&world, now);
         let harm = W::check(&world, &decision, now);
         let is_cut = harm.is_some() && self.interlock == InterlockMode::Enforce;
@@ -388,10 +385,8 @@ impl<W: Watched> Shell<W> {
         self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT
     }
 
-    fn has_room(&self, key: &Key, world: &W::World) -> bool {
-        let all: usize = self.busy.values().sum();
-        let here = self.busy.get(&key.namespace).copied().unwrap_or(0);
-        W::is_urgent(world) || all < IN_FLIGHT_LIMIT - URGENT_RESERVE && here < NAMESPACE_LIMIT
+    fn has_room(&self, namespace: &Arc<str>) -> bool {
+        has_room(&self.busy, namespace)
     }
 
     /// Turns a decision into a job, or lets the key rest when there is nothing to write now.
@@ -447,9 +442,16 @@ impl<W: Watched> Shell<W> {
             events,
             wake_at,
             decided_at: now,
-            lane: if W::is_urgent(world) { Lane::Urgent } else { Lane::Ordinary },
+            lane: if self.queue.is_urgent(key) { Lane::Urgent } else { Lane::Ordinary },
         })))
     }
+}
+
+/// May one more job that is not urgent be under way in this namespace?
+fn has_room(busy: &BTreeMap<Arc<str>, usize>, namespace: &Arc<str>) -> bool {
+    let all: usize = busy.values().sum();
+    let here = busy.get(namespace).copied().unwrap_or(0);
+    all < IN_FLIGHT_LIMIT - URGENT_RESERVE && here < NAMESPACE_LIMIT
 }
 
 /// The patch from the stored to the wanted status, without fields the server drops.

@@ -13,6 +13,7 @@ use gradus_engine::decision::{Event, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use jiff::Timestamp;
 
+use crate::queue::Grouped;
 use crate::telemetry::Metrics;
 
 /// Which object of an engine's kind.
@@ -33,6 +34,15 @@ impl Key {
     /// The key of an object.
     pub fn of(object: &ObjectRef) -> Self {
         Key::new(&object.namespace, &object.name)
+    }
+}
+
+/// Namespaces take turns: one with many objects does not delay the others.
+impl Grouped for Key {
+    type Group = Arc<str>;
+
+    fn group(&self) -> Arc<str> {
+        Arc::clone(&self.namespace)
     }
 }
 
@@ -190,8 +200,9 @@ pub trait Watched: Engine {
         recall: &Recall<Self::Memo>,
     ) -> Option<Self::World>;
 
-    /// Must this World be acted on before others? (An abort.)
-    fn is_urgent(_world: &Self::World) -> bool {
+    /// Must this object be acted on before others? (An abort.) Looked up, not gathered: it is asked of
+    /// every key that something wakes.
+    fn is_urgent(_index: &Self::Index, _key: &Key) -> bool {
         false
     }
 

@@ -6,7 +6,27 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{FIRST_DELAY, LONGEST_DELAY, Queue};
+use super::{FIRST_DELAY, Grouped, LONGEST_DELAY, Queue};
+
+impl Grouped for u8 {
+    type Group = ();
+
+    fn group(&self) {}
+}
+
+/// A text is in the group of its first letter.
+impl Grouped for &str {
+    type Group = Option<char>;
+
+    fn group(&self) -> Option<char> {
+        self.chars().next()
+    }
+}
+
+/// There is room for all.
+fn room<G>(_: &G) -> bool {
+    true
+}
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(millis).unwrap()
@@ -38,20 +58,25 @@ fn step() -> impl Strategy<Value = Step> {
 /// The same promises, kept in the most obvious way.
 #[derive(Default)]
 struct Model {
-    waiting: BTreeMap<u8, Timestamp>,
+    /// When each key is due, and the number of the addition that said so.
+    waiting: BTreeMap<u8, (Timestamp, usize)>,
+    additions: usize,
     in_flight: BTreeSet<u8>,
     failures: BTreeMap<u8, u32>,
 }
 
 impl Model {
     fn add(&mut self, key: u8, due: Timestamp) {
-        let entry = self.waiting.entry(key).or_insert(due);
-        *entry = due.min(*entry);
+        self.additions += 1;
+        let place = (due, self.additions);
+        let entry = self.waiting.entry(key).or_insert(place);
+        *entry = place.min(*entry);
     }
 
     fn next(&self) -> Option<(Timestamp, u8)> {
         let free = self.waiting.iter().filter(|(key, _)| !self.in_flight.contains(key));
-        free.map(|(key, due)| (*due, *key)).min()
+        let first = free.min_by_key(|(_, place)| **place);
+        first.map(|(key, (due, _))| (*due, *key))
     }
 
     fn pop(&mut self, now: Timestamp) -> Option<u8> {
@@ -71,7 +96,7 @@ fn take(step: Step, queue: &mut Queue<u8>, model: &mut Model) {
             queue.add(key, at(due));
             model.add(key, at(due));
         }
-        Step::Pop(now) => assert_eq!(queue.pop_due(at(now)), model.pop(at(now))),
+        Step::Pop(now) => assert_eq!(queue.pop_due(at(now), room), model.pop(at(now))),
         Step::Finish(key) => {
             queue.finish(&key);
             model.in_flight.remove(&key);
@@ -103,7 +128,7 @@ proptest! {
         let mut model = Model::default();
         for step in steps {
             take(step, &mut queue, &mut model);
-            prop_assert_eq!(queue.next_due(), model.next().map(|(due, _)| due));
+            prop_assert_eq!(queue.next_due(room), model.next().map(|(due, _)| due));
             prop_assert_eq!(queue.len(), model.waiting.len());
             prop_assert_eq!(queue.is_empty(), model.waiting.is_empty());
             prop_assert_eq!(queue.in_flight(), model.in_flight.len());
@@ -125,7 +150,7 @@ proptest! {
                     owed.insert(key);
                 }
                 Step::Pop(now) => {
-                    queue.pop_due(at(now)).map(|key| owed.remove(&key));
+                    queue.pop_due(at(now), room).map(|key| owed.remove(&key));
                 }
                 Step::Finish(key) => queue.finish(&key),
                 Step::Succeed(key) => queue.succeeded(&key),
@@ -139,26 +164,26 @@ proptest! {
             queue.finish(&key);
         }
         let mut paid = BTreeSet::new();
-        while let Some(key) = queue.pop_due(Timestamp::MAX) {
+        while let Some(key) = queue.pop_due(Timestamp::MAX, room) {
             prop_assert!(paid.insert(key), "key {} came twice", key);
         }
         prop_assert_eq!(paid, owed);
     }
 
     #[test]
-    fn keys_come_in_the_order_of_their_times_then_of_their_names(
+    fn keys_come_in_the_order_of_their_times_then_of_their_arrival(
         adds in vec((0u8..20, 0i64..50), 0..60),
     ) {
         let mut queue = Queue::new();
         let mut earliest = BTreeMap::new();
-        for (key, due) in adds {
+        for (number, (key, due)) in adds.into_iter().enumerate() {
             queue.add(key, at(due));
-            let entry = earliest.entry(key).or_insert(due);
-            *entry = due.min(*entry);
+            let entry = earliest.entry(key).or_insert((due, number));
+            *entry = (due, number).min(*entry);
         }
-        let mut expected: Vec<_> = earliest.into_iter().map(|(key, due)| (due, key)).collect();
+        let mut expected: Vec<_> = earliest.into_iter().map(|(key, place)| (place, key)).collect();
         expected.sort_unstable();
-        let seen: Vec<_> = std::iter::from_fn(|| queue.pop_due(at(50))).collect();
+        let seen: Vec<_> = std::iter::from_fn(|| queue.pop_due(at(50), room)).collect();
         prop_assert_eq!(seen, expected.into_iter().map(|(_, key)| key).collect::<Vec<_>>());
     }
 
@@ -181,14 +206,14 @@ proptest! {
 fn a_key_added_in_flight_waits_for_its_finish() {
     let mut queue = Queue::new();
     queue.add("web", at(0));
-    assert_eq!(queue.pop_due(at(0)), Some("web"));
+    assert_eq!(queue.pop_due(at(0), room), Some("web"));
     queue.add("web", at(5));
-    assert_eq!(queue.next_due(), None, "in flight: nothing to wait for");
-    assert_eq!(queue.pop_due(at(9)), None, "in flight: not handed out twice");
+    assert_eq!(queue.next_due(room), None, "in flight: nothing to wait for");
+    assert_eq!(queue.pop_due(at(9), room), None, "in flight: not handed out twice");
     queue.finish(&"web");
-    assert_eq!(queue.next_due(), Some(at(5)));
-    assert_eq!(queue.pop_due(at(4)), None, "not yet due");
-    assert_eq!(queue.pop_due(at(5)), Some("web"), "due at its instant");
+    assert_eq!(queue.next_due(room), Some(at(5)));
+    assert_eq!(queue.pop_due(at(4), room), None, "not yet due");
+    assert_eq!(queue.pop_due(at(5), room), Some("web"), "due at its instant");
 }
 
 #[test]
@@ -196,12 +221,12 @@ fn an_event_overtakes_the_back_off() {
     let mut queue = Queue::new();
     for _ in 0..14 {
         queue.failed("web", at(0));
-        queue.pop_due(Timestamp::MAX);
+        queue.pop_due(Timestamp::MAX, room);
         queue.finish(&"web");
     }
     assert_eq!(queue.failed("web", at(0)), at(10_000));
     queue.add("web", at(3));
-    assert_eq!(queue.next_due(), Some(at(3)));
+    assert_eq!(queue.next_due(room), Some(at(3)));
 }
 
 #[test]
@@ -212,4 +237,54 @@ fn a_removed_key_starts_afresh() {
     queue.remove(&"web");
     assert!(queue.is_empty());
     assert_eq!(queue.failed("web", at(0)), at(1));
+}
+
+#[test]
+fn groups_take_turns_and_within_one_the_first_come_is_first() {
+    let mut queue = Queue::new();
+    for key in ["z1", "z3", "z2", "z4", "a1", "m1", "a2"] {
+        queue.add(key, at(0));
+    }
+    let all: Vec<_> = std::iter::from_fn(|| queue.pop_due(at(0), room)).collect();
+    assert_eq!(all, ["z1", "a1", "m1", "z3", "a2", "z2", "z4"]);
+}
+
+#[test]
+fn a_group_without_room_keeps_its_turn_and_wakes_nobody() {
+    let mut queue = Queue::new();
+    for key in ["z1", "z2", "a1", "a2"] {
+        queue.add(key, at(0));
+    }
+    queue.add("z9", at(7));
+    let others = |group: &Option<char>| *group != Some('z');
+    assert_eq!(queue.pop_due(at(1), others), Some("a1"));
+    assert_eq!(queue.pop_due(at(1), others), Some("a2"));
+    assert_eq!(queue.pop_due(at(1), others), None);
+    assert_eq!(queue.next_due(others), Some(at(7)), "what is due and has no room does not count");
+    assert_eq!(queue.next_due(room), Some(at(0)));
+    assert_eq!(queue.pop_due(at(1), room), Some("z1"));
+}
+
+#[test]
+fn an_urgent_key_needs_neither_a_turn_nor_room() {
+    for is_late in [false, true] {
+        let mut queue = Queue::new();
+        for key in ["z1", "z2", "z3"] {
+            queue.add(key, at(0));
+        }
+        if is_late {
+            assert_eq!(queue.pop_due(at(0), |_| false), None, "all of them wait for room");
+        }
+        queue.set_urgent(&"z2", true);
+        assert_eq!(queue.pop_due(at(0), |_| false), Some("z2"), "{is_late}");
+        assert_eq!(queue.pop_due(at(0), |_| false), None, "{is_late}");
+        queue.failed("z2", at(0));
+        queue.finish(&"z2");
+        assert_eq!(queue.pop_due(at(9), |_| false), Some("z2"), "it stays urgent");
+        queue.add("z2", at(9));
+        queue.finish(&"z2");
+        queue.set_urgent(&"z2", false);
+        assert_eq!(queue.pop_due(at(9), |_| false), None, "until it is said not to be");
+        assert_eq!(queue.len(), 3);
+    }
 }

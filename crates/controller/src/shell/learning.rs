@@ -38,7 +38,7 @@ impl<W: Watched> Shell<W> {
     pub fn learn(&mut self, acted: Acted, now: Timestamp) {
         let Acted { job, changes, written, failures, pruned } = acted;
         let Job { key, wake_at, status, .. } = *job;
-        self.release(&key, now);
+        self.release(&key);
         let has_failed = !failures.is_empty();
         let is_to_be_told = failures.iter().any(Refusal::is_to_be_told);
         // A change that failed is part of the next World, which is told at once. Of a status that
@@ -96,7 +96,7 @@ impl<W: Watched> Shell<W> {
 
     /// A job was not carried out on purpose: the key rests until something wakes it.
     pub fn decline(&mut self, key: &Key, now: Timestamp) {
-        self.release(key, now);
+        self.release(key);
         let state = self.keys.entry(key.clone()).or_default();
         state.pending_memo = None;
         let wake_at = state.next_retry(now);
@@ -105,7 +105,7 @@ impl<W: Watched> Shell<W> {
 
     /// Carrying a job out panicked: what was done is not known, so the key is read and retried.
     pub fn abandon(&mut self, key: &Key, now: Timestamp) {
-        self.release(key, now);
+        self.release(key);
         if let Some(state) = self.keys.get_mut(key) {
             state.pending_memo = None;
         }
@@ -118,13 +118,12 @@ impl<W: Watched> Shell<W> {
     }
 
     /// A job of this key has ended: its place is free.
-    fn release(&mut self, key: &Key, now: Timestamp) {
+    fn release(&mut self, key: &Key) {
         if let Some(busy) = self.busy.get_mut(&key.namespace) {
             *busy = busy.saturating_sub(1);
-        }
-        self.busy.retain(|_, busy| *busy > 0);
-        for parked in std::mem::take(&mut self.parked) {
-            self.queue.add(parked, now);
+            if *busy == 0 {
+                self.busy.remove(&key.namespace);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod acting;
 mod lamp;
+mod load;
 mod pods;
 mod told;
 

@@ -303,6 +303,7 @@ impl<W: Watched> Shell<W> {
             }
         };
         for key in woken {
+            self.queue.set_urgent(&key, W::is_urgent(&self.index, &key));
             self.queue.add(key, now);
         }
         for key in self.notes.shown(&shown, version) {
@@ -315,6 +316,7 @@ impl<W: Watched> Shell<W> {
         let (source, object) = shown;
         self.say_farewell(object, now);
         for key in (W::shelf(source).remove)(&mut self.index, object) {
+            self.queue.set_urgent(&key, W::is_urgent(&self.index, &key));
             self.queue.add(key, now);
         }
         for key in self.notes.dropped(shown) {

@@ -1,5 +1,6 @@
 //! A lamp whose status shall say what its spec asks for.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,8 +19,14 @@ pub const LAMP: Kind = Kind::new("example.dev", "v1", "Lamp", "lamps");
 
 pub struct Lamps;
 
+thread_local! {
+    /// How many Worlds this thread has gathered.
+    pub static GATHERED: Cell<usize> = const { Cell::new(0) };
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lamp {
+    namespace: Arc<str>,
     name: Arc<str>,
     version: u64,
     spec: Value,
@@ -54,7 +61,7 @@ impl Engine for Lamps {
     const STATUS: StatusPlace = StatusPlace::Main;
 
     fn head(lamp: &Lamp) -> Head {
-        let object = ObjectRef::new(LAMP, &"home".into(), &lamp.name);
+        let object = ObjectRef::new(LAMP, &lamp.namespace, &lamp.name);
         Head { object, uid: gradus_engine::uid::Uid::default(), version: lamp.version }
     }
 
@@ -129,6 +136,7 @@ impl Watched for Lamps {
                 let key = Key::new(&frame.meta.namespace, &frame.meta.name);
                 assert!(frame.spec["odd"].is_null(), "an odd lamp");
                 let lamp = Lamp {
+                    namespace: Arc::clone(&frame.meta.namespace),
                     name: Arc::clone(&frame.meta.name),
                     version: frame.meta.version,
                     spec: (*frame.spec).clone(),
@@ -153,12 +161,13 @@ impl Watched for Lamps {
         answers: &BTreeMap<AskId, Answer>,
         _: &Recall<()>,
     ) -> Option<Lamp> {
+        GATHERED.set(GATHERED.get() + 1);
         let lamp = index.get(key)?;
         assert!(lamp.spec["cracked"].is_null(), "a cracked lamp");
         Some(Lamp { answers: answers.clone(), ..lamp.clone() })
     }
 
-    fn is_urgent(lamp: &Lamp) -> bool {
-        !lamp.spec["urgent"].is_null()
+    fn is_urgent(index: &Self::Index, key: &Key) -> bool {
+        index.get(key).is_some_and(|lamp| !lamp.spec["urgent"].is_null())
     }
 }

@@ -1,0 +1,69 @@
+//! Keys that are due, by group. Groups take turns; within a group the place in the queue decides.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+
+use super::{Grouped, Place};
+
+/// Keys that may be handed out now.
+#[derive(Clone, Debug)]
+pub(super) struct Turns<K: Grouped> {
+    /// The keys of each group that has some, in order.
+    groups: BTreeMap<K::Group, BTreeSet<(Place, K)>>,
+    /// Each of these groups once: whose turn is next comes first.
+    turns: VecDeque<K::Group>,
+}
+
+impl<K: Grouped> Default for Turns<K> {
+    fn default() -> Self {
+        Turns { groups: BTreeMap::new(), turns: VecDeque::new() }
+    }
+}
+
+impl<K: Grouped> Turns<K> {
+    /// Adds a key; a group that had none takes its turn after all others.
+    pub fn insert(&mut self, place: Place, key: K) {
+        let group = key.group();
+        let keys = self.groups.entry(group.clone()).or_default();
+        if keys.is_empty() {
+            self.turns.push_back(group);
+        }
+        keys.insert((place, key));
+    }
+
+    /// Takes a key out. Was it there?
+    pub fn remove(&mut self, place: Place, key: &K) -> bool {
+        let group = key.group();
+        let Some(keys) = self.groups.get_mut(&group) else { return false };
+        let was_there = keys.remove(&(place, key.clone()));
+        if keys.is_empty() {
+            self.groups.remove(&group);
+            self.turns.retain(|other| *other != group);
+        }
+        was_there
+    }
+
+    /// The place of the key that [`Turns::pop`] would hand out.
+    pub fn next(&self, has_room: impl Fn(&K::Group) -> bool) -> Option<Place> {
+        let group = self.turns.iter().find(|group| has_room(group))?;
+        self.groups.get(group)?.first().map(|(place, _)| *place)
+    }
+
+    /// Hands out the first key of the first group that has room. That group is then the last; those
+    /// without room keep their turn.
+    pub fn pop(&mut self, now: Timestamp, has_room: impl Fn(&K::Group) -> bool) -> Option<K> {
+        let first = |group| self.groups.get(group).and_then(BTreeSet::first);
+        let is_due = |group| first(group).is_some_and(|(place, _)| place.due <= now);
+        let at = self.turns.iter().position(|group| has_room(group) && is_due(group))?;
+        let group = self.turns.remove(at)?;
+        let keys = self.groups.get_mut(&group)?;
+        let (_, key) = keys.pop_first()?;
+        if keys.is_empty() {
+            self.groups.remove(&group);
+        } else {
+            self.turns.push_back(group);
+        }
+        Some(key)
+    }
+}
