@@ -5,7 +5,7 @@ mod turns;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use turns::Turns;
+use turns::GroupTurns;
 
 #[cfg(test)]
 mod tests;
@@ -32,12 +32,12 @@ pub trait Grouped: Ord + Clone {
 #[derive(Clone, Debug)]
 pub struct Queue<K: Grouped> {
     /// Every waiting key and its place; also of keys in flight, which were added meanwhile.
-    waiting: BTreeMap<K, Place>,
+    waiting: BTreeMap<K, QueuePlace>,
     /// The waiting keys that are not in flight and whose time had not come when last looked at.
-    later: BTreeSet<(Place, K)>,
+    later: BTreeSet<(QueuePlace, K)>,
     /// Those whose time has come.
-    urgent_now: Turns<K>,
-    now: Turns<K>,
+    urgent_now: GroupTurns<K>,
+    now: GroupTurns<K>,
     /// Keys that go before all others.
     urgent: BTreeSet<K>,
     /// Keys handed out and not yet finished.
@@ -52,7 +52,7 @@ pub struct Queue<K: Grouped> {
 
 /// Where a key stands in the queue: by its time, then by when it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuePlace {
     due: Timestamp,
     number: u64,
 }
@@ -62,8 +62,8 @@ impl<K: Grouped> Default for Queue<K> {
         Queue {
             waiting: BTreeMap::new(),
             later: BTreeSet::new(),
-            urgent_now: Turns::default(),
-            now: Turns::default(),
+            urgent_now: GroupTurns::default(),
+            now: GroupTurns::default(),
             urgent: BTreeSet::new(),
             in_flight: BTreeSet::new(),
             failures: BTreeMap::new(),
@@ -90,7 +90,7 @@ impl<K: Grouped> Queue<K> {
             self.take_out(&key, earlier);
         }
         self.places += 1;
-        let place = Place { due, number: self.places };
+        let place = QueuePlace { due, number: self.places };
         if !self.in_flight.contains(&key) {
             self.later.insert((place, key.clone()));
         }
@@ -204,7 +204,7 @@ impl<K: Grouped> Queue<K> {
     }
 
     /// Takes a key out of the order it stands in; a key in flight stands in none.
-    fn take_out(&mut self, key: &K, place: Place) -> bool {
+    fn take_out(&mut self, key: &K, place: QueuePlace) -> bool {
         self.later.remove(&(place, key.clone()))
             || self.now.remove(place, key)
             || self.urgent_now.remove(place, key)

@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 
-use super::{Grouped, Place};
+use super::{Grouped, QueuePlace};
 
 /// Keys that may be handed out now.
 #[derive(Clone, Debug)]
-pub(super) struct Turns<K: Grouped> {
+pub(super) struct GroupTurns<K: Grouped> {
     /// The keys of each group that has some, in order.
-    groups: BTreeMap<K::Group, BTreeSet<(Place, K)>>,
+    groups: BTreeMap<K::Group, BTreeSet<(QueuePlace, K)>>,
     /// Each of these groups once: whose turn is next comes first.
     turns: VecDeque<K::Group>,
 }
 
-impl<K: Grouped> Default for Turns<K> {
+impl<K: Grouped> Default for GroupTurns<K> {
     fn default() -> Self {
-        Turns { groups: BTreeMap::new(), turns: VecDeque::new() }
+        GroupTurns { groups: BTreeMap::new(), turns: VecDeque::new() }
     }
 }
 
-impl<K: Grouped> Turns<K> {
+impl<K: Grouped> GroupTurns<K> {
     /// Adds a key; a group that had none takes its turn after all others.
-    pub fn insert(&mut self, place: Place, key: K) {
+    pub fn insert(&mut self, place: QueuePlace, key: K) {
         let group = key.group();
         let keys = self.groups.entry(group.clone()).or_default();
         if keys.is_empty() {
@@ -33,7 +33,7 @@ impl<K: Grouped> Turns<K> {
     }
 
     /// Takes a key out. Was it there?
-    pub fn remove(&mut self, place: Place, key: &K) -> bool {
+    pub fn remove(&mut self, place: QueuePlace, key: &K) -> bool {
         let group = key.group();
         let Some(keys) = self.groups.get_mut(&group) else { return false };
         let was_there = keys.remove(&(place, key.clone()));
@@ -44,8 +44,8 @@ impl<K: Grouped> Turns<K> {
         was_there
     }
 
-    /// The place of the key that [`Turns::pop`] would hand out.
-    pub fn next(&self, has_room: impl Fn(&K::Group) -> bool) -> Option<Place> {
+    /// The place of the key that [`GroupTurns::pop`] would hand out.
+    pub fn next(&self, has_room: impl Fn(&K::Group) -> bool) -> Option<QueuePlace> {
         let group = self.turns.iter().find(|group| has_room(group))?;
         self.groups.get(group)?.first().map(|(place, _)| *place)
     }
