@@ -8,7 +8,9 @@ use std::time::Duration;
 use gradus_engine::ask::Class;
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
+use http::response::Parts;
 use http::{Request, StatusCode};
+use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
@@ -16,12 +18,16 @@ use serde_json::Value;
 use crate::cluster::{Cluster, Listing, PostedEvent, Write, WriteError, Written};
 use crate::engines::Reporter;
 use crate::telemetry::Metrics;
+pub use answer::classify;
 
 #[cfg(test)]
 mod tests;
 
 /// How long one request may take. A pass waits for its writes; the queue tries again.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(4);
+
+/// So often a list is begun whose later pages the server has forgotten.
+const BEGINNINGS: usize = 3;
 
 /// A cluster behind a kube client. Bodies are sent and read as JSON, so nothing unknown is lost.
 #[derive(Clone)]
@@ -48,18 +54,55 @@ impl KubeCluster {
         let exchange = async {
             let response = self.client.send(request.map(Body::from)).await?;
             let (head, body) = response.into_parts();
-            Ok((head, body.collect_bytes().await?))
+            Ok((head, body.collect_bytes().await?.to_vec()))
         };
         let outcome = match tokio::time::timeout(REQUEST_LIMIT, exchange).await {
             Err(_) => Err(answer::late(verb, target, REQUEST_LIMIT)),
             Ok(Err(error)) => Err(answer::broken(verb, target, error)),
-            Ok(Ok((head, body))) => Ok((head, body)),
+            Ok(Ok(exchanged)) => Ok(exchanged),
         };
+        self.judged(verb, target, outcome)
+    }
+
+    /// The same for an answer that may be long: not the whole of it must come in time, but its head,
+    /// and each part of its body.
+    async fn send_for_much(
+        &self,
+        verb: &'static str,
+        target: &ObjectRef,
+        request: Request<Vec<u8>>,
+    ) -> Result<Vec<u8>, WriteError> {
+        let late = |_| answer::late(verb, target, REQUEST_LIMIT);
+        let broken = |error| answer::broken(verb, target, error);
+        let exchange = async {
+            let sending = self.client.send(request.map(Body::from));
+            let response = tokio::time::timeout(REQUEST_LIMIT, sending).await.map_err(late)?;
+            let (head, body) = response.map_err(broken)?.into_parts();
+            let (mut body, mut bytes) = (std::pin::pin!(body), Vec::new());
+            while let Some(frame) =
+                tokio::time::timeout(REQUEST_LIMIT, body.frame()).await.map_err(late)?
+            {
+                let data = frame.map_err(broken)?.into_data();
+                data.into_iter().for_each(|data| bytes.extend_from_slice(&data));
+            }
+            Ok((head, bytes))
+        };
+        let outcome = exchange.await;
+        self.judged(verb, target, outcome)
+    }
+
+    /// Counts a request, and returns the body of a good answer.
+    fn judged(
+        &self,
+        verb: &'static str,
+        target: &ObjectRef,
+        outcome: Result<(Parts, Vec<u8>), WriteError>,
+    ) -> Result<Vec<u8>, WriteError> {
         let status = outcome.as_ref().ok().map(|(head, _)| head.status);
         self.count(verb, target, status);
         let (head, body) = outcome?;
         if head.status.is_success() {
-            Ok(body.to_vec())
+            Ok(body)
         } else {
             Err(answer::refused(head.status, &head.headers, &body))
         }
@@ -105,8 +148,27 @@ impl Cluster for KubeCluster {
         let labels = if listing.labels.is_empty() { "all" } else { &listing.labels };
         let (kind, namespace) = (listing.kind.clone(), listing.namespace.clone());
         let all = ObjectRef { kind, namespace, name: labels.into() };
-        let body = self.send("List", &all, request::list(listing)).await?;
-        answer::frames(listing, &body)
+        let (mut found, mut next, mut begun) = (Vec::new(), None::<String>, 1);
+        loop {
+            let request = request::list(listing, next.as_deref());
+            let body = match self.send_for_much("List", &all, request).await {
+                Ok(body) => body,
+                // The server no longer knows where the page before ended: the list begins anew.
+                Err(error)
+                    if error.class == Class::Gone && next.is_some() && begun < BEGINNINGS =>
+                {
+                    (found, next, begun) = (Vec::new(), None, begun + 1);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let (page, following) = answer::page(listing, &body)?;
+            found.extend(page);
+            match following {
+                Some(following) => next = Some(following),
+                None => return Ok(found),
+            }
+        }
     }
 
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {

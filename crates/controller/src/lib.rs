@@ -28,5 +28,6 @@ pub mod shell;
 pub mod stop;
 pub mod telemetry;
 pub mod tolerant;
+pub mod version;
 pub mod watch;
 pub mod watched;

@@ -9,6 +9,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use crate::version;
 use bounded::Bounded;
 
 /// An object as the server sent it. Its `Deserialize` fails only where the text is no object of
@@ -82,6 +83,11 @@ impl<'de> Visitor<'de> for MetaVisitor {
 
 /// The metadata; where it does not decode as a whole, the fields that do.
 fn meta(fields: Map<String, Value>) -> Meta {
+    let version = fields.get("resourceVersion").and_then(Value::as_str).map(version::number);
+    Meta { version: version.unwrap_or_default(), ..decoded(fields) }
+}
+
+fn decoded(fields: Map<String, Value>) -> Meta {
     let whole = Value::Object(fields);
     if let Ok(meta) = Meta::deserialize(&whole) {
         return meta;
@@ -155,6 +161,18 @@ mod tests {
             let errors = &gradus_engine::world::RolloutView::read(&deep, None).spec.errors;
             assert!(errors.iter().any(|error| error.contains("spec.template")), "{errors:?}");
         }
+    }
+
+    #[test]
+    fn versions_that_are_no_numbers_rise_as_they_arrive() {
+        let version = |text: &str| {
+            read(&format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{text}"}}}}"#))
+                .meta
+                .version
+        };
+        let (earlier, later) = (version("zz-tolerant"), version("aa-tolerant"));
+        assert!(version("7") < earlier && earlier < later);
+        assert_eq!(version("zz-tolerant"), earlier);
     }
 
     #[test]

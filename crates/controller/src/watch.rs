@@ -21,6 +21,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::shell::Seen;
 use crate::tolerant::Tolerant;
+use crate::version;
 use crate::watched::Selection;
 pub use counted::counted;
 pub use outage::Outage;
@@ -246,7 +247,7 @@ impl<'de, const METADATA_ALONE: bool> Deserialize<'de> for WatchedObject<METADAT
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Tolerant(frame) = Tolerant::deserialize(deserializer)?;
         let meta = ObjectMeta {
-            resource_version: (frame.meta.version != 0).then(|| frame.meta.version.to_string()),
+            resource_version: (frame.meta.version != 0).then(|| version::text(frame.meta.version)),
             ..ObjectMeta::default()
         };
         Ok(WatchedObject { frame, meta })

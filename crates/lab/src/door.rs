@@ -11,8 +11,9 @@ use std::task::{Context, Poll};
 use gradus_controller::cluster::{
     Cluster, Listing, PostedEvent, ResourcePart, Write, WriteError, Written,
 };
+use gradus_controller::kube_cluster::classify;
 use gradus_controller::{ask, plugins};
-use gradus_engine::ask::{Class, Question, Reply};
+use gradus_engine::ask::{Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
 use gradus_engine::kinds;
@@ -499,15 +500,42 @@ fn verb_name(write: &Write) -> &'static str {
     }
 }
 
-/// A refusal of the API server in the controller's classes, as its HTTP door sorts them.
+/// A refusal of the API server, as the controller reads the same answer of a real one.
 fn refusal(error: &ApiError) -> WriteError {
-    let class = match error.code {
-        409 if error.reason == "AlreadyExists" => Class::Exists,
-        409 => Class::Stale,
-        404 | 410 => Class::Gone,
-        429 => Class::Throttled,
-        500.. => Class::Unknown,
-        _ => Class::Denied,
-    };
-    WriteError { class, message: error.message.clone(), retry_after_secs: None }
+    classify(error.code, &error.to_json().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_engine::ask::Class;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_means_what_that_of_a_real_server_does() {
+        let said = |code, reason, message: &str| {
+            let error = ApiError { code, reason, message: message.to_owned(), details: None };
+            refusal(&error).class
+        };
+        let webhook = "failed calling webhook \"check.example.com\": timeout";
+        let no_kind = "the server could not find the requested resource";
+        let cases = [
+            (said(401, "Unauthorized", "who are you?"), Class::Unreachable),
+            (said(403, "Forbidden", "no"), Class::Denied),
+            (said(404, "NotFound", "pods \"a\" not found"), Class::Gone),
+            (said(404, "NotFound", no_kind), Class::Unreachable),
+            (said(408, "Timeout", "too slow"), Class::Unknown),
+            (said(409, "AlreadyExists", "is there"), Class::Exists),
+            (said(409, "Conflict", "changed"), Class::Stale),
+            (said(410, "Expired", "too old"), Class::Gone),
+            (said(422, "Invalid", "spec.x: wrong"), Class::Denied),
+            (said(429, "TooManyRequests", "later"), Class::Throttled),
+            (said(500, "InternalError", webhook), Class::Denied),
+            (said(500, "InternalError", "etcd"), Class::Unknown),
+            (said(503, "ServiceUnavailable", "soon"), Class::Unknown),
+        ];
+        for (at, (class, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(class, expected, "case {at}");
+        }
+    }
 }

@@ -36,21 +36,33 @@ pub(super) fn object(verb: &str, target: &ObjectRef, body: &[u8]) -> Result<Valu
     serde_json::from_slice(body).map_err(unreadable)
 }
 
-/// The objects in the body of a good answer to a list.
-pub(super) fn frames(listing: &Listing, body: &[u8]) -> Result<Vec<Frame>, WriteError> {
+/// The objects in the body of a good answer to a list, and what names the next page.
+pub(super) fn page(
+    listing: &Listing,
+    body: &[u8],
+) -> Result<(Vec<Frame>, Option<String>), WriteError> {
     let Listing { kind, namespace, .. } = listing;
     let unreadable = |error| {
         let message = format!("list {} of {namespace}: answer: {error}", kind.plural);
         failure(Class::Unknown, message)
     };
     let listed = serde_json::from_slice::<Listed>(body).map_err(unreadable)?;
-    Ok(listed.items.into_iter().map(|item| item.0).collect())
+    let next = Some(listed.metadata.next).filter(|next| !next.is_empty());
+    Ok((listed.items.into_iter().map(|item| item.0).collect(), next))
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Listed {
-    #[serde(default)]
+    metadata: ListedMeta,
     items: Vec<Tolerant>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListedMeta {
+    #[serde(rename = "continue")]
+    next: String,
 }
 
 /// The server's refusal.
@@ -67,6 +79,13 @@ pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> W
         message: message(status, &said, body),
         retry_after_secs: retry_after.or(said.details.retry_after_seconds),
     }
+}
+
+/// What an answer of the API server with this status and this text means. The simulator asks here, too,
+/// so that both mean the same.
+pub fn classify(status: u16, body: &str) -> WriteError {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    refused(status, &HeaderMap::new(), body.as_bytes())
 }
 
 /// The exchange broke; before or after the request was sent?

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::{Listing, PostedEvent, ResourcePart, Write};
 use crate::engines::Reporter;
+use crate::version;
 
 const EVENT: Kind = Kind::new("", "v1", "Event", "events");
 
@@ -44,10 +45,18 @@ pub(super) fn read(target: &ObjectRef) -> Request<Vec<u8>> {
     finish(Request::builder().method(Method::GET).uri(item(target)), Vec::new())
 }
 
-/// The request that lists objects, not from a cache of the server.
-pub(super) fn list(listing: &Listing) -> Request<Vec<u8>> {
+/// Objects per page of a list.
+pub(super) const PAGE: usize = 500;
+
+/// The request for one page of a list, not from a cache of the server: the first, or the one that the
+/// page before it names.
+pub(super) fn list(listing: &Listing, page: Option<&str>) -> Request<Vec<u8>> {
     let all = all_of(&listing.kind, &listing.namespace);
-    let path = format!("{all}?labelSelector={}", segment(&listing.labels));
+    let mut path = format!("{all}?labelSelector={}&limit={PAGE}", segment(&listing.labels));
+    if let Some(page) = page {
+        path.push_str("&continue=");
+        path.push_str(&segment(page));
+    }
     finish(Request::builder().method(Method::GET).uri(path), Vec::new())
 }
 
@@ -75,7 +84,7 @@ pub(super) fn event(
         "uid": event.uid,
     });
     if event.version != 0 {
-        involved["resourceVersion"] = event.version.to_string().into();
+        involved["resourceVersion"] = version::text(event.version).into();
     }
     let body = json!({
         "apiVersion": "v1",
@@ -151,7 +160,7 @@ fn guarded(patch: &Value, expect: &Expect) -> Value {
     match expect {
         Expect::Nothing => {}
         Expect::Version(version) => {
-            patch["metadata"]["resourceVersion"] = version.to_string().into();
+            patch["metadata"]["resourceVersion"] = version::text(*version).into();
         }
         Expect::Uid(uid) => patch["metadata"]["uid"] = uid.to_string().into(),
     }
@@ -181,7 +190,7 @@ fn preconditions(expect: &Expect) -> Map<String, Value> {
     match expect {
         Expect::Nothing => {}
         Expect::Version(version) => {
-            preconditions.insert("resourceVersion".into(), version.to_string().into());
+            preconditions.insert("resourceVersion".into(), version::text(*version).into());
         }
         Expect::Uid(uid) => {
             preconditions.insert("uid".into(), uid.to_string().into());

@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+mod lists;
+
 use super::{KubeCluster, answer};
 use crate::cluster::{Cluster, Lane, Listing, PostedEvent, ResourcePart, Write, WriteError};
 use crate::engines::GRADUS;
@@ -178,7 +180,7 @@ async fn a_list_is_of_the_labels_asked_for() {
         cluster.list(&listing).await.unwrap().iter().map(|frame| frame.meta.version).collect();
     assert_eq!(versions, [7, 8]);
     let line = asked.lock().unwrap()[0].line.clone();
-    assert_eq!(line, "GET /api/v1/namespaces/shop/pods?labelSelector=hash%3Da1");
+    assert_eq!(line, "GET /api/v1/namespaces/shop/pods?labelSelector=hash%3Da1&limit=500");
     assert_eq!(cluster.list(&listing).await.unwrap_err().class, Class::Denied);
 }
 

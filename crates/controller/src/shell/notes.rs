@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gradus_engine::decision::ObjectRef;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::version::is_newer;
 use crate::watched::Key;
 
 /// How long a watch may take to show a version that is known to be there before it is read.
@@ -63,7 +64,7 @@ impl<S: Clone + Ord> Notes<S> {
         now: Timestamp,
     ) {
         let needs = match version {
-            Some(version) if seen.is_some_and(|seen| version <= seen) => return,
+            Some(version) if seen.is_some_and(|seen| !is_newer(version, seen)) => return,
             Some(version) => Needs::Version(version),
             None => match seen {
                 None => return, // Deleted, and the index holds nothing of it.
@@ -94,8 +95,8 @@ impl<S: Clone + Ord> Notes<S> {
     /// The index shows this version of an object now: the keys that waited for it.
     pub fn shown(&mut self, shown: &Shown<S>, version: u64) -> Vec<Key> {
         self.release(shown, |needs| match needs {
-            Needs::Version(wanted) => *wanted <= version,
-            Needs::LaterThan(seen) => *seen < version,
+            Needs::Version(wanted) => *wanted == version || is_newer(version, *wanted),
+            Needs::LaterThan(seen) => is_newer(version, *seen),
             Needs::Read => false,
         })
     }
