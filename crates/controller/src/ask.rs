@@ -2,6 +2,7 @@
 //! question that hangs or panics costs its own answer and nothing else.
 
 mod address;
+mod aws;
 mod http;
 mod secrets;
 mod trust;
@@ -22,7 +23,7 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Listing, WriteError};
 use crate::shell::Inquiry;
-use crate::{plugins, random};
+use crate::{plugins, random, version};
 pub use address::{AddressPolicy, Network};
 pub use http::{HttpClient, HttpClientError};
 
@@ -183,6 +184,10 @@ pub async fn read<C: Cluster>(cluster: &C, question: &Question) -> Result<Reply,
 fn shown(target: &ObjectRef, mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
+        // The number that a frame of it has: decisions compare the two.
+        if let Some(Value::String(text)) = metadata.get_mut("resourceVersion") {
+            *text = version::number(text).to_string();
+        }
     }
     if let Some(fields) = object.as_object_mut()
         && target.kind.name == "Secret"

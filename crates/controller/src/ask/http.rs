@@ -26,8 +26,10 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::Semaphore;
 
 use super::address::{AddressPolicy, CheckedResolver};
+use super::aws::{self, Credentials, SigningScope, Unsigned};
 use super::secrets::{Secrets, Values, redacted};
 use super::trust;
+use crate::clock::Clock;
 use crate::cluster::Cluster;
 
 /// So many requests to one address at once: a provider is asked, not flooded.
@@ -86,6 +88,9 @@ impl HttpClient {
         let sending = async {
             let values = secrets.read(request).await?;
             hidden = values.hidden(request);
+            if let Auth::SigV4 { .. } = &request.auth {
+                hidden.extend(Credentials::find(variable)?.hidden().cloned());
+            }
             self.exchange(&values, request).await
         };
         let outcome = tokio::time::timeout(limit, sending).await;
@@ -229,6 +234,28 @@ impl Ready {
         Ok(())
     }
 
+    /// Signs the request with the AWS credentials of the controller.
+    fn sign(&mut self, service: &str, region: String) -> Result<(), HttpError> {
+        let region = aws::region(region, variable)?;
+        let query = aws::canonical_query(self.uri.query().unwrap_or_default());
+        let path = self.uri.path().to_owned();
+        let mut parts = self.uri.clone().into_parts();
+        let line = if query.is_empty() { path } else { format!("{path}?{query}") };
+        parts.path_and_query = Some(line.parse().map_err(|_| invalid("the address"))?);
+        self.uri = Uri::from_parts(parts).map_err(|_| invalid("the address"))?;
+        let unsigned = Unsigned {
+            method: self.method.as_str(),
+            uri: &self.uri,
+            headers: &self.headers,
+            body: &self.body,
+        };
+        let scope = SigningScope { region: &region, service, now: Clock::system().now() };
+        let added = aws::signature(&unsigned, &Credentials::find(variable)?, &scope)?;
+        self.private.extend(added.keys().cloned());
+        self.headers.extend(added);
+        Ok(())
+    }
+
     /// The request that a redirect asks for. To another host goes nothing that only the first one may
     /// know.
     fn redirect(&mut self, next: Uri, status: u16) {
@@ -247,6 +274,11 @@ impl Ready {
         }
         self.uri = next;
     }
+}
+
+/// A variable of the controller's environment.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// A request with its secrets in place.
@@ -278,9 +310,17 @@ fn ready(values: &Values, request: &HttpRequest) -> Result<Ready, HttpError> {
             ready.authorize(&basic(&values.resolve(user)?, &values.resolve(password)?))?;
         }
         Auth::Bearer(token) => ready.authorize(&format!("Bearer {}", values.resolve(token)?))?,
-        Auth::SigV4 { .. } => {
-            let text = "requests signed with AWS credentials are not supported yet";
-            return Err(HttpError::Auth(text.to_owned()));
+        Auth::SigV4 { service, region, profile, role_arn } => {
+            for (field, text) in [("profile", profile), ("roleArn", role_arn)] {
+                if !values.resolve(text)?.is_empty() {
+                    let refusal = format!(
+                        "{field} of AWS is not supported: the credentials are \
+                        those of the controller's environment"
+                    );
+                    return Err(HttpError::Auth(refusal));
+                }
+            }
+            ready.sign(service, values.resolve(region)?)?;
         }
     }
     Ok(ready)

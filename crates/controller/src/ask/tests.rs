@@ -82,3 +82,67 @@ async fn pods_are_those_that_the_replica_set_controls() {
     };
     assert_eq!(all.len(), 2);
 }
+
+/// A cluster that panics where one object is read, and never answers where several are.
+struct Broken {
+    /// May something outside be changed?
+    permits: bool,
+}
+
+impl Cluster for Broken {
+    async fn write(&self, _: Write) -> Result<Written, WriteError> {
+        unreachable!("nobody writes here")
+    }
+
+    async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
+        unreachable!("answers are read whole")
+    }
+
+    async fn read_whole(&self, _: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        panic!("this read panics")
+    }
+
+    async fn permit(&self) -> Result<(), WriteError> {
+        let message = "not the leader".to_owned();
+        let refused = WriteError { class: Class::Unreachable, message, retry_after_secs: None };
+        self.permits.then_some(()).ok_or(refused)
+    }
+
+    async fn list(&self, _: &Listing) -> Result<Vec<Frame>, WriteError> {
+        std::future::pending().await
+    }
+
+    async fn post(&self, _: &PostedEvent) -> Result<(), WriteError> {
+        unreachable!("nobody posts here")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_panics_or_hangs_costs_its_own_answer_alone() {
+    let executor = Executor::new(Broken { permits: true }, None, None);
+    let list = ListOf { kind: kinds::POD, namespace: "shop".into(), labels: "".into() };
+    let panics = Inquiry::of(Question::Read(target("ConfigMap", "web")), Effect::Reads);
+    let hangs = Inquiry::of(Question::List(list), Effect::Reads);
+    let random = Inquiry::of(Question::Random(4), Effect::Reads);
+    let began = tokio::time::Instant::now();
+    let (panicked, hung, drawn) =
+        tokio::join!(executor.answer(&panics), executor.answer(&hangs), executor.answer(&random));
+    assert_eq!(panicked.unwrap_err().message, "it panicked");
+    assert_eq!(hung.unwrap_err().message, "no answer within 60 s");
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
+    assert!(matches!(drawn, Ok(Reply::Random(bytes)) if bytes.len() == 4), "others are answered");
+}
+
+#[tokio::test]
+async fn what_acts_goes_through_the_door_of_the_writes() {
+    let question = || Question::Read(target("ConfigMap", "web"));
+    for (permits, effect, said) in [
+        (false, Effect::Acts, "not the leader"),
+        (true, Effect::Acts, "it panicked"),
+        (false, Effect::Reads, "it panicked"),
+    ] {
+        let executor = Executor::new(Broken { permits }, None, None);
+        let answer = executor.answer(&Inquiry::of(question(), effect)).await;
+        assert_eq!(answer.unwrap_err().message, said, "{permits} {effect:?}");
+    }
+}

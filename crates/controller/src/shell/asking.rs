@@ -30,6 +30,21 @@ pub struct Inquiry {
     number: u64,
 }
 
+#[cfg(test)]
+impl Inquiry {
+    /// A question of an object of the namespace `shop`.
+    pub(crate) fn of(question: Question, effect: Effect) -> Self {
+        Inquiry {
+            key: Key { namespace: "shop".into(), name: "web".into() },
+            question,
+            effect,
+            id: AskId("question".into()),
+            asked_at: Timestamp::UNIX_EPOCH,
+            number: 0,
+        }
+    }
+}
+
 /// An object that is read before its key is decided: to see a write of ours, or whether it was done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettlingRead {
@@ -238,5 +253,79 @@ impl<W: Watched> Shell<W> {
         });
         state.answers.insert(id, Answer { asked_at, answered_at: now, reply });
         self.queue.add(key, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_engine::ask::PluginCall;
+    use gradus_engine::kinds;
+
+    use super::*;
+
+    fn question(class: Answerer, name: &str) -> Question {
+        match class {
+            Answerer::Api => {
+                Question::Read(ObjectRef::new(kinds::POD, &"shop".into(), &name.into()))
+            }
+            Answerer::Process => Question::Plugin(PluginCall {
+                name: name.to_owned(),
+                operation: "Run".to_owned(),
+                index: 0,
+                config: None,
+                status: None,
+            }),
+            other => panic!("{other:?} is not asked here"),
+        }
+    }
+
+    fn inquiry(class: Answerer, namespace: &str, name: &str) -> Inquiry {
+        let key = Key { namespace: namespace.into(), name: name.into() };
+        Inquiry { key, ..Inquiry::of(question(class, name), Effect::Reads) }
+    }
+
+    /// The namespaces of all that may be asked now.
+    fn started(asking: &mut Asking) -> Vec<Arc<str>> {
+        let started = std::iter::from_fn(|| asking.next()).map(|work| match work {
+            Work::Ask(inquiry) => inquiry.key.namespace,
+            Work::Settle(read) => read.key.namespace,
+            Work::Act(job) => job.key.namespace,
+        });
+        started.collect()
+    }
+
+    #[test]
+    fn each_class_and_each_namespace_has_its_limit() {
+        for class in [Answerer::Api, Answerer::Process] {
+            let mut asking = Asking::default();
+            for (namespace, count) in [("busy", 100), ("calm", 3)] {
+                for number in 0..count {
+                    let one = inquiry(class, namespace, &number.to_string());
+                    asking.waiting.entry(class).or_default().push_back(one);
+                }
+            }
+            let first = started(&mut asking);
+            assert!(first.len() <= class.limit(), "{class:?}");
+            let busy = first.iter().filter(|namespace| &***namespace == "busy").count();
+            assert_eq!(busy, class.limit_per_namespace(), "{class:?}");
+            let calm = first.len() - busy;
+            let rest = (class.limit() - class.limit_per_namespace()).min(3);
+            assert_eq!(calm, rest, "{class:?}: what is kept for others");
+            asking.end(class, &"busy".into());
+            assert_eq!(started(&mut asking).len(), 1, "{class:?}: one has ended");
+        }
+    }
+
+    #[test]
+    fn reads_that_keys_wait_for_count_as_reads_of_the_api_server() {
+        let mut asking = Asking::default();
+        for number in 0..100 {
+            let one = inquiry(Answerer::Api, "shop", &number.to_string());
+            let Question::Read(object) = one.question.clone() else { panic!("a read") };
+            asking.settling.push_back(SettlingRead { key: one.key.clone(), object });
+            asking.waiting.entry(Answerer::Api).or_default().push_back(one);
+        }
+        assert_eq!(started(&mut asking).len(), Answerer::Api.limit(), "both together");
+        assert_eq!(asking.settling.len(), 100 - Answerer::Api.limit(), "and they go first");
     }
 }

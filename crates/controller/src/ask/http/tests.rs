@@ -177,3 +177,38 @@ async fn a_token_is_fetched_with_credentials_in_a_header_and_then_in_the_form() 
     assert!(issued[1].contains("client_id=web&client_secret=s3cr3t"), "{}", issued[1]);
     assert!(serving.await.unwrap()[0].contains("authorization: bearer fresh"));
 }
+
+#[tokio::test]
+async fn one_address_is_asked_by_so_many_at_once_and_no_more() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/", listener.local_addr().unwrap());
+    let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    // Each answer waits until as many are open as may be.
+    let full = Arc::new(tokio::sync::Barrier::new(ADDRESS_LIMIT));
+    let shown = Arc::clone(&most);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (open, most, full) = (Arc::clone(&open), Arc::clone(&most), Arc::clone(&full));
+            tokio::spawn(async move {
+                let mut text = vec![0; 4096];
+                stream.read(&mut text).await.unwrap();
+                most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                full.wait().await;
+                open.fetch_sub(1, Ordering::SeqCst);
+                stream.write_all(answer("200 OK", "", "1").as_bytes()).await.unwrap();
+            });
+        }
+    });
+    let client = client(&[loopback()]);
+    let asking = (0..3 * ADDRESS_LIMIT).map(|_| async {
+        let request = HttpRequest::get(address.as_str(), SignedDuration::from_secs(30));
+        let own = "shop".into();
+        let secrets = Secrets { cluster: &OneSecret, own: &own, home: None };
+        client.send(&secrets, &request).await.unwrap().status
+    });
+    let answers = futures::future::join_all(asking).await;
+    assert!(answers.iter().all(|status| *status == 200), "{answers:?}");
+    assert_eq!(shown.load(Ordering::SeqCst), ADDRESS_LIMIT);
+}
