@@ -1,5 +1,6 @@
 //! Which API server do we speak to, as whom, and is it there?
 
+mod dated;
 mod flags;
 mod token;
 
@@ -16,6 +17,7 @@ use kube::config::{Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::one_line::one_line;
+pub use dated::dated;
 pub use flags::ConnectionFlags;
 pub use token::TokenError;
 use token::TokenLayer;
@@ -222,14 +224,8 @@ async fn knock(client: &Client) -> Result<Server, String> {
         Err(_) => Err("no answer in time".to_owned()),
         Ok(Err(error)) => Err(one_line(&error)),
         Ok(Ok(response)) => {
-            let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
             let is_ready = response.status().is_success();
-            Ok(Server { time: date.and_then(http_date), is_ready })
+            Ok(Server { time: dated::time_in(response.headers()), is_ready })
         }
     }
-}
-
-/// The time in a `Date` header.
-fn http_date(text: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp())
 }

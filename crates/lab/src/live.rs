@@ -110,7 +110,8 @@ pub async fn live<T>(prepared: &Prepared, scenario: impl AsyncFnOnce(&Lab) -> T)
 impl Lab {
     fn start(prepared: &Prepared) -> Self {
         let clock = Clock::starting_at(prepared.start());
-        let server = Server::new(prepared.cluster().clone(), Arc::new(move || clock.now()));
+        let shown = clock.clone();
+        let server = Server::new(prepared.cluster().clone(), Arc::new(move || shown.now()));
         let planned = Mutex::new(prepared.scenario().faults.clone());
         let requests = Arc::new(Requests { planned, ..Requests::default() });
         let counted = Arc::clone(&requests);
@@ -286,8 +287,8 @@ impl Lab {
         let cluster = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
         let (health, worlds) = Health::new();
         let (events, inbox) = mpsc::unbounded_channel();
-        let clock = self.clock;
-        let posting = post_events(cluster.clone(), clock, inbox, metrics.clone());
+        let clock = self.clock.clone();
+        let posting = post_events(cluster.clone(), clock.clone(), inbox, metrics.clone());
         let leadership = Leadership::alone(Stopwatch::start());
         // The scenario says what is measured: no provider is asked.
         let executor = Executor::new(cluster, None, None);

@@ -60,7 +60,7 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     let mut stop = Stop::listen()?;
     let clock = Clock::system();
     let folder = std::env::current_dir()?;
-    let embedded = Embedded::start(clock, arguments.port, &folder).await?;
+    let embedded = Embedded::start(&clock, arguments.port, &folder).await?;
     let mut screen = Screen::of_stdout(clock.now());
     match screen {
         Screen::Terminal(_) => stop = stop.or_hangup()?,
@@ -72,13 +72,13 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     let (done, is_done) = oneshot::channel::<()>();
     let playing = async {
         let outcome = tokio::select! {
-            outcome = tell(&embedded, clock, &mut screen, arguments.once) => outcome,
+            outcome = tell(&embedded, &clock, &mut screen, arguments.once) => outcome,
             () = stop.asked() => Ok(()),
         };
         drop(done);
         outcome
     };
-    let controlling = control(&GRADUS, parts(&embedded, clock)?, async {
+    let controlling = control(&GRADUS, parts(&embedded, clock.clone())?, async {
         // The sender sends nothing: its end is the message.
         drop(is_done.await);
     });
@@ -123,7 +123,7 @@ fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
 /// Plays the scenarios and shows what comes of them; returns only when it is to be told once.
 async fn tell(
     embedded: &Embedded,
-    clock: Clock,
+    clock: &Clock,
     screen: &mut Screen,
     once: bool,
 ) -> anyhow::Result<()> {
@@ -183,7 +183,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("gradus-refused-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let clock = Clock::system();
-        let embedded = Embedded::start(clock, 0, &folder).await.unwrap();
+        let embedded = Embedded::start(&clock, 0, &folder).await.unwrap();
         embedded.apply_samples().unwrap();
         embedded.server.with(|cluster, now| {
             let healthy = json!({"status": {"phase": "Healthy", "observedGeneration": "1"}});

@@ -185,9 +185,9 @@ async fn files_that_are_not_there_are_passed_over_in_a_list() {
 
 #[test]
 fn a_date_header_is_a_time() {
-    let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT");
+    let date = dated::http_date("Sun, 06 Nov 1994 08:49:37 GMT");
     assert_eq!(date, Some("1994-11-06T08:49:37Z".parse().unwrap()));
-    assert_eq!(http_date("tomorrow"), None);
+    assert_eq!(dated::http_date("tomorrow"), None);
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Mind {
                 Alarm::Pruned { fields, .. } => {
                     self.harms.push(("I-20", format!("{fields:?} do not survive a status write")));
                 }
-                Alarm::Refused { .. } => {}
+                Alarm::Refused { .. } | Alarm::Hold { .. } => {}
             }
             bench.trace.note(now, Record::Alarm(format!("{alarm:?}")));
         }

@@ -57,8 +57,9 @@ pub struct Embedded {
 
 impl Embedded {
     /// Starts a cluster and writes a kubeconfig for it into a folder. Port 0 takes a free one.
-    pub async fn start(clock: Clock, port: u16, folder: &Path) -> anyhow::Result<Self> {
-        let server = Server::new(prepared(clock)?, Arc::new(move || clock.now()));
+    pub async fn start(clock: &Clock, port: u16, folder: &Path) -> anyhow::Result<Self> {
+        let shown = clock.clone();
+        let server = Server::new(prepared(clock)?, Arc::new(move || shown.now()));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listening = server.listen(address).await;
         let listening = listening.with_context(|| format!("cannot listen on {address}"))?;
@@ -149,7 +150,7 @@ pub fn behaviours() -> Behaviours {
 }
 
 /// A cluster with our CRDs.
-fn prepared(clock: Clock) -> anyhow::Result<SimCluster> {
+fn prepared(clock: &Clock) -> anyhow::Result<SimCluster> {
     let mut cluster = SimCluster::new(behaviours(), clock.now());
     for (name, crd) in gradus_api::crd::crds() {
         let request = Request::create(KindId::CUSTOM_RESOURCE_DEFINITION, "", crd);
