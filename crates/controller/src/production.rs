@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::ask::{Executor, HttpClient};
 use crate::clock::{Clock, Stopwatch};
+use crate::connect::dated;
 use crate::engines::Engines;
 use crate::events::post_events;
 use crate::health::{Health, WorldRequest};
@@ -16,9 +17,6 @@ use crate::telemetry::Metrics;
 use futures::future::{Either, FutureExt, join, select};
 use kube::Client;
 use tokio::sync::{mpsc, oneshot};
-
-/// How long Events that are still waiting may hold up the end of the program.
-const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a controller is made of.
 pub struct Parts {
@@ -43,9 +41,44 @@ pub struct Parts {
 }
 
 /// Runs the controller until `stop` is ready; then finishes the work under way and posts the
-/// Events that still wait, as long as that is quick.
+/// Events that still wait, within the grace period of the settings.
 pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>) {
+    let grace = parts.settings.shutdown_grace;
+    let (asked, is_asked) = oneshot::channel::<()>();
+    let stop = async {
+        stop.await;
+        // Nobody waits for it if all has ended already.
+        asked.send(()).ok();
+    };
+    let work = started(engines, parts, stop);
+    if !within(grace, is_asked, work).await {
+        let seconds = grace.as_secs();
+        tracing::warn!(seconds, "writes or Events under way were given up (--shutdown-grace)");
+    }
+}
+
+/// Carries work out to its end, or until so long after it was asked to end. Has it come to its end?
+async fn within(
+    grace: Duration,
+    asked: oneshot::Receiver<()>,
+    work: impl Future<Output = ()>,
+) -> bool {
+    let too_late = async {
+        if asked.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(grace).await;
+    };
+    match select(std::pin::pin!(work), std::pin::pin!(too_late)).await {
+        Either::Left(_) => true,
+        Either::Right(_) => false,
+    }
+}
+
+/// The loop, the poster of Events and the election.
+async fn started(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>) {
     let Parts { client, http, home, rate, clock, metrics, health, worlds, settings } = parts;
+    let client = dated(client, &clock);
     let server = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
     let stopwatch = Stopwatch::start();
     let (lead, leadership) = Leadership::elected(stopwatch);
@@ -55,18 +88,14 @@ pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output =
     let door = LedCluster::new(server.clone(), leadership.clone());
     let cluster = Limited::new(door, rate);
     let (events, inbox) = mpsc::unbounded_channel();
-    let posting = Box::pin(post_events(cluster.clone(), clock, inbox, metrics.clone()));
+    let posting = Box::pin(post_events(cluster.clone(), clock.clone(), inbox, metrics.clone()));
     let executor = Executor::new(cluster, http, home);
     let outside = Outside { client, executor, clock, metrics, health, worlds, events, leadership };
     let looping = Box::pin(run(engines, outside, settings, stop));
     let (working, ended) = oneshot::channel::<()>();
     let work = async move {
         match select(looping, posting).await {
-            Either::Left(((), posting)) => {
-                if tokio::time::timeout(FLUSH_LIMIT, posting).await.is_err() {
-                    tracing::warn!("some Events could not be posted before the end");
-                }
-            }
+            Either::Left(((), posting)) => posting.await,
             Either::Right(((), looping)) => looping.await,
         }
         drop(working);
@@ -79,4 +108,44 @@ pub async fn control(engines: &Engines, parts: Parts, stop: impl Future<Output =
         }
     };
     join(work, electing).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_comes_within_the_grace_period_whatever_hangs() {
+        let seconds = Duration::from_secs;
+        let cases = [
+            ("work that ends soon", Some(3), Some(1), 3, true),
+            ("work that ends after it was asked to", Some(8), Some(1), 8, true),
+            ("work that hangs", None, Some(1), 11, false),
+            ("work that takes too long", Some(60), Some(1), 11, false),
+            ("work that is never asked to end", Some(60), None, 60, true),
+        ];
+        for (what, takes, asked_after, ended_after, is_done) in cases {
+            let (asked, is_asked) = oneshot::channel();
+            let asking = async move {
+                match asked_after {
+                    Some(after) => tokio::time::sleep(seconds(after)).await,
+                    None => std::future::pending().await,
+                }
+                asked.send(()).unwrap();
+                std::future::pending::<()>().await;
+            };
+            let work = async move {
+                match takes {
+                    Some(takes) => tokio::time::sleep(seconds(takes)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let began = Instant::now();
+            let ended = within(seconds(10), is_asked, work);
+            let ended = tokio::select! { ended = ended => ended, () = asking => false };
+            assert_eq!((began.elapsed(), ended), (seconds(ended_after), is_done), "{what}");
+        }
+    }
 }

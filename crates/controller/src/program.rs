@@ -2,16 +2,19 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use gradus_api::validate::dns_label_errors;
+use gradus_api::values::parse_go_duration;
 use tokio::net::TcpListener;
 
 use crate::ask::{AddressPolicy, HttpClient, HttpClientError, Network};
 use crate::clock::Clock;
 use crate::connect::{ConnectError, ConnectionFlags, reach};
 use crate::engines::Engines;
-use crate::health::{Health, serve_health, serve_metrics};
+use crate::health::{DebugToken, DebugTokenError, Health, serve_health, serve_metrics};
 use crate::kube_cluster::REQUEST_LIMIT;
 use crate::production::{Parts, control};
 use crate::rate::Rate;
@@ -36,9 +39,19 @@ pub struct Flags {
     #[arg(long = "metricsPort", alias = "metricsport", value_name = "PORT")]
     #[arg(default_value = "8090")]
     metrics_port: u16,
-    /// Port of /healthz, /readyz and /debug/world
+    /// Port of /healthz, /readyz and, where it is switched on, /debug/world
     #[arg(long = "healthzPort", value_name = "PORT", default_value = "8080")]
     healthz_port: u16,
+    /// Serve /debug/world on the health port, to those who name the token
+    #[arg(long = "debug-world", requires = "debug_world_token_file")]
+    debug_world: bool,
+    /// File with the token that opens /debug/world
+    #[arg(long = "debug-world-token-file", value_name = "FILE")]
+    debug_world_token_file: Option<PathBuf>,
+    /// How long writes and Events under way may hold up the end of the program
+    #[arg(long = "shutdown-grace", value_name = "DURATION", default_value = "10s")]
+    #[arg(value_parser = duration)]
+    shutdown_grace: Duration,
     /// Requests per second to the API server, per group of kinds
     #[arg(long, default_value = "40")]
     qps: f64,
@@ -81,6 +94,9 @@ pub enum ProgramError {
     /// Signals or ports of the system.
     #[error(transparent)]
     System(#[from] io::Error),
+    /// Nobody could be let in to /debug/world.
+    #[error(transparent)]
+    DebugToken(#[from] DebugTokenError),
     /// No request can be sent to metric providers.
     #[error(transparent)]
     Http(#[from] HttpClientError),
@@ -133,8 +149,11 @@ impl Flags {
         settings: Settings,
     ) -> Result<(), ProgramError> {
         let mut stop = Stop::listen()?;
+        let file = self.debug_world_token_file.as_deref().filter(|_| self.debug_world);
+        let debug_token = file.map(DebugToken::read).transpose()?;
         let (health, worlds) = Health::new();
         let metrics = Metrics::new();
+        let clock = Clock::system();
         let health_port = listen(self.healthz_port, "--healthzPort").await?;
         let metrics_port = listen(self.metrics_port, "--metricsPort").await?;
         let connection = self.connection.of_controller().await?;
@@ -142,8 +161,8 @@ impl Flags {
         self.say_unused();
         let ports = (health_port.local_addr()?.port(), metrics_port.local_addr()?.port());
         tracing::info!("health on port {}, metrics on port {}", ports.0, ports.1);
-        spawn("health", serve_health(health_port, health.clone()));
-        spawn("metrics", serve_metrics(metrics_port, metrics.clone(), Clock::system()));
+        spawn("health", serve_health(health_port, health.clone(), debug_token));
+        spawn("metrics", serve_metrics(metrics_port, metrics.clone(), clock.clone()));
         let server = tokio::select! {
             server = reach(&connection) => server,
             () = stop.asked() => return Ok(()),
@@ -151,11 +170,14 @@ impl Flags {
         if !server.is_ready {
             settings.outage.was_away();
         }
-        let clock = Clock::system();
-        let clock = server.time.map_or(clock, |time| clock.not_before(time));
+        let clock = match server.time {
+            Some(time) => clock.not_before(time),
+            None => clock,
+        };
         let home = Some(connection.namespace.clone());
         let namespaces = self.namespaces(&connection.namespace);
-        let settings = Settings { scope: Scope { namespaces, ..settings.scope }, ..settings };
+        let scope = Scope { namespaces, ..settings.scope };
+        let settings = Settings { scope, shutdown_grace: self.shutdown_grace, ..settings };
         let rate = Rate { per_second: self.qps, burst: self.burst };
         let client = connection.client;
         let api_server = addresses(&connection.server).await;
@@ -178,6 +200,12 @@ fn namespace_name(text: &str) -> Result<String, String> {
         Some(wrong) => Err(format!("{text:?} is no namespace: {wrong}")),
         None => Ok(text.to_owned()),
     }
+}
+
+/// A duration as Go writes it.
+fn duration(text: &str) -> Result<Duration, String> {
+    let read = parse_go_duration(text).map_err(|error| error.to_string())?;
+    Duration::try_from(read).map_err(|_| "must not be negative".to_owned())
 }
 
 /// The addresses of the API server; none where its name cannot be resolved.

@@ -199,6 +199,18 @@ impl RolloutIndex {
         self.named.name(key, objects);
     }
 
+    /// A Rollout of whose spec nothing can be said but that it cannot be read.
+    fn refuse_rollout(&mut self, frame: &Frame, message: &str) -> Vec<Key> {
+        let key = Key::new(&frame.meta.namespace, &frame.meta.name);
+        let bare = Frame { spec: Arc::default(), ..frame.clone() };
+        let mut view = RolloutView::read(&bare, None);
+        Arc::make_mut(&mut view.spec).errors = vec![format!("spec: cannot be read: {message}")];
+        self.named.name(&key, Vec::new());
+        self.resolved.remove(&key);
+        self.rollouts.insert(key.clone(), Arc::new(view));
+        vec![key]
+    }
+
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
         self.named.name(key, Vec::new());
         self.resolved.remove(key);
@@ -369,6 +381,20 @@ impl Watched for Rollouts {
                 version: |index, object| index.named.version(object),
                 objects: |index, kind| index.named.objects(kind),
             },
+        }
+    }
+
+    fn refuse(index: &mut RolloutIndex, source: &Source, frame: &Frame, message: &str) -> Vec<Key> {
+        match source {
+            Source::Rollouts => index.refuse_rollout(frame, message),
+            // What names the object finds it as it was, or not there.
+            Source::ReplicaSets
+            | Source::Services
+            | Source::AnalysisRuns
+            | Source::Experiments
+            | Source::AnalysisTemplates
+            | Source::ClusterAnalysisTemplates
+            | Source::Named(_) => Vec::new(),
         }
     }
 

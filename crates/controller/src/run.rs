@@ -33,11 +33,17 @@ use crate::watched::{Key, Measured, Scope, Selection};
 use report::Voice;
 use watches::{Message, Watches};
 
+/// How long the end of a program is held up where nobody says otherwise: a pod is killed after 30 s.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
 /// How often held objects are looked at, for the metric and the one log line.
 const HELD_INTERVAL: Duration = Duration::from_secs(15);
 
+/// How often the clock is compared with the machine's.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(5);
+
 /// How a controller is to run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// What it manages of the cluster.
     pub scope: Scope,
@@ -49,6 +55,21 @@ pub struct Settings {
     pub interlock: InterlockMode,
     /// Where several controllers elect one that acts; `None` for one that acts alone.
     pub election: Option<Election>,
+    /// How long writes and Events under way may hold up the end of the program.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            scope: Scope::default(),
+            dry_run: false,
+            outage: Outage::default(),
+            interlock: InterlockMode::default(),
+            election: None,
+            shutdown_grace: SHUTDOWN_GRACE,
+        }
+    }
 }
 
 /// Everything the loop needs of the outside.
@@ -81,6 +102,7 @@ enum Happening {
     Asked(WorldRequest),
     Due,
     LookAtHeld,
+    LookAtClock,
     Stop,
 }
 
@@ -110,6 +132,7 @@ pub async fn run<C: Cluster>(
     let mut under_way = UnderWay::default();
     let mut stop = std::pin::pin!(stop);
     let mut held = tokio::time::interval(HELD_INTERVAL);
+    let mut walls = tokio::time::interval(CLOCK_INTERVAL);
     loop {
         looping.follow(leadership.holds());
         looping.start_work(&executor, &voice, &mut under_way);
@@ -127,6 +150,7 @@ pub async fn run<C: Cluster>(
             () = leadership.changed() => Happening::Due,
             () = tokio::time::sleep_until(looping.clock.instant(due)) => Happening::Due,
             _ = held.tick() => Happening::LookAtHeld,
+            _ = walls.tick() => Happening::LookAtClock,
         };
         if matches!(happening, Happening::Stop) {
             break;
@@ -230,7 +254,7 @@ impl Loop {
                 reconciler.decline(&job.key, now);
             }
             Work::Act(job) => {
-                let (key, clock, meter) = (job.key.clone(), self.clock, reconciler.meter());
+                let (key, clock, meter) = (job.key.clone(), self.clock.clone(), reconciler.meter());
                 let head = (job.head.uid, job.head.version);
                 let tell = move |event: Event| {
                     // Of another object than the one decided about no version is known.
@@ -327,7 +351,11 @@ impl Loop {
                 // Nobody waits any more if this fails; then nobody misses it.
                 drop(reply.send(seen));
             }
-            Happening::LookAtHeld => self.look_at_held(now),
+            Happening::LookAtHeld => {
+                self.look_at_held(now);
+                self.metrics.sweep(now);
+            }
+            Happening::LookAtClock => self.clock.follow_wall(),
             Happening::Due | Happening::Stop => {}
         }
     }

@@ -28,8 +28,8 @@ use crate::watched::{Key, Reach, Scope, Selection, Watched};
 use asking::{Askable, Asking};
 pub use asking::{Inquiry, SettlingRead};
 pub use learning::Refusal;
-pub use memory::Held;
 use memory::KeyState;
+pub use memory::{Held, HoldChange};
 use notes::Notes;
 use shown::shown;
 pub use watching::Seen;
@@ -122,6 +122,13 @@ pub enum Alarm {
         message: String,
         /// Was it cut?
         mode: InterlockMode,
+    },
+    /// A guard holds an object up, or no longer does.
+    Hold {
+        /// Which object.
+        key: Key,
+        /// What is new.
+        change: HoldChange,
     },
     /// Status fields the server dropped: its CRD is older than ours.
     Pruned {
@@ -400,7 +407,9 @@ impl<W: Watched> Shell<W> {
     ) -> Option<Work> {
         let head = W::head(world);
         let state = self.keys.entry(key.clone()).or_default();
-        state.watch_guard(&decision.why, now);
+        if let Some(change) = state.watch_guard(&decision.why, now) {
+            self.alarms.push(Alarm::Hold { key: key.clone(), change });
+        }
         state.forget_failed(&decision, now);
         let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
         let limit = match decision.urgency {

@@ -324,8 +324,8 @@ impl Metrics {
         })
     }
 
-    /// Removes the counters of objects that have been gone for long enough.
-    fn sweep(&self, now: Timestamp) {
+    /// Removes the counters of objects that have been gone for long enough, scraped or not.
+    pub fn sweep(&self, now: Timestamp) {
         let inner = &self.0;
         for gone in self.series().take_expired(now) {
             let object = &[&*gone.namespace, &*gone.name];

@@ -176,6 +176,17 @@ pub trait Watched: Engine {
     /// Where the objects of a source are kept.
     fn shelf(source: &Self::Source) -> Shelf<Self::Index>;
 
+    /// Takes in an object whose spec could not be read, with what went wrong: an object of the engine's
+    /// own kind whose status shall say so. Returns the keys that wakes.
+    fn refuse(
+        _index: &mut Self::Index,
+        _source: &Self::Source,
+        _frame: &Frame,
+        _message: &str,
+    ) -> Vec<Key> {
+        Vec::new()
+    }
+
     /// Further sources, which are watched once something in the index names an object of them.
     fn demands(_index: &Self::Index) -> Vec<Self::Source> {
         Vec::new()

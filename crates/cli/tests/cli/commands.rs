@@ -9,6 +9,7 @@ use crate::cluster::{Cluster, sample};
 use crate::controller::start;
 use crate::docs::{Block, blocks, root, the_block};
 use crate::plugin::Plugin;
+use crate::program::DEBUG_TOKEN;
 use crate::shell::Shell;
 
 /// Pages that are tried at the same time.
@@ -74,6 +75,7 @@ fn works(block: &Block, shell: &Shell) {
          gradus wait checkout --for=paused -t 60s",
         &cluster.kubeconfig,
     );
+    std::fs::write(shell.home.join("token"), DEBUG_TOKEN).unwrap();
     let lines = block.text.replace("localhost:8080", &format!("localhost:{health}"));
     let (is_good, said) = shell.run(&lines, &cluster.kubeconfig);
     assert!(is_good, "{}:\n{}\n{said}", block.page, block.text);

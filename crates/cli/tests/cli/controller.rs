@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, sample};
-use crate::program::{Running, command, finish, folder, free_port, get, gradus, kubeconfig};
+use crate::program::{
+    Running, command, debug_world, finish, folder, free_port, get, gradus, kubeconfig,
+};
 
 /// How often a port is asked for what shall come.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -15,7 +17,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Starts a controller for a kubeconfig on free ports; returns it with health and metrics port.
 pub fn start(kubeconfig: &Path, more: &[&str]) -> (Running, u16, u16) {
     let mut command = command(&["controller", "--healthzPort=0", "--metricsPort=0"]);
-    command.arg("--kubeconfig").arg(kubeconfig).args(more);
+    command.arg("--kubeconfig").arg(kubeconfig).args(debug_world()).args(more);
     let mut controller = Running::start(command);
     let line = controller.until("health on port");
     let port = |after: &str| -> u16 {

@@ -125,6 +125,16 @@ pub fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
+/// What opens /debug/world of the controllers that tests start.
+pub const DEBUG_TOKEN: &str = "debug-token-of-tests";
+
+/// The flags that switch /debug/world on, with the token in a file.
+pub fn debug_world() -> [String; 2] {
+    let path = std::env::temp_dir().join(format!("gradus-debug-token-{}", std::process::id()));
+    std::fs::write(&path, DEBUG_TOKEN).unwrap();
+    ["--debug-world".to_owned(), format!("--debug-world-token-file={}", path.display())]
+}
+
 /// The answer to a GET of a loopback port: status and body.
 pub fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
     ask(port, "GET", path, "")
@@ -136,6 +146,9 @@ pub fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<(
     stream.set_read_timeout(Some(PATIENCE))?;
     let length = body.len();
     write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")?;
+    if path.starts_with("/debug/") {
+        write!(stream, "Authorization: Bearer {DEBUG_TOKEN}\r\n")?;
+    }
     write!(stream, "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -5,6 +5,8 @@ use gradus_engine::ask::Recall;
 use gradus_engine::frame::Frame;
 use serde_json::json;
 
+mod odd;
+
 use super::*;
 use crate::shell::{InterlockMode, Seen, Shell, Work};
 use crate::watch::{Cause, Failed};

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::Loop;
 use crate::act::Job;
-use crate::shell::{Alarm, Inquiry, InterlockMode, Outgoing};
+use crate::shell::{Alarm, HoldChange, Inquiry, InterlockMode, Outgoing};
 use crate::telemetry::Metrics;
 use crate::watched::{Key, Measured, Meter};
 
@@ -147,6 +147,16 @@ impl Loop {
                         detail = message, "write refused",
                     );
                 }
+            }
+            Alarm::Hold { key, change: HoldChange::Held { guard, detail } } => {
+                tracing::info!(
+                    namespace = %key.namespace, name = %key.name, guard, detail, "is held",
+                );
+            }
+            Alarm::Hold { key, change: HoldChange::Freed { guard, seconds } } => {
+                tracing::info!(
+                    namespace = %key.namespace, name = %key.name, guard, seconds, "is free",
+                );
             }
             Alarm::Pruned { key, fields } => {
                 let fields = fields.join(", ");

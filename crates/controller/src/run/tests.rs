@@ -179,3 +179,48 @@ async fn of_each_object_the_leader_alone_tells() {
     looping.follow(true);
     assert!(is_told(&looping), "who leads again");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_series_of_a_deleted_rollout_go_although_nobody_scrapes() {
+    let start = "2026-01-01T00:00:00Z".parse().unwrap();
+    let clock = Clock::starting_at(start);
+    let mut looping =
+        Loop::new(&GRADUS, Settings::default(), clock, Metrics::new(), Health::new().0);
+    list(&mut looping, &[rollout("web")], None);
+    looping.metrics.reconcile_failed("shop", "web");
+    let watch = of_kind(&looping, &kinds::ROLLOUT);
+    show(&mut looping, &watch, Ok(Seen::Delete(rollout("web"))));
+    // Asked for the time of the deletion, the text itself removes nothing.
+    let has_series = |looping: &Loop| looping.metrics.text(start).contains(r#"name="web""#);
+    for (seconds, is_there) in [(0, true), (60, true), (10, false)] {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        looping.take_in(Happening::LookAtHeld, |_| Vec::new());
+        assert_eq!(has_series(&looping), is_there, "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_write_asks_nothing_that_acts() {
+    use gradus_engine::ask::Question;
+    let never = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<axum::body::Body>, _>(std::io::Error::other("nobody is asked"))
+    });
+    let client = Client::new(never, "default");
+    let cluster = crate::kube_cluster::KubeCluster::new(client, Metrics::new(), GRADUS.reporter);
+    let executor = Executor::new(cluster, None, None);
+    let cases = [
+        (true, Effect::Acts, 0),
+        (true, Effect::Reads, 1),
+        (false, Effect::Acts, 1),
+        (false, Effect::Reads, 1),
+    ];
+    for (dry_run, effect, asked) in cases {
+        let mut looping = looping(Settings { dry_run, ..Settings::default() });
+        let (events, _inbox) = mpsc::unbounded_channel();
+        let voice = Voice { events, metrics: Metrics::new(), dry_run };
+        let inquiry = Inquiry::of(Question::Random(4), effect);
+        let (mut under_way, now) = (UnderWay::default(), looping.clock.now());
+        looping.start(0, Work::Ask(Box::new(inquiry)), (&executor, &voice), &mut under_way, now);
+        assert_eq!(under_way.asking.len(), asked, "{dry_run} {effect:?}");
+    }
+}

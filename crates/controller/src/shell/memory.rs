@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gradus_engine::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
 use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
+use gradus_engine::explain::sentence;
 use jiff::{SignedDuration, Timestamp};
 
 use super::notes::Shown;
@@ -58,6 +59,25 @@ pub struct Held {
     pub is_news: bool,
 }
 
+/// What is new about who holds a key up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HoldChange {
+    /// A guard holds it up now.
+    Held {
+        /// Which guard, as a short word.
+        guard: &'static str,
+        /// The whole reason, in a sentence.
+        detail: String,
+    },
+    /// Nothing does any more.
+    Freed {
+        /// The guard that did.
+        guard: &'static str,
+        /// For how long, as far as we have seen it.
+        seconds: i64,
+    },
+}
+
 impl<W: Watched> Default for KeyState<W> {
     fn default() -> Self {
         KeyState {
@@ -83,16 +103,23 @@ impl<W: Watched> KeyState<W> {
         *self = KeyState { asking, tried, settling, pruned, ..KeyState::default() };
     }
 
-    /// Notes which guard holds the key up, and since when: the first that does.
-    pub fn watch_guard(&mut self, why: &[Why], now: Timestamp) {
+    /// Notes which guard holds the key up, and since when: the first that does. Returns what is new
+    /// about that.
+    pub fn watch_guard(&mut self, why: &[Why], now: Timestamp) -> Option<HoldChange> {
         let Some(why) = why.iter().find(|why| why.guard.holds_up()) else {
-            self.held = None;
-            return;
+            let held = self.held.take()?;
+            let seconds = now.duration_since(held.since).as_secs();
+            return Some(HoldChange::Freed { guard: held.why.guard.name(), seconds });
         };
+        let guard = why.guard.name();
+        let is_other =
+            |held: &Holding| held.why.guard.name() != guard || held.why.object != why.object;
+        let is_news = self.held.as_ref().is_none_or(is_other);
         match &mut self.held {
             Some(held) if is_same_guard(&held.why, why) => held.why = why.clone(),
             held => *held = Some(Holding { why: why.clone(), since: now, is_told: false }),
         }
+        is_news.then(|| HoldChange::Held { guard, detail: sentence(why) })
     }
 
     /// How the key is held, if it is; news once, after five minutes. Whoever decided knows better

@@ -5,6 +5,7 @@ mod lamp;
 mod load;
 mod pods;
 mod told;
+mod unreadable;
 
 use gradus_engine::ask::{Class, Reply};
 use gradus_engine::decision::ChangeId;
@@ -398,6 +399,30 @@ fn not_all_questions_are_asked_at_once() {
         }
     }
     assert_eq!(answered, 40, "but all of them in the end");
+}
+
+#[test]
+fn versions_that_are_no_numbers_are_told_by_their_arrival() {
+    use crate::tolerant::Tolerant;
+    let lamp = |version: &str, on: bool| {
+        let object = json!({ "metadata": { "namespace": "home", "name": "desk",
+            "resourceVersion": version }, "spec": { "on": on }, "status": { "on": false } });
+        let Tolerant(frame) = serde_json::from_value(object).unwrap();
+        frame
+    };
+    for (what, first, second) in [
+        ("two texts, whatever they sort as", "shell-z", "shell-a"),
+        ("a text after a number", "5", "shell-b"),
+        ("a number after a text", "shell-c", "5"),
+    ] {
+        let mut shell = new();
+        shell.observe(&(), &Seen::Init, at(0));
+        shell.observe(&(), &Seen::InitApply(lamp(first, false)), at(0));
+        shell.observe(&(), &Seen::InitDone, at(0));
+        assert!(shell.next_work(at(0)).is_none(), "{what}");
+        shell.observe(&(), &Seen::Apply(lamp(second, true)), at(1));
+        assert!(job(&mut shell, at(1)).is_some(), "{what}: the later one counts");
+    }
 }
 
 #[test]

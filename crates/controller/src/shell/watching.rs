@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::notes::Shown;
 use super::{Outgoing, Shell, contained};
+use crate::version;
 use crate::watch::{Cause, Failed};
 use crate::watched::{Key, Reach, Watched};
 
@@ -170,7 +171,8 @@ impl<W: Watched> Shell<W> {
                 let shown = (source.clone(), reference::<W>(source, frame));
                 let known = (W::shelf(source).version)(&self.index, &shown.1);
                 // An older life of that name; a newer one is there.
-                if known.is_none_or(|known| known <= frame.meta.version) {
+                let last = frame.meta.version;
+                if known.is_none_or(|known| known == last || version::is_newer(last, known)) {
                     self.watching.end(&shown, frame.meta.version);
                     self.forget(&shown, now);
                 }
@@ -286,12 +288,10 @@ impl<W: Watched> Shell<W> {
     /// A version of an object that may be new.
     pub(super) fn take_in(&mut self, source: &W::Source, frame: &Frame, now: Timestamp) {
         let shown = (source.clone(), reference::<W>(source, frame));
-        let (shelf, object, version) = (W::shelf(source), &shown.1, frame.meta.version);
+        let (shelf, object, arriving) = (W::shelf(source), &shown.1, frame.meta.version);
         let ended = self.watching.ends.get(&shown).copied();
         let known = (shelf.version)(&self.index, object);
-        if ended.is_some_and(|ended| version <= ended)
-            || known.is_some_and(|known| version <= known)
-        {
+        if ended.into_iter().chain(known).any(|seen| !version::is_newer(arriving, seen)) {
             return; // Seen already, or of before what was seen.
         }
         self.watching.ends.remove(&shown);
@@ -299,14 +299,17 @@ impl<W: Watched> Shell<W> {
             Ok(woken) => woken,
             Err(message) => {
                 let key = Key::new(&object.namespace, &object.name);
-                return self.panicked(key, format!("taking in {object}"), message);
+                self.panicked(key, format!("taking in {object}"), message.clone());
+                // Its owner shall read of it, too.
+                let refuse = || W::refuse(&mut self.index, source, frame, &message);
+                contained(refuse).unwrap_or_default()
             }
         };
         for key in woken {
             self.queue.set_urgent(&key, W::is_urgent(&self.index, &key));
             self.queue.add(key, now);
         }
-        for key in self.notes.shown(&shown, version) {
+        for key in self.notes.shown(&shown, arriving) {
             self.queue.add(key, now);
         }
     }

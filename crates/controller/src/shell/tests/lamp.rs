@@ -155,6 +155,15 @@ impl Watched for Lamps {
         }
     }
 
+    fn refuse(index: &mut Self::Index, (): &(), frame: &Frame, message: &str) -> Vec<Key> {
+        if frame.spec["odd"] != "told" {
+            return Vec::new();
+        }
+        let refused = json!({ "on": false, "watts": message });
+        let bare = Frame { spec: Arc::new(refused), ..frame.clone() };
+        (Self::shelf(&()).apply)(index, &LAMP, &bare)
+    }
+
     fn gather(
         index: &Self::Index,
         key: &Key,
