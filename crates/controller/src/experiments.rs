@@ -230,8 +230,8 @@ impl Watched for Experiments {
     }
 
     /// One that is to end stops its pods before others start more.
-    fn is_urgent(world: &ExperimentWorld) -> bool {
-        world.experiment.spec.terminate
+    fn is_urgent(index: &ExperimentIndex, key: &Key) -> bool {
+        index.experiments.get(key).is_some_and(|experiment| experiment.spec.terminate)
     }
 
     fn publish(index: &ExperimentIndex, key: &Key, metrics: &Metrics, _: Timestamp) {
