@@ -8,8 +8,9 @@ use super::code::Source;
 use super::{Finding, licence};
 
 /// Our crates, from left to right: each may use those before it.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "gradus-promql",
+    "gradus-goplugin",
     "gradus-expr",
     "gradus-jsonpath",
     "gradus-manifest",
