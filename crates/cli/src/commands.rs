@@ -12,6 +12,7 @@ mod later;
 mod lint;
 mod list;
 mod pause;
+mod plugin;
 mod promote;
 mod refused;
 mod restart;
@@ -68,6 +69,8 @@ struct Gradus {
 enum Command {
     Controller(Box<controller::Arguments>),
     Demo(demo::Arguments),
+    #[command(name = "plugin")]
+    CheckPlugin(plugin::Arguments),
     #[command(flatten)]
     Plugin(PluginCommand),
 }
@@ -127,6 +130,7 @@ pub fn run(arguments: &[OsString], caller: Caller) -> anyhow::Result<ExitCode> {
     match parsed {
         Ok(Command::Controller(arguments)) => controller::run(*arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
+        Ok(Command::CheckPlugin(arguments)) => plugin::run(&arguments),
         Ok(Command::Plugin(command)) => command.run(&connection(&matches)?, caller),
         Err(error) => refused::say(error, arguments, caller),
     }

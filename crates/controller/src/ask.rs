@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_engine::ask::http::HttpError;
-use gradus_engine::ask::{Class, Effect, PluginReply, Question, Reply};
+use gradus_engine::ask::{Class, Effect, PluginCall, PluginReply, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
@@ -22,7 +22,9 @@ use gradus_engine::world::PodView;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, Listing, WriteError};
+use crate::plugins::Plugins;
 use crate::shell::Inquiry;
+use crate::watched::Key;
 use crate::{plugins, random, version};
 pub use address::{AddressPolicy, Network};
 pub use http::{HttpClient, HttpClientError};
@@ -60,7 +62,9 @@ impl Answerer {
         match self {
             Answerer::Api => 16,
             Answerer::Http => 32,
-            Answerer::Process | Answerer::Cloud => 8,
+            // Calls of one plugin share its process.
+            Answerer::Process => 64,
+            Answerer::Cloud => 8,
             Answerer::System => usize::MAX,
         }
     }
@@ -76,7 +80,9 @@ impl Answerer {
     /// No answer takes longer. What a request itself allows is shorter; this is for what hangs.
     fn patience(self) -> Duration {
         match self {
-            Answerer::Api | Answerer::Process | Answerer::Cloud => Duration::from_secs(60),
+            Answerer::Api | Answerer::Cloud => Duration::from_secs(60),
+            // A plugin may have to be loaded and started first; a call may be allowed 5 minutes.
+            Answerer::Process => Duration::from_secs(600),
             Answerer::Http => Duration::from_secs(330),
             Answerer::System => Duration::from_secs(10),
         }
@@ -89,13 +95,35 @@ pub struct Executor<C> {
     http: Option<HttpClient>,
     /// The namespace of the controller itself, where it has one.
     home: Option<String>,
+    plugins: PluginHost,
+}
+
+/// Plugins that a run plays.
+pub type PlayPlugin = Arc<dyn Fn(&PluginCall) -> PluginReply + Send + Sync>;
+
+/// Who runs plugins.
+enum PluginHost {
+    /// Nobody: none is configured.
+    None,
+    Real(Plugins),
+    Played(PlayPlugin),
 }
 
 impl<C: Cluster> Executor<C> {
     /// An executor that reads through this cluster and requests through this client. Without one, as
     /// where people give the verdicts of a demo, requests are never answered.
     pub fn new(cluster: C, http: Option<HttpClient>, home: Option<String>) -> Self {
-        Executor { cluster, http, home }
+        Executor { cluster, http, home, plugins: PluginHost::None }
+    }
+
+    /// The same with a host of plugins. Without one no plugin is configured.
+    pub fn with_plugins(self, plugins: Plugins) -> Self {
+        Executor { plugins: PluginHost::Real(plugins), ..self }
+    }
+
+    /// The same with plugins that are played.
+    pub fn with_played_plugins(self, play: PlayPlugin) -> Self {
+        Executor { plugins: PluginHost::Played(play), ..self }
     }
 
     /// The door that writes go through.
@@ -140,13 +168,27 @@ impl<C: Cluster> Executor<C> {
                 };
                 Ok(Reply::Http(http.send(&secrets, request).await))
             }
-            Question::Plugin(call) => Ok(Reply::Plugin(plugins::call(call))),
+            Question::Plugin(call) => {
+                let plugins = match &self.plugins {
+                    PluginHost::None => return Ok(Reply::Plugin(plugins::not_configured(call))),
+                    PluginHost::Played(play) => return Ok(Reply::Plugin(play(call))),
+                    PluginHost::Real(plugins) => plugins,
+                };
+                let Key { namespace, name } = &inquiry.key;
+                let rollout = ObjectRef::new(kinds::ROLLOUT, namespace, name);
+                plugins.step(&self.cluster, &rollout, call).await.map(Reply::Plugin)
+            }
             Question::Weights(_) => unanswered(&inquiry.question, "nobody is asked yet".to_owned()),
             Question::Random(count) => {
                 random::bytes(*count).map(|bytes| Reply::Random(bytes.into()))
             }
         }
     }
+}
+
+/// Trust in the servers that the system trusts.
+pub(crate) fn system_trust() -> Result<rustls::ClientConfig, HttpError> {
+    trust::config(false, None)
 }
 
 /// The answer to a question that only the API server can answer.

@@ -1,12 +1,253 @@
-//! Who answers for a step plugin? Nobody: none can be configured in this version.
+//! Runs plugins: one process for each that is configured and used, started when it is first called,
+//! restarted after it ended. A plugin that crashes, hangs or talks nonsense costs those who call it
+//! their answers, and nobody else anything.
+
+mod config;
+pub mod conformance;
+mod fetch;
+mod lines;
+mod output;
+mod process;
+mod step;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use gradus_engine::ask::{PluginCall, PluginReply};
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_goplugin::PluginKind;
+use serde_json::Value;
+use tokio::time::Instant;
 
-/// The reply to a call of a step plugin, in the words for one that is not configured.
-pub fn call(call: &PluginCall) -> PluginReply {
+use crate::cluster::{Cluster, WriteError};
+use config::{Config, Entry};
+use process::{CallFailure, Running};
+
+pub use lines::{PROTOCOL as LINES_PROTOCOL, VERSION as LINES_VERSION};
+
+/// The ConfigMap that lists the plugins.
+const CONFIG_MAP: &str = "argo-rollouts-config";
+/// How long what it says is taken as known.
+const CONFIG_AGE: Duration = Duration::from_secs(10);
+/// The first pause after a plugin could not be started, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// The host of all plugins. Clones share them.
+#[derive(Clone)]
+pub struct Plugins {
+    /// Where the ConfigMap is.
+    namespace: Arc<str>,
+    /// Where programs are kept.
+    folder: Arc<PathBuf>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    config: Mutex<Option<(Instant, Arc<Config>)>>,
+    slots: Mutex<BTreeMap<(PluginKind, String), SharedSlot>>,
+}
+
+type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
+
+/// One plugin: its process, and what became of the last attempts to start it.
+#[derive(Default)]
+struct Slot {
+    running: Option<(Arc<Entry>, Running)>,
+    failures: u32,
+    not_before: Option<Instant>,
+    error: String,
+}
+
+/// Why a plugin did not do what it should.
+#[derive(Debug)]
+enum PluginError {
+    /// The configuration could not be read: nothing was called.
+    Unread(WriteError),
+    /// It is switched off.
+    Disabled,
+    /// It is not configured or does not start; what is wrong, in Argo Rollouts' words.
+    Unusable(String),
+    /// It was called.
+    Call(CallFailure),
+}
+
+impl Plugins {
+    /// Plugins that the ConfigMap of this namespace lists; programs are kept below this folder.
+    pub fn new(namespace: &str, folder: PathBuf) -> Self {
+        let folder = Arc::new(folder);
+        Plugins { namespace: namespace.into(), folder, shared: Arc::default() }
+    }
+
+    /// As Argo Rollouts finds them: in the namespace of the pod, below the working folder.
+    pub fn of_this_pod() -> Self {
+        const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+        let named = std::env::var("POD_NAMESPACE").ok();
+        let account = || std::fs::read_to_string(ACCOUNT).ok();
+        let found = named.or_else(account).map(|name| name.trim().to_owned());
+        let found = found.filter(|name| !name.is_empty());
+        let namespace = found.unwrap_or_else(|| "argo-rollouts".to_owned());
+        Plugins::new(&namespace, PathBuf::from("plugin-bin"))
+    }
+
+    /// Calls a step plugin for a Rollout.
+    pub async fn step<C: Cluster>(
+        &self,
+        cluster: &C,
+        rollout: &ObjectRef,
+        call: &PluginCall,
+    ) -> Result<PluginReply, WriteError> {
+        step::call(self, cluster, rollout, call).await
+    }
+
+    /// Ends all plugins: each is asked first, and killed if it does not end soon.
+    pub async fn stop(&self) {
+        let slots: Vec<_> = {
+            let slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.values().cloned().collect()
+        };
+        let ends = slots.into_iter().map(|slot| async move {
+            let stopped = std::mem::take(&mut *slot.lock().await);
+            if let Some((_, running)) = stopped.running {
+                running.stop().await;
+            }
+        });
+        futures::future::join_all(ends).await;
+    }
+
+    /// Calls a method of a plugin; what it answers is JSON whatever the plugin speaks.
+    async fn call<C: Cluster>(
+        &self,
+        cluster: &C,
+        kind: PluginKind,
+        name: &str,
+        method: &str,
+        argument: Value,
+    ) -> Result<Value, PluginError> {
+        let config = self.config(cluster).await.map_err(PluginError::Unread)?;
+        let entry = config.entry(kind, name).map_err(|why| {
+            PluginError::Unusable(format!("unable to find plugin ({name}): {why}"))
+        })?;
+        if entry.is_disabled {
+            return Err(PluginError::Disabled);
+        }
+        let slot = {
+            let mut slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry((kind, name.to_owned())).or_default())
+        };
+        let running = {
+            let mut slot = slot.lock().await;
+            self.ready(cluster, kind, &entry, &mut slot).await?
+        };
+        let answer = running.call(method, argument, entry.timeout).await;
+        if answer.is_ok() {
+            slot.lock().await.failures = 0;
+        }
+        answer.map_err(PluginError::Call)
+    }
+
+    /// The process of a plugin, started if there is none, or none of this configuration.
+    async fn ready<C: Cluster>(
+        &self,
+        cluster: &C,
+        kind: PluginKind,
+        entry: &Arc<Entry>,
+        slot: &mut Slot,
+    ) -> Result<Running, PluginError> {
+        if let Some((known, running)) = &slot.running
+            && known == entry
+            && running.is_there()
+        {
+            return Ok(running.clone());
+        }
+        if let Some((_, old)) = slot.running.take() {
+            tokio::spawn(old.stop());
+        }
+        let now = Instant::now();
+        if slot.not_before.is_some_and(|moment| now < moment) {
+            return Err(PluginError::Unusable(slot.error.clone()));
+        }
+        match self.start(cluster, kind, entry).await {
+            Ok(running) => {
+                tracing::info!(plugin = entry.name, "plugin started");
+                // One that starts and dies at once must not be started without a pause, either.
+                slot.not_before = Some(now + pause(slot.failures));
+                slot.failures = slot.failures.saturating_add(1);
+                let name = &entry.name;
+                slot.error = format!(
+                    "unable to get plugin client ({name}): plugin exited before we could connect"
+                );
+                slot.running = Some((Arc::clone(entry), running.clone()));
+                Ok(running)
+            }
+            Err(why) => {
+                tracing::error!(plugin = entry.name, error = why, "plugin does not start");
+                slot.not_before = Some(Instant::now() + pause(slot.failures));
+                slot.failures = slot.failures.saturating_add(1);
+                slot.error.clone_from(&why);
+                Err(PluginError::Unusable(why))
+            }
+        }
+    }
+
+    async fn start<C: Cluster>(
+        &self,
+        cluster: &C,
+        kind: PluginKind,
+        entry: &Arc<Entry>,
+    ) -> Result<Running, String> {
+        let name = &entry.name;
+        let unfit = |why: String| format!("unable to get plugin client ({name}): {why}");
+        let headers = fetch::headers(cluster, &self.namespace, entry).await.map_err(unfit)?;
+        let program = fetch::program(&self.folder, kind, entry, headers).await.map_err(unfit)?;
+        process::start(kind, entry, &program).await
+    }
+
+    /// What the ConfigMap says; where it cannot be read, what it said before.
+    async fn config<C: Cluster>(&self, cluster: &C) -> Result<Arc<Config>, WriteError> {
+        let known = self.shared.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at, config)) = &known
+            && read_at.elapsed() < CONFIG_AGE
+        {
+            return Ok(Arc::clone(config));
+        }
+        const KIND: Kind = Kind::new("", "v1", "ConfigMap", "configmaps");
+        let target = ObjectRef::new(KIND, &self.namespace, &CONFIG_MAP.into());
+        let config = match (cluster.read_whole(&target).await, known) {
+            (Ok(found), _) => Arc::new(Config::read(&found.unwrap_or_default()["data"])),
+            (Err(error), Some((_, config))) => {
+                tracing::warn!(error = error.message, "the list of plugins cannot be read again");
+                config
+            }
+            (Err(error), None) => return Err(error),
+        };
+        let mut kept = self.shared.config.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = kept.as_ref().is_none_or(|(_, known)| *known != config);
+        if is_news {
+            config.report();
+        }
+        *kept = Some((Instant::now(), Arc::clone(&config)));
+        Ok(config)
+    }
+}
+
+/// Why plugins that the `data` of a ConfigMap lists would be refused.
+pub fn refused(data: &Value) -> Vec<String> {
+    Config::read(data).refused().map(str::to_owned).collect()
+}
+
+/// The reply to a call of a step plugin where no host of plugins is: that of one not configured.
+pub fn not_configured(call: &PluginCall) -> PluginReply {
     let name = &call.name;
-    PluginReply::Unusable(format!(
-        "failed to get step plugin {name}: unable to start plugin system: unable to find plugin \
-         ({name}): plugin {name} not configured in configmap"
-    ))
+    step::unusable(name, &format!("unable to find plugin ({name}): {}", config::missing(name)))
+}
+
+fn pause(failures: u32) -> Duration {
+    let (first, longest) = PAUSES;
+    first.saturating_mul(1 << failures.min(10)).min(longest)
 }

@@ -11,6 +11,7 @@ use crate::events::post_events;
 use crate::health::{Health, WorldRequest};
 use crate::kube_cluster::KubeCluster;
 use crate::lease::{Election, Leadership, LedCluster, elect};
+use crate::plugins::Plugins;
 use crate::rate::{Limited, Rate};
 use crate::run::{Outside, Settings, run};
 use crate::telemetry::Metrics;
@@ -26,6 +27,8 @@ pub struct Parts {
     pub http: Option<HttpClient>,
     /// The namespace of the controller itself.
     pub home: Option<String>,
+    /// Runs plugins; without it none is configured.
+    pub plugins: Option<Plugins>,
     /// How many requests it may make.
     pub rate: Rate,
     /// The only clock.
@@ -77,7 +80,8 @@ async fn within(
 
 /// The loop, the poster of Events and the election.
 async fn started(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>) {
-    let Parts { client, http, home, rate, clock, metrics, health, worlds, settings } = parts;
+    let Parts { client, http, home, plugins, rate, clock, metrics, health, worlds, settings } =
+        parts;
     let client = dated(client, &clock);
     let server = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
     let stopwatch = Stopwatch::start();
@@ -90,6 +94,10 @@ async fn started(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>
     let (events, inbox) = mpsc::unbounded_channel();
     let posting = Box::pin(post_events(cluster.clone(), clock.clone(), inbox, metrics.clone()));
     let executor = Executor::new(cluster, http, home);
+    let executor = match &plugins {
+        Some(plugins) => executor.with_plugins(plugins.clone()),
+        None => executor,
+    };
     let outside = Outside { client, executor, clock, metrics, health, worlds, events, leadership };
     let looping = Box::pin(run(engines, outside, settings, stop));
     let (working, ended) = oneshot::channel::<()>();
@@ -97,6 +105,9 @@ async fn started(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>
         match select(looping, posting).await {
             Either::Left(((), posting)) => posting.await,
             Either::Right(((), looping)) => looping.await,
+        }
+        if let Some(plugins) = plugins {
+            plugins.stop().await;
         }
         drop(working);
     };

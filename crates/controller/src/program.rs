@@ -16,6 +16,7 @@ use crate::connect::{ConnectError, ConnectionFlags, reach};
 use crate::engines::Engines;
 use crate::health::{DebugToken, DebugTokenError, Health, serve_health, serve_metrics};
 use crate::kube_cluster::REQUEST_LIMIT;
+use crate::plugins::Plugins;
 use crate::production::{Parts, control};
 use crate::rate::Rate;
 use crate::run::Settings;
@@ -182,7 +183,9 @@ impl Flags {
         let client = connection.client;
         let api_server = addresses(&connection.server).await;
         let http = Some(HttpClient::new(AddressPolicy { allow: self.metric_allow, api_server })?);
-        let parts = Parts { client, http, home, rate, clock, metrics, health, worlds, settings };
+        let plugins = Some(Plugins::of_this_pod());
+        let parts =
+            Parts { client, http, home, plugins, rate, clock, metrics, health, worlds, settings };
         control(engines, parts, async {
             stop.asked().await;
             tracing::info!("asked to stop: finishing the work under way");

@@ -13,7 +13,7 @@ use gradus_controller::cluster::{
 };
 use gradus_controller::kube_cluster::classify;
 use gradus_controller::{ask, plugins};
-use gradus_engine::ask::{Question, Reply};
+use gradus_engine::ask::{Class, PluginCall, Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
 use gradus_engine::kinds;
@@ -31,6 +31,7 @@ use crate::checks::{CONTROLLER, Judge};
 use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
 use crate::person::Action;
+use crate::played::PlayedPlugins;
 use crate::trace::{Record, Trace};
 
 /// No request takes longer, in each direction.
@@ -46,6 +47,8 @@ pub(crate) struct Bench {
     pub(crate) place: Place,
     /// Requests of ours so far.
     pub(crate) requests: usize,
+    /// Step plugins, which outlive the controller.
+    pub(crate) plugins: PlayedPlugins,
     /// The controller must be replaced by a new one.
     pub(crate) has_crashed: bool,
     /// When we, or a person, last wrote.
@@ -83,6 +86,7 @@ impl Bench {
             trace,
             place,
             requests: 0,
+            plugins: PlayedPlugins::default(),
             has_crashed: false,
             last_write: now,
             interrupted_update: None,
@@ -148,6 +152,23 @@ impl Bench {
                 None
             }
         }
+    }
+
+    /// One call of a plugin, which counts as a write: the controller may die before it or before it
+    /// hears the answer, and then there is none.
+    fn call_plugin(&mut self, call: &PluginCall) -> Option<Reply> {
+        self.interrupt();
+        self.attempts += 1;
+        let fault = self.fault();
+        if let Some(fault @ (Fault::CrashBefore | Fault::CrashAfter)) = fault {
+            self.trace.note(self.now, Record::Struck(fault));
+            if fault == Fault::CrashAfter {
+                self.plugins.call(call, self.now);
+            }
+            self.has_crashed = true;
+            return None;
+        }
+        Some(Reply::Plugin(self.plugins.call(call, self.now)))
     }
 
     fn apply(&mut self, write: Write) -> Result<Written, WriteError> {
@@ -365,7 +386,13 @@ impl SimDoor {
             Question::Random(count) => {
                 Ok(Reply::Random(self.bench.borrow_mut().draw(*count).into()))
             }
-            Question::Plugin(call) => Ok(Reply::Plugin(plugins::call(call))),
+            Question::Plugin(call) => {
+                self.pass().await;
+                let answer = self.bench.borrow_mut().call_plugin(call);
+                let Some(answer) = answer else { return std::future::pending().await };
+                self.pass().await;
+                Ok(answer)
+            }
             // The scenario says what is measured: no provider is asked.
             Question::Http(_) => {
                 self.opens.set(Timestamp::MAX);

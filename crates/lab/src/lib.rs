@@ -18,6 +18,7 @@ mod meddler;
 pub mod objects;
 pub mod outlook;
 pub mod person;
+pub mod played;
 pub mod routing;
 pub mod saved;
 pub mod scenario;

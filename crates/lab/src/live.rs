@@ -20,6 +20,7 @@ use gradus_controller::kube_cluster::KubeCluster;
 use gradus_controller::lease::Leadership;
 use gradus_controller::run::{Outside, Settings, run};
 use gradus_controller::telemetry::Metrics;
+use gradus_engine::ask::PluginCall;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
@@ -40,6 +41,7 @@ use crate::deeds::{self, NAMESPACE, differences, sight};
 use crate::ends::Ending;
 use crate::faults::{Fault, Planned};
 use crate::person::Action;
+use crate::played::PlayedPlugins;
 use crate::scenario::{End, Step};
 use crate::sight::Sight;
 use crate::simulate::Prepared;
@@ -69,6 +71,8 @@ pub struct Lab {
     requests: Arc<Requests>,
     witness: Rc<Witness>,
     controller: RefCell<Option<AbortHandle>>,
+    /// Step plugins, which outlive the controller.
+    plugins: Arc<Mutex<PlayedPlugins>>,
 }
 
 /// What the controller has asked of the server, apart from watches.
@@ -130,6 +134,7 @@ impl Lab {
             requests,
             witness,
             controller: RefCell::new(None),
+            plugins: Arc::new(Mutex::new(PlayedPlugins::new(&prepared.scenario().plugins))),
         };
         lab.start_controller();
         lab
@@ -291,7 +296,12 @@ impl Lab {
         let posting = post_events(cluster.clone(), clock.clone(), inbox, metrics.clone());
         let leadership = Leadership::alone(Stopwatch::start());
         // The scenario says what is measured: no provider is asked.
-        let executor = Executor::new(cluster, None, None);
+        let plugins = Arc::clone(&self.plugins);
+        let play = Arc::new(move |call: &PluginCall| {
+            let mut plugins = plugins.lock().unwrap_or_else(PoisonError::into_inner);
+            plugins.call(call, clock.now())
+        });
+        let executor = Executor::new(cluster, None, None).with_played_plugins(play);
         let outside =
             Outside { client, executor, clock, metrics, health, worlds, events, leadership };
         let controller = spawn_local(async move {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::faults::Planned;
 use crate::outlook::Outlook;
 use crate::person::Action;
+use crate::played::{EXPECTED, Script};
 use crate::sight::When;
 
 /// One scenario, read from one file.
@@ -35,6 +36,10 @@ pub struct Scenario {
     /// How the images behave that are special.
     #[serde(default)]
     pub images: Behaviours,
+    /// What step plugins answer, by name: `running@20s,successful`. They are played in the simulator
+    /// alone; of others nobody has heard.
+    #[serde(default, deserialize_with = "scripts")]
+    pub plugins: BTreeMap<String, Script>,
     /// What happens, one after the other.
     pub steps: Vec<Step>,
     /// Faults the undisturbed run meets too.
@@ -115,6 +120,19 @@ pub enum ScenarioError {
         /// What was expected.
         message: String,
     },
+}
+
+fn scripts<'de, D>(deserializer: D) -> Result<BTreeMap<String, Script>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let texts = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let script = |(name, text): (String, String)| {
+        let script = Script::parse(&text);
+        let wrong = || serde::de::Error::custom(format!("plugin {name}: expected {EXPECTED}"));
+        Ok((name.clone(), script.ok_or_else(wrong)?))
+    };
+    texts.into_iter().map(script).collect()
 }
 
 /// All scenarios of a folder, by name. Files they refer to are in `examples/rollouts` beside it.

@@ -27,6 +27,7 @@ use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
 use crate::meddler::{self, Meddler};
 use crate::person::Action;
+use crate::played::PlayedPlugins;
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use beside::Bystander;
@@ -134,7 +135,9 @@ impl<'p> Run<'p> {
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
         let checker = (subject.judge)(rollout.kind, cluster.kinds());
-        let bench = Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
+        let mut bench =
+            Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
+        bench.plugins = PlayedPlugins::new(&scenario.plugins);
         let bench = Rc::new(RefCell::new(bench));
         let list = subject.engines.list.iter().enumerate();
         let minds = list.map(|(at, entry)| Mind::new(&bench, entry, at == watches::JUDGED));

@@ -21,6 +21,7 @@ use crate::ends::{revision, sets};
 use crate::faults::Faults;
 use crate::outlook::{Outlook, is_measurable};
 use crate::person::Action;
+use crate::played::Script;
 use crate::scenario::{Beside, End, Scenario, Step};
 use crate::sight::When;
 use crate::simulate::{Outcome, Prepared, Unprepared, simulate_watched};
@@ -44,6 +45,8 @@ pub struct Tryout {
     pub behaviours: Vec<Behaviour>,
     /// What people do: each at its time, and those that wait for a sight one after the other.
     pub deeds: Vec<Deed>,
+    /// What step plugins answer, by name.
+    pub plugins: BTreeMap<String, Script>,
     /// How the versions do, and what analyses find of it.
     pub outlook: Outlook,
 }
@@ -221,6 +224,7 @@ impl Tryout {
             time_scale: 1,
             objects,
             images: Behaviours::new(self.behaviours.clone()),
+            plugins: self.plugins.clone(),
             steps: begin.chain(waiting).chain(end).collect(),
             faults: Vec::new(),
             end: End::default(),

@@ -1,5 +1,9 @@
 //! What must the cluster hold before the first test of the suite?
 
+use std::fs;
+use std::path::Path;
+
+use aws_lc_rs::digest::{SHA256, digest};
 use gradus_simkube::behave::{Behaviour, Behaviours, Crash};
 
 use super::{catalogue::Case, suite::Suite};
@@ -16,7 +20,30 @@ pub fn prepare(stage: &Stage, suite: &Suite) -> Result<(), PlaneError> {
     let server_side: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f"];
     stage.plane.kubectl_does(server_side, &crds)?;
     let settings = suite.folder().join("step-plugin/argo-rollouts-config.yaml");
-    stage.plane.kubectl_does(&["apply", "-f"], &settings)
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PlaneError::File { path, source }
+    };
+    let text = fs::read_to_string(&settings).map_err(failed(&settings))?;
+    let program = suite.plugin();
+    let program = fs::read(&program).map_err(failed(&program))?;
+    let sha256 = digest(&SHA256, &program);
+    let sha256: String = sha256.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = stage.plane.folder().join("argo-rollouts-config.yaml");
+    fs::write(&path, with_digests(&text, &sha256)).map_err(failed(&path))?;
+    stage.plane.kubectl_does(&["apply", "-f"], &path)
+}
+
+/// Every plugin with the digest of its program, without which none is started.
+fn with_digests(settings: &str, sha256: &str) -> String {
+    let line = |line: &str| match line.trim_start().starts_with("location:") {
+        true => {
+            let indent = line.len() - line.trim_start().len();
+            format!("{line}\n{}sha256: \"{sha256}\"\n", " ".repeat(indent))
+        }
+        false => format!("{line}\n"),
+    };
+    settings.lines().map(line).collect()
 }
 
 /// Pods of this test must still be starting while it changes the number of replicas three times.

@@ -46,7 +46,7 @@ impl Suite {
     pub fn ready() -> Result<Self, SuiteError> {
         let suite = Self::fetched()?;
         suite.build(&suite.program(), &["test", "-c", "-tags", "e2e"], PACKAGE)?;
-        suite.build(&suite.built.join("plugin-bin/e2e-step-plugin"), &["build"], PLUGIN)?;
+        suite.build(&suite.plugin(), &["build"], PLUGIN)?;
         Ok(suite)
     }
 
@@ -70,6 +70,11 @@ impl Suite {
     /// The folder they expect to run in; their manifests are read relative to it.
     pub fn folder(&self) -> PathBuf {
         self.sources.join("test/e2e")
+    }
+
+    /// The program of its step plugin.
+    pub fn plugin(&self) -> PathBuf {
+        self.built.join("plugin-bin/e2e-step-plugin")
     }
 
     /// Where the controller must run to find the suite's plugin.

@@ -90,6 +90,9 @@ pub fn all() -> Result<Vec<RealScenario>, Failure> {
     ];
     for (folder, part) in folders {
         for scenario in gradus_lab::load_all(&repository().join(folder))? {
+            if !scenario.plugins.is_empty() {
+                continue; // Its plugins are played by the simulator; the real ones have their suite.
+            }
             scenarios.push(RealScenario { scenario: scenario.hastened(scenario.time_scale), part });
         }
     }

@@ -111,6 +111,7 @@ fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
         client,
         http: None,
         home: None,
+        plugins: None,
         rate: NO_LIMIT,
         clock,
         metrics,

@@ -85,11 +85,13 @@ fn arguments(line: &str) -> Option<Vec<&str>> {
 
 /// Every kind of block, as its fence names it, and the test that tries such blocks. Those of
 /// [`PRINTED`] show output.
-const KINDS: [(&str, &str); 15] = [
+const KINDS: [(&str, &str); 18] = [
     ("console", "every_console_block_runs"),
     ("console error", "every_console_block_runs"),
+    ("json lines", "the_documented_lines_are_of_the_protocol"),
     ("rust", "every_piece_of_code_is_a_piece_of_ours"),
     ("sh", "every_task_in_the_documents_is_there"),
+    ("sh check", "the_example_plugins_pass_the_check"),
     ("sh cluster", "a_cluster_is_set_up_as_the_documents_say"),
     ("sh complete", "kubectl_completes_live_names_as_the_documents_say"),
     ("sh demo", "the_demo_is_open_to_kubectl_as_the_documents_say"),
@@ -100,6 +102,7 @@ const KINDS: [(&str, &str); 15] = [
     ("yaml", "every_yaml_block_is_valid"),
     ("yaml behaviour", "every_yaml_block_is_valid"),
     ("yaml operator", "the_manifest_is_the_sample"),
+    ("yaml plugins", "the_documented_configuration_is_accepted"),
     ("yaml scenario", "every_yaml_block_is_valid"),
 ];
 

@@ -24,6 +24,7 @@ mod kubectl;
 mod outputs;
 mod person;
 mod plugin;
+mod plugins;
 mod program;
 mod reviewer;
 mod shell;

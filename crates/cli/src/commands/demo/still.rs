@@ -79,6 +79,7 @@ fn scenario(script: &Script) -> Scenario {
         kind: "Rollout".to_owned(),
         time_scale: 1,
         objects,
+        plugins: std::collections::BTreeMap::new(),
         images: behaviours(),
         steps: script.steps(),
         faults: Vec::new(),

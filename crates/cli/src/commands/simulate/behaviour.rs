@@ -7,6 +7,7 @@ use gradus_api::names::analysis_phase;
 use gradus_api::rollout::{RolloutSpec, StepKind};
 use gradus_lab::outlook::{Given, Measured};
 use gradus_lab::person::Action;
+use gradus_lab::played::{EXPECTED, Script};
 use gradus_lab::sight::When;
 use gradus_lab::tryout::{Deed, Tryout};
 use gradus_simkube::behave::{Behaviour, Crash, Flapping};
@@ -47,7 +48,7 @@ const RESULTS: [&str; 4] = [
 const FORMS: &str = "start=10s, new:start=10s, new:never-ready, new:gates-closed, new:pull-error, new:crash=5s, \
                      new:flapping=10s/5s, new:error-rate=4%, new:error-rate=4%@5m, \
                      new:analysis=failed, new:analysis=failed@60s, promote, promote@5m, promote-full@5m, abort@5m, \
-                     retry@5m, pause@5m, resume@5m, scale=10@5m, or a file";
+                     retry@5m, plugin=NAME:running@30s,successful, pause@5m, resume@5m, scale=10@5m, or a file";
 
 /// Adds what the arguments say; `first` is the image of the first deploy.
 pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result<()> {
@@ -59,6 +60,13 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
         let is_named_so = text.ends_with(".yaml") || text.ends_with(".yml") || text.contains('/');
         if Path::new(text).is_file() || (is_named_so && !text.contains('=')) {
             add_file(tryout, text)?;
+            continue;
+        }
+        if let Some(plugin) = text.strip_prefix("plugin=") {
+            let (name, script) = plugin.split_once(':').unwrap_or((plugin, ""));
+            let script = Script::parse(script);
+            let wrong = || format!("behaviour {text:?}: expected plugin=NAME:{EXPECTED}");
+            tryout.plugins.insert(name.to_owned(), script.with_context(wrong)?);
             continue;
         }
         let (whose, form) = text.split_once(':').unwrap_or(("", text));

@@ -1,0 +1,64 @@
+//! Calls of step plugins: what they are told, and what their answers mean to the engine.
+
+use std::sync::Arc;
+
+use gradus_engine::ask::{PluginCall, PluginReply, PluginSaid};
+use gradus_engine::decision::ObjectRef;
+use gradus_goplugin::PluginKind;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::process::CallFailure;
+use super::{PluginError, Plugins};
+use crate::cluster::{Cluster, WriteError};
+
+/// Calls the plugin with the whole Rollout as it is now.
+pub(super) async fn call<C: Cluster>(
+    plugins: &Plugins,
+    cluster: &C,
+    rollout: &ObjectRef,
+    call: &PluginCall,
+) -> Result<PluginReply, WriteError> {
+    let Some(rollout) = cluster.read_whole(rollout).await? else {
+        return Ok(PluginReply::Broken(format!("{rollout} is not there")));
+    };
+    let argument = json!({
+        "rollout": rollout,
+        "context": {
+            "pluginName": call.name,
+            "config": call.config,
+            "status": call.status,
+        },
+    });
+    let (name, method) = (&call.name, &call.operation);
+    Ok(match plugins.call(cluster, PluginKind::Step, name, method, argument).await {
+        Ok(reply) => said(&reply),
+        Err(PluginError::Disabled) => PluginReply::Disabled,
+        Err(PluginError::Unread(error)) => return Err(error),
+        Err(PluginError::Unusable(why)) => unusable(name, &why),
+        Err(PluginError::Call(CallFailure::Said(why))) => PluginReply::Broken(why),
+        Err(PluginError::Call(CallFailure::Transport(why))) => {
+            PluginReply::Broken(format!("{method} rpc call error: {why}"))
+        }
+    })
+}
+
+/// A plugin that could not be called, in Argo Rollouts' words.
+pub(super) fn unusable(name: &str, why: &str) -> PluginReply {
+    PluginReply::Unusable(format!(
+        "failed to get step plugin {name}: unable to start plugin system: {why}"
+    ))
+}
+
+fn said(reply: &Value) -> PluginReply {
+    let text = |field: &str| reply[field].as_str().unwrap_or_default().to_owned();
+    let status = Some(&reply["status"]).filter(|status| !status.is_null());
+    PluginReply::Said(PluginSaid {
+        phase: text("phase"),
+        message: text("message"),
+        requeue_after: SignedDuration::from_secs(
+            reply["requeueAfterSeconds"].as_i64().unwrap_or(0),
+        ),
+        status: status.map(|status| Arc::new(status.clone())),
+    })
+}
