@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
-use gradus_engine::ask::http::HttpError;
+use gradus_engine::ask::http::{HttpError, HttpOutcome, HttpRequest};
 use gradus_engine::ask::{Class, Effect, PluginCall, PluginReply, Question, Reply};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
@@ -28,6 +28,7 @@ use crate::watched::Key;
 use crate::{plugins, random, version};
 pub use address::{AddressPolicy, Network};
 pub use http::{HttpClient, HttpClientError};
+pub use secrets::{Sent, sent};
 
 /// Who answers a question: each has its own limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,10 +90,22 @@ impl Answerer {
     }
 }
 
+/// What comes of a request that is answered in this process.
+pub enum Heard {
+    /// This.
+    Answer(HttpOutcome),
+    /// Nothing, until its time is over.
+    Silence,
+}
+
+/// Answers requests in this process, as simulations do.
+pub type Within = Arc<dyn Fn(&Inquiry, &Sent) -> Heard + Send + Sync>;
+
 /// Answers questions. What changes something outside goes through the door of the writes first.
 pub struct Executor<C> {
     cluster: C,
     http: Option<HttpClient>,
+    within: Option<Within>,
     /// The namespace of the controller itself, where it has one.
     home: Option<String>,
     plugins: PluginHost,
@@ -113,7 +126,12 @@ impl<C: Cluster> Executor<C> {
     /// An executor that reads through this cluster and requests through this client. Without one, as
     /// where people give the verdicts of a demo, requests are never answered.
     pub fn new(cluster: C, http: Option<HttpClient>, home: Option<String>) -> Self {
-        Executor { cluster, http, home, plugins: PluginHost::None }
+        Executor { cluster, http, within: None, home, plugins: PluginHost::None }
+    }
+
+    /// An executor whose requests go nowhere: this process answers them.
+    pub fn within(cluster: C, within: Within) -> Self {
+        Executor { within: Some(within), ..Executor::new(cluster, None, None) }
     }
 
     /// The same with a host of plugins. Without one no plugin is configured.
@@ -138,7 +156,7 @@ impl<C: Cluster> Executor<C> {
         }
         let asking = AssertUnwindSafe(self.ask(inquiry)).catch_unwind();
         let class = Answerer::of(&inquiry.question);
-        if class == Answerer::Http && self.http.is_none() {
+        if class == Answerer::Http && self.http.is_none() && self.within.is_none() {
             return std::future::pending().await;
         }
         let patience = class.patience();
@@ -158,6 +176,9 @@ impl<C: Cluster> Executor<C> {
                 read(&self.cluster, &inquiry.question).await
             }
             Question::Http(request) => {
+                if let Some(within) = &self.within {
+                    return Ok(Reply::Http(self.hear(within, inquiry, request).await));
+                }
                 let Some(http) = &self.http else {
                     return unanswered(&inquiry.question, "no requests are sent".to_owned());
                 };
@@ -181,6 +202,20 @@ impl<C: Cluster> Executor<C> {
             Question::Weights(_) => unanswered(&inquiry.question, "nobody is asked yet".to_owned()),
             Question::Random(count) => {
                 random::bytes(*count).map(|bytes| Reply::Random(bytes.into()))
+            }
+        }
+    }
+}
+
+impl<C: Cluster> Executor<C> {
+    async fn hear(&self, within: &Within, inquiry: &Inquiry, request: &HttpRequest) -> HttpOutcome {
+        let sent = sent(&self.cluster, &inquiry.key.namespace, None, request).await?;
+        match within(inquiry, &sent) {
+            Heard::Answer(outcome) => sent.cleaned(outcome),
+            Heard::Silence => {
+                let limit = Duration::try_from(request.timeout).unwrap_or_default();
+                tokio::time::sleep(limit).await;
+                Err(HttpError::Timeout(request.timeout))
             }
         }
     }

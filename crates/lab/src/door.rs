@@ -8,12 +8,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use gradus_controller::ask;
 use gradus_controller::cluster::{
     Cluster, Listing, PostedEvent, ResourcePart, Write, WriteError, Written,
 };
 use gradus_controller::kube_cluster::classify;
-use gradus_controller::{ask, plugins};
-use gradus_engine::ask::{Class, PluginCall, Question, Reply};
+use gradus_controller::shell::Inquiry;
+use gradus_engine::ask::http::HttpError;
+use gradus_engine::ask::{PluginCall, Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
 use gradus_engine::kinds;
@@ -30,6 +32,7 @@ use serde_json::{Value, json};
 use crate::checks::{CONTROLLER, Judge};
 use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
+use crate::outside::{Heard, MetricServers};
 use crate::person::Action;
 use crate::played::PlayedPlugins;
 use crate::trace::{Record, Trace};
@@ -51,7 +54,9 @@ pub(crate) struct Bench {
     pub(crate) plugins: PlayedPlugins,
     /// The controller must be replaced by a new one.
     pub(crate) has_crashed: bool,
-    /// When we, or a person, last wrote.
+    /// Who answers HTTP requests; nobody in most scenarios.
+    pub(crate) outside: Option<MetricServers>,
+    /// When we, or a person, last wrote. That an analysis goes on does not count.
     pub(crate) last_write: Timestamp,
     /// What an interruption met: was an update under way?
     pub(crate) interrupted_update: Option<bool>,
@@ -88,6 +93,7 @@ impl Bench {
             requests: 0,
             plugins: PlayedPlugins::default(),
             has_crashed: false,
+            outside: None,
             last_write: now,
             interrupted_update: None,
             attempts: 0,
@@ -125,6 +131,9 @@ impl Bench {
             self.checker.judge(write, self.now);
         }
         self.judged = self.cluster.version();
+        if let Some(outside) = &mut self.outside {
+            outside.observe(&self.cluster, self.now);
+        }
     }
 
     /// What everybody has seen and judged is forgotten: memory that is used again soon is still at
@@ -174,12 +183,16 @@ impl Bench {
     fn apply(&mut self, write: Write) -> Result<Written, WriteError> {
         let verb = verb_name(&write);
         let name = Arc::clone(&write.target.name);
+        let is_run = write.target.kind == kinds::ANALYSIS_RUN;
         let request = self.request(write);
         let answer = self.cluster.serve(request, self.now);
         self.judge();
         match answer {
             Ok(reply) => {
-                self.last_write = self.now;
+                let goes_on = |object: &Object| is_run && object.status["phase"] == "Running";
+                if !matches!(&reply.content, Content::Object(object) if goes_on(object)) {
+                    self.last_write = self.now;
+                }
                 let written = match reply.content {
                     Content::Object(object) => {
                         Written { version: object.version, status: status_of(&object) }
@@ -341,6 +354,15 @@ impl Bench {
         self.now + SignedDuration::from_millis(milliseconds.cast_signed())
     }
 
+    /// What somebody outside answers.
+    fn hear(&mut self, inquiry: &Inquiry, sent: &ask::Sent) -> Heard {
+        let Bench { outside, cluster, now, .. } = self;
+        match outside {
+            Some(outside) => outside.hear(cluster, inquiry, sent, *now),
+            None => Heard::Never,
+        }
+    }
+
     /// Random bytes of this run.
     pub(crate) fn draw(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.chance.below(256).to_le_bytes()[0]).collect()
@@ -377,8 +399,15 @@ impl SimDoor {
 }
 
 impl SimDoor {
+    /// No answer comes.
+    async fn never(&self) -> Result<Reply, WriteError> {
+        self.opens.set(Timestamp::MAX);
+        std::future::pending().await
+    }
+
     /// The answer to a question. Beyond the cluster there is nobody but chance.
-    pub(crate) async fn answer(&self, question: &Question) -> Result<Reply, WriteError> {
+    pub(crate) async fn answer(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
+        let question = &inquiry.question;
         match question {
             Question::Read(_) | Question::Pods(_) | Question::List(_) | Question::Weights(_) => {
                 ask::read(self, question).await
@@ -393,10 +422,28 @@ impl SimDoor {
                 self.pass().await;
                 Ok(answer)
             }
-            // The scenario says what is measured: no provider is asked.
-            Question::Http(_) => {
-                self.opens.set(Timestamp::MAX);
-                std::future::pending().await
+            Question::Http(request) => {
+                if self.bench.borrow().outside.is_none() {
+                    return self.never().await;
+                }
+                let sent = match ask::sent(self, &inquiry.key.namespace, None, request).await {
+                    Ok(sent) => sent,
+                    Err(error) => return Ok(Reply::Http(Err(error))),
+                };
+                self.pass().await;
+                let heard = self.bench.borrow_mut().hear(inquiry, &sent);
+                let outcome = match heard {
+                    Heard::Answer(outcome) => sent.cleaned(outcome),
+                    Heard::Never => return self.never().await,
+                    Heard::Silence => {
+                        let gives_up = self.bench.borrow().now + request.timeout;
+                        self.opens.set(gives_up);
+                        Turn::default().await;
+                        return Ok(Reply::Http(Err(HttpError::Timeout(request.timeout))));
+                    }
+                };
+                self.pass().await;
+                Ok(Reply::Http(outcome))
             }
         }
     }

@@ -17,6 +17,7 @@ pub mod live;
 mod meddler;
 pub mod objects;
 pub mod outlook;
+pub mod outside;
 pub mod person;
 pub mod played;
 pub mod routing;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gradus_controller::ask::Executor;
+use gradus_controller::ask::{Executor, Heard as Outcome, Within};
 use gradus_controller::clock::{Clock, Stopwatch};
 use gradus_controller::events::post_events;
 use gradus_controller::health::Health;
@@ -40,6 +40,7 @@ use crate::checks::{CONTROLLER, Violation};
 use crate::deeds::{self, NAMESPACE, differences, sight};
 use crate::ends::Ending;
 use crate::faults::{Fault, Planned};
+use crate::outside::{Heard, MetricServers};
 use crate::person::Action;
 use crate::played::PlayedPlugins;
 use crate::scenario::{End, Step};
@@ -73,6 +74,9 @@ pub struct Lab {
     controller: RefCell<Option<AbortHandle>>,
     /// Step plugins, which outlive the controller.
     plugins: Arc<Mutex<PlayedPlugins>>,
+    /// Who answers HTTP requests.
+    within: Option<Within>,
+    outside: Option<Arc<Mutex<MetricServers>>>,
 }
 
 /// What the controller has asked of the server, apart from watches.
@@ -125,7 +129,12 @@ impl Lab {
         let witness = Rc::new(Witness::new(&server, prepared.rollout(), prepared.subject()));
         let judging = Rc::clone(&witness);
         drop(spawn_local(async move { judging.watch().await }));
+        let outside = MetricServers::of(prepared.scenario(), prepared.start());
+        let outside = outside.map(|outside| Arc::new(Mutex::new(outside)));
+        let within = outside.as_ref().map(|outside| answering(&server, outside));
         let lab = Lab {
+            within,
+            outside,
             server,
             clock,
             rollout: prepared.rollout().clone(),
@@ -255,6 +264,11 @@ impl Lab {
         }
     }
 
+    /// HTTP requests to metric servers so far.
+    pub fn provider_calls(&self) -> usize {
+        self.outside.as_ref().map_or(0, |outside| lock(outside).asked)
+    }
+
     /// The reasons of all Events, in the order in which they were first posted.
     pub fn events(&self) -> Vec<String> {
         self.server.with(|cluster, _| {
@@ -295,13 +309,17 @@ impl Lab {
         let clock = self.clock.clone();
         let posting = post_events(cluster.clone(), clock.clone(), inbox, metrics.clone());
         let leadership = Leadership::alone(Stopwatch::start());
-        // The scenario says what is measured: no provider is asked.
-        let plugins = Arc::clone(&self.plugins);
+        let executor = match &self.within {
+            Some(within) => Executor::within(cluster, Arc::clone(within)),
+            // The scenario says what is measured: no provider is asked.
+            None => Executor::new(cluster, None, None),
+        };
+        let (plugins, time) = (Arc::clone(&self.plugins), clock.clone());
         let play = Arc::new(move |call: &PluginCall| {
             let mut plugins = plugins.lock().unwrap_or_else(PoisonError::into_inner);
-            plugins.call(call, clock.now())
+            plugins.call(call, time.now())
         });
-        let executor = Executor::new(cluster, None, None).with_played_plugins(play);
+        let executor = executor.with_played_plugins(play);
         let outside =
             Outside { client, executor, clock, metrics, health, worlds, events, leadership };
         let controller = spawn_local(async move {
@@ -400,6 +418,32 @@ impl Lab {
             numbers,
         }
     }
+}
+
+/// Answers requests in this process; what serves users is looked at whenever the cluster changes.
+fn answering(server: &Server, outside: &Arc<Mutex<MetricServers>>) -> Within {
+    let (watched, looking) = (server.clone(), Arc::clone(outside));
+    drop(spawn_local(async move {
+        let mut versions = watched.versions();
+        loop {
+            watched.with(|cluster, now| lock(&looking).observe(cluster, now));
+            if versions.changed().await.is_err() {
+                return;
+            }
+        }
+    }));
+    let (server, outside) = (server.clone(), Arc::clone(outside));
+    Arc::new(move |inquiry, sent| {
+        let heard = server.with(|cluster, now| lock(&outside).hear(cluster, inquiry, sent, now));
+        match heard {
+            Heard::Answer(outcome) => Outcome::Answer(outcome),
+            Heard::Silence | Heard::Never => Outcome::Silence,
+        }
+    })
+}
+
+fn lock(outside: &Mutex<MetricServers>) -> MutexGuard<'_, MetricServers> {
+    outside.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn text(event: &Object, field: &str) -> String {

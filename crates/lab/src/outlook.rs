@@ -1,14 +1,26 @@
-//! How do the versions do, and what would an analysis find? A simulation declares it; nobody
-//! measures.
+//! How do the versions do? A simulation declares it: what pods answer, and what single metrics are.
 
-mod assess;
-mod condition;
+mod answerable;
 
-use gradus_simkube::behave::matches;
+use gradus_api::analysis::MetricResult;
+use gradus_simkube::behave::{Behaviour, matches};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-pub use assess::{Run, RunEnd, is_measurable, verdict};
+pub use answerable::unanswerable;
+
+/// How an analysis ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEnd {
+    /// When.
+    pub at: Timestamp,
+    /// Successful, Failed, Error or Inconclusive.
+    pub phase: String,
+    /// Why, in the words users know.
+    pub message: String,
+    /// What became of its metrics.
+    pub results: Vec<MetricResult>,
+}
 
 /// What a simulation declares about its versions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +43,9 @@ pub struct Measured {
     pub from: SignedDuration,
     /// So many of a hundred requests fail.
     pub error_percent: Option<f64>,
-    /// The metric's value itself.
+    /// Half of all requests are answered within so many milliseconds.
+    pub latency_milliseconds: Option<f64>,
+    /// The metric's value itself, whatever it asks for.
     pub value: Option<f64>,
 }
 
@@ -42,6 +56,7 @@ impl Default for Measured {
             metric: "*".to_owned(),
             from: SignedDuration::ZERO,
             error_percent: None,
+            latency_milliseconds: None,
             value: None,
         }
     }
@@ -72,15 +87,6 @@ impl Default for Given {
     }
 }
 
-/// What one measurement reads.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Reading {
-    /// The metric's value.
-    Value(f64),
-    /// The share of requests that fail, from 0 to 1: what the value is depends on the condition.
-    Errors(f64),
-}
-
 impl Outlook {
     /// The share of requests that fail at a version with this image, from 0 to 1.
     pub fn error_share(&self, image: &str, at: SignedDuration) -> f64 {
@@ -99,17 +105,44 @@ impl Outlook {
         self.measured.iter().map(|one| one.from)
     }
 
-    fn reading(&self, images: &[&str], metric: &str, at: SignedDuration) -> Reading {
+    /// The declared value of a metric of an analysis of a version, where there is one.
+    pub fn value(&self, images: &[&str], metric: &str, at: SignedDuration) -> Option<f64> {
         let is_about = |one: &&Measured| {
             matches(&one.metric, metric)
                 && one.from <= at
-                && images.iter().any(|image| matches(&one.image, image))
+                && (one.image == "*" || images.iter().any(|image| matches(&one.image, image)))
         };
-        let mut values = self.measured.iter().filter(is_about).filter_map(|one| one.value);
-        let errors = images.iter().map(|image| self.error_share(image, at));
-        values
-            .next_back()
-            .map_or_else(|| Reading::Errors(errors.fold(0.0, f64::max)), Reading::Value)
+        self.measured.iter().filter(is_about).filter_map(|one| one.value).next_back()
+    }
+
+    /// Is the value of this metric declared?
+    pub fn declares(&self, metric: &str) -> bool {
+        self.measured.iter().any(|one| one.value.is_some() && matches(&one.metric, metric))
+    }
+
+    /// How images behave at a moment: as these say, and as their requests are answered then.
+    pub fn behaviours(&self, given: &[Behaviour], at: SignedDuration) -> Vec<Behaviour> {
+        let mut all = given.to_vec();
+        if !all.iter().any(|one| one.image == "*" && one.command == "*") {
+            all.push(Behaviour::default());
+        }
+        for one in self.measured.iter().filter(|one| one.from <= at) {
+            let change = |behaviour: &mut Behaviour| {
+                let Behaviour { error_percent, latency_milliseconds, .. } = behaviour;
+                *error_percent = one.error_percent.unwrap_or(*error_percent);
+                *latency_milliseconds = one.latency_milliseconds.unwrap_or(*latency_milliseconds);
+            };
+            // What is special about some images is so of those that fit them, too.
+            all.iter_mut().filter(|known| matches(&one.image, &known.image)).for_each(change);
+            if !all.iter().any(|known| known.image == one.image) {
+                let like = all.iter().find(|known| matches(&known.image, &one.image)).cloned();
+                let mut new = like.unwrap_or_default();
+                new.image.clone_from(&one.image);
+                change(&mut new);
+                all.insert(0, new);
+            }
+        }
+        all
     }
 
     /// The end that is given to every AnalysisRun and Experiment of a version, where one is.

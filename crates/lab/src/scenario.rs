@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::faults::Planned;
 use crate::outlook::Outlook;
+use crate::outside::ServerAnswer;
 use crate::person::Action;
 use crate::played::{EXPECTED, Script};
 use crate::sight::When;
@@ -45,6 +46,10 @@ pub struct Scenario {
     /// Faults the undisturbed run meets too.
     #[serde(default)]
     pub faults: Vec<Planned>,
+    /// Requests to metric servers are answered: so where one of these fits (the first counts), else
+    /// by the metric server of the embedded cluster. Without it nobody answers.
+    #[serde(default)]
+    pub metrics: Option<Vec<ServerAnswer>>,
     /// How it must end.
     pub end: End,
     /// What happens beside the steps; nothing in a scenario that is read from a file.

@@ -26,6 +26,7 @@ use crate::door::Bench;
 use crate::ends::Ending;
 use crate::faults::{Chance, Faults};
 use crate::meddler::{self, Meddler};
+use crate::outside::MetricServers;
 use crate::person::Action;
 use crate::played::PlayedPlugins;
 use crate::trace::{Record, Trace};
@@ -62,6 +63,8 @@ pub struct Outcome {
     pub writes: usize,
     /// Writes of ours that were tried, refused ones included: faults are planned by their number.
     pub attempts: usize,
+    /// HTTP requests of ours to metric servers.
+    pub provider_calls: usize,
     /// How long the scenario took in virtual time, up to the last write.
     pub lasted: SignedDuration,
     /// Where the run was interrupted: was an update under way?
@@ -138,6 +141,7 @@ impl<'p> Run<'p> {
         let mut bench =
             Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
         bench.plugins = PlayedPlugins::new(&scenario.plugins);
+        bench.outside = MetricServers::of(scenario, *start);
         let bench = Rc::new(RefCell::new(bench));
         let list = subject.engines.list.iter().enumerate();
         let minds = list.map(|(at, entry)| Mind::new(&bench, entry, at == watches::JUDGED));
@@ -183,6 +187,7 @@ impl<'p> Run<'p> {
             requests: bench.requests,
             writes: bench.checker.writes(),
             attempts: bench.attempts,
+            provider_calls: bench.outside.as_ref().map_or(0, |outside| outside.asked),
             lasted: bench.last_write.duration_since(self.prepared.start),
             interrupted_update: bench.interrupted_update,
         }

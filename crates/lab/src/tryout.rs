@@ -19,7 +19,7 @@ use crate::checks::Violation;
 use crate::deeds::{NAMESPACE, sight};
 use crate::ends::{revision, sets};
 use crate::faults::Faults;
-use crate::outlook::{Outlook, is_measurable};
+use crate::outlook::{Outlook, unanswerable};
 use crate::person::Action;
 use crate::played::Script;
 use crate::scenario::{Beside, End, Scenario, Step};
@@ -147,7 +147,20 @@ impl Tryout {
                 .any(|object| object["kind"] == "Service" && object["metadata"]["name"] == *name)
         };
         let named = services::references(&spec).map(|named| named.name);
-        named.filter(|name| !is_there(name)).map(str::to_owned).collect()
+        let mut missing: Vec<String> =
+            named.filter(|name| !is_there(name)).map(str::to_owned).collect();
+        // Without a Service nobody is asked, and there is nothing to measure.
+        let is_service = |object: &Value| object["kind"] == "Service";
+        let is_judged = |object: &Value| {
+            object["kind"].as_str().is_some_and(|kind| kind.ends_with("AnalysisTemplate"))
+        };
+        if missing.is_empty()
+            && !self.objects.iter().any(is_service)
+            && self.objects.iter().any(is_judged)
+        {
+            missing.extend(rollout["metadata"]["name"].as_str().map(str::to_owned));
+        }
+        missing
     }
 
     /// Templates of its analyses that the manifests lack, and whether each is a cluster's; they are
@@ -173,15 +186,20 @@ impl Tryout {
         named.into_iter().filter(|named| !is_there(named)).collect()
     }
 
-    /// Metrics of templates in the manifests, by template, that an error rate says nothing about.
-    pub fn unmeasurable(&self) -> Vec<(String, String)> {
+    /// Metrics of templates in the manifests that a simulation cannot answer: the template, the
+    /// metric, and why.
+    pub fn unanswerable(&self) -> Vec<(String, String, String)> {
         let kinds = [names::kind::ANALYSIS_TEMPLATE, names::kind::CLUSTER_ANALYSIS_TEMPLATE];
         let mut found = Vec::new();
         for template in self.objects.iter().filter(|o| kinds.iter().any(|k| o["kind"] == *k)) {
             let (spec, _) = gradus_api::decode::decode::<AnalysisTemplateSpec>(&template["spec"]);
             let name = template["metadata"]["name"].as_str().unwrap_or_default();
-            let metrics = spec.metrics.into_iter().filter(|metric| !is_measurable(metric));
-            found.extend(metrics.map(|metric| (name.to_owned(), metric.name)));
+            for metric in &spec.metrics {
+                let has_value = self.outlook.declares(&metric.name);
+                if let Some(why) = unanswerable(metric).filter(|_| !has_value) {
+                    found.push((name.to_owned(), metric.name.clone(), why));
+                }
+            }
         }
         found
     }
@@ -196,7 +214,7 @@ impl Tryout {
         let templates = self.missing_templates().into_iter().map(|(name, is_cluster)| {
             json!({ "apiVersion": names::API_VERSION, "kind": merge::kind_name(is_cluster),
                     "metadata": { "name": name }, "spec": { "metrics": [
-                        { "name": "made-up", "provider": { "web": { "url": "http://made-up" } } }] } })
+                        { "name": "made-up", "provider": { "web": { "url": "http://made-up/traffic" } } }] } })
         });
         let made_up = made_up.chain(templates);
         let objects = made_up.chain(self.objects.iter().cloned()).map(in_one_namespace).collect();
@@ -214,6 +232,12 @@ impl Tryout {
         });
         let mut timed: Vec<(SignedDuration, Action)> =
             self.deeds.iter().filter_map(Deed::timed).collect();
+        let turns: BTreeSet<SignedDuration> =
+            self.outlook.turns().filter(|turn| turn.is_positive()).collect();
+        timed.extend(turns.into_iter().map(|turn| {
+            let behaviours = self.outlook.behaviours(&self.behaviours, turn);
+            (turn, Action::Behave(Behaviours::new(behaviours)))
+        }));
         timed.sort_by_key(|(after, _)| *after);
         let over = When { over: Some(true), ..When::default() };
         let end = is_awaited.then(|| Step { when: Some(over), ..Step::default() });
@@ -223,7 +247,10 @@ impl Tryout {
             about: "A user's own manifests.".to_owned(),
             time_scale: 1,
             objects,
-            images: Behaviours::new(self.behaviours.clone()),
+            images: Behaviours::new(
+                self.outlook.behaviours(&self.behaviours, SignedDuration::ZERO),
+            ),
+            metrics: None,
             plugins: self.plugins.clone(),
             steps: begin.chain(waiting).chain(end).collect(),
             faults: Vec::new(),

@@ -22,7 +22,7 @@ use crate::behave::Behaviours;
 pub use endpoint::Reply;
 pub use families::knows;
 use families::{BUCKETS, Family, Part};
-pub use port::{MetricPort, Outside};
+pub use port::{ListeningForMetrics, MetricPort, Outside};
 
 /// Requests per second at each entry point.
 pub const REQUESTS_PER_SECOND: f64 = 100.0;

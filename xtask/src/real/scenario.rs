@@ -81,7 +81,8 @@ pub struct RealScenario {
     part: ControllerKind,
 }
 
-/// Every scenario of the repository, the example's included.
+/// Every scenario of the repository, the example's included, but those that ask metric servers: what
+/// these answer follows from the embedded cluster.
 pub fn all() -> Result<Vec<RealScenario>, Failure> {
     let mut scenarios = Vec::new();
     let folders = [
@@ -92,6 +93,10 @@ pub fn all() -> Result<Vec<RealScenario>, Failure> {
         for scenario in gradus_lab::load_all(&repository().join(folder))? {
             if !scenario.plugins.is_empty() {
                 continue; // Its plugins are played by the simulator; the real ones have their suite.
+            }
+            if scenario.metrics.is_some() {
+                println!("  {} skipped: no metric server stands beside a real one", scenario.name);
+                continue;
             }
             scenarios.push(RealScenario { scenario: scenario.hastened(scenario.time_scale), part });
         }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use gradus_controller::ask::{AddressPolicy, HttpClient};
 use gradus_controller::clock::Clock;
 use gradus_controller::connect;
 use gradus_controller::engines::GRADUS;
@@ -107,9 +108,11 @@ fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
     let client = connect::client(kube::Config::new(address))?.client;
     let (health, worlds) = Health::new();
     let (metrics, settings) = (Metrics::new(), Settings::default());
+    let loopback = "127.0.0.0/8".parse().context("the network of the metric server")?;
+    let policy = AddressPolicy { allow: vec![loopback], ..AddressPolicy::default() };
     Ok(Parts {
         client,
-        http: None,
+        http: Some(HttpClient::new(policy)?),
         home: None,
         plugins: None,
         rate: NO_LIMIT,
@@ -138,7 +141,6 @@ async fn tell(
                 screen.tell(script.rollout, &deed, clock.now())?;
             }
         }
-        embedded.end_unwanted_runs();
         let (shown, is_over) = embedded.server.with(|cluster, now| {
             let lead = scene::rollout(cluster, NAMESPACE, lead);
             let lead = lead.map(|rollout| scene::standing(rollout));

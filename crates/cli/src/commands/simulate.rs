@@ -116,10 +116,10 @@ fn made_up(tryout: &Tryout) -> Vec<String> {
              (--behaviour new:analysis=failed plays another end)"
         )
     }));
-    notes.extend(tryout.unmeasurable().into_iter().map(|(template, metric)| {
+    notes.extend(tryout.unanswerable().into_iter().map(|(template, metric, why)| {
         format!(
-            "metric {metric:?} of {template:?} has a condition that is more than a comparison with \
-             a number; it succeeds unless a behaviour says how the analysis ends"
+            "metric {metric:?} of {template:?} cannot be answered: {why}; \
+             --behaviour metric:{metric}=VALUE gives its value"
         )
     }));
     notes

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 
 use super::address::{AddressPolicy, CheckedResolver};
 use super::aws::{self, Credentials, SigningScope, Unsigned};
-use super::secrets::{Secrets, Values, redacted};
+use super::secrets::{Secrets, Values, cleaned};
 use super::trust;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -95,26 +95,7 @@ impl HttpClient {
         };
         let outcome = tokio::time::timeout(limit, sending).await;
         let outcome = outcome.unwrap_or(Err(HttpError::Timeout(request.timeout)));
-        let clean = |text: String| redacted(&text, &hidden);
-        match outcome {
-            Ok(reply) => Ok(HttpReply {
-                headers: reply
-                    .headers
-                    .into_iter()
-                    .map(|(name, text)| (name, clean(text)))
-                    .collect(),
-                body: clean(reply.body.to_string()).into(),
-                ..reply
-            }),
-            Err(HttpError::Connect(text)) => Err(HttpError::Connect(clean(text))),
-            Err(HttpError::Tls(text)) => Err(HttpError::Tls(clean(text))),
-            Err(HttpError::Forbidden(text)) => Err(HttpError::Forbidden(clean(text))),
-            Err(HttpError::Invalid(text)) => Err(HttpError::Invalid(clean(text))),
-            Err(HttpError::Auth(text)) => Err(HttpError::Auth(clean(text))),
-            Err(error @ (HttpError::Timeout(_) | HttpError::TooLarge | HttpError::Secret(_))) => {
-                Err(error)
-            }
-        }
+        cleaned(outcome, &hidden)
     }
 
     /// Sends a request and follows its redirects, each checked as the first address is.

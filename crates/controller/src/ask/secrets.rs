@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gradus_engine::ask::Class;
-use gradus_engine::ask::http::{HttpError, HttpRequest};
+use gradus_engine::ask::http::{HttpError, HttpOutcome, HttpReply, HttpRequest};
 use gradus_engine::ask::secret::{SecretError, SecretPlace, SecretRef, SecretText};
 use gradus_engine::decision::{Kind, ObjectRef};
 use serde_json::Value;
@@ -14,6 +14,38 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 
 const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
+
+/// A request as it would be sent: with its secrets.
+pub struct Sent {
+    /// Where to.
+    pub url: String,
+    /// What is sent.
+    pub body: String,
+    hidden: Vec<String>,
+}
+
+/// A request with its secrets, for whoever answers it in this process. `own` is the namespace of the
+/// object that asks, `home` that of the controller.
+pub async fn sent<C: Cluster>(
+    cluster: &C,
+    own: &Arc<str>,
+    home: Option<&str>,
+    request: &HttpRequest,
+) -> Result<Sent, HttpError> {
+    let values = Secrets { cluster, own, home }.read(request).await?;
+    Ok(Sent {
+        url: values.resolve(&request.url)?,
+        body: request.body.as_ref().map_or(Ok(String::new()), |body| values.resolve(body))?,
+        hidden: values.hidden(request),
+    })
+}
+
+impl Sent {
+    /// An answer in which no secret is left that was sent.
+    pub fn cleaned(&self, outcome: HttpOutcome) -> HttpOutcome {
+        cleaned(outcome, &self.hidden)
+    }
+}
 
 /// Where the secrets of one request are.
 pub(super) struct Secrets<'e, C> {
@@ -86,7 +118,27 @@ impl Values {
     }
 }
 
+/// An outcome in which no secret is left.
+pub(super) fn cleaned(outcome: HttpOutcome, hidden: &[String]) -> HttpOutcome {
+    let clean = |text: String| redacted(&text, hidden);
+    match outcome {
+        Ok(reply) => Ok(HttpReply {
+            headers: reply.headers.into_iter().map(|(name, text)| (name, clean(text))).collect(),
+            body: clean(reply.body.to_string()).into(),
+            ..reply
+        }),
+        Err(HttpError::Connect(text)) => Err(HttpError::Connect(clean(text))),
+        Err(HttpError::Tls(text)) => Err(HttpError::Tls(clean(text))),
+        Err(HttpError::Forbidden(text)) => Err(HttpError::Forbidden(clean(text))),
+        Err(HttpError::Invalid(text)) => Err(HttpError::Invalid(clean(text))),
+        Err(HttpError::Auth(text)) => Err(HttpError::Auth(clean(text))),
+        Err(error @ (HttpError::Timeout(_) | HttpError::TooLarge | HttpError::Secret(_))) => {
+            Err(error)
+        }
+    }
+}
+
 /// A text in which no secret is left.
-pub(super) fn redacted(text: &str, hidden: &[String]) -> String {
+fn redacted(text: &str, hidden: &[String]) -> String {
     hidden.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "*****"))
 }

@@ -30,6 +30,13 @@ pub struct Inquiry {
     number: u64,
 }
 
+impl Inquiry {
+    /// Which question of its object it is.
+    pub fn id(&self) -> &AskId {
+        &self.id
+    }
+}
+
 #[cfg(test)]
 impl Inquiry {
     /// A question of an object of the namespace `shop`.

@@ -27,6 +27,11 @@ use crate::{Engine, Head, StatusPlace, kinds};
 use prepare::prepare;
 pub use view::AnalysisRunView;
 
+/// The metric that a question of an AnalysisRun is about.
+pub fn metric_of(id: &AskId) -> Option<&str> {
+    measure::metric_of(id)
+}
+
 /// The engine of AnalysisRuns.
 pub struct AnalysisRuns;
 

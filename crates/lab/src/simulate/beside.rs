@@ -1,5 +1,5 @@
-//! Who acts beside the scenario? Deeds that wait for nothing but their time, and whoever measures:
-//! AnalysisRuns come to the end that a simulation declares.
+//! Who acts beside the scenario? Deeds that wait for nothing but their time, and whoever ends
+//! AnalysisRuns as a simulation declares.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use gradus_api::analysis::AnalysisRunSpec;
 use gradus_api::decode::decode;
-use gradus_api::names::{self, analysis_phase as phase, label};
+use gradus_api::names::{self, analysis_phase as phase};
 use gradus_api::values::Time;
 use gradus_simkube::SimCluster;
-use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +17,8 @@ use serde_json::{Value, json};
 use crate::checks::Violation;
 use crate::deeds::NAMESPACE;
 use crate::door::Bench;
-use crate::outlook::{Outlook, Run, RunEnd, verdict};
+use crate::outlook::{Outlook, RunEnd};
+use crate::outside::images;
 use crate::person::Action;
 use crate::scenario::Scenario;
 
@@ -99,11 +99,10 @@ impl Bystander {
     /// What comes next of every AnalysisRun that has not ended.
     fn unfinished(&self, bench: &Bench, now: Timestamp) -> impl Iterator<Item = Due> {
         let beside = &self.scenario.beside;
-        let update = self.start + beside.update;
         let cluster = &bench.cluster;
         let found = beside.outlook.iter().flat_map(move |outlook| {
             let runs = RUN.all(cluster);
-            runs.filter_map(move |run| of_run(cluster, run, outlook, update, now))
+            runs.filter_map(move |run| of_run(cluster, run, outlook, now))
         });
         found.collect::<Vec<_>>().into_iter()
     }
@@ -148,63 +147,13 @@ impl RunKind {
     }
 }
 
-fn of_run(
-    cluster: &SimCluster,
-    object: &Object,
-    outlook: &Outlook,
-    update: Timestamp,
-    now: Timestamp,
-) -> Option<Due> {
-    let run = Run {
-        spec: filled_in(&object.spec),
-        images: images(cluster, object),
-        began: RUN.began(object).unwrap_or(now),
-        update,
-    };
-    // The controller measures Jobs itself, and ends what is told to end.
-    if run.spec.metrics.iter().all(|metric| metric.provider.job.is_some()) {
+/// The end that is given to a run. Everything else the controller measures itself.
+fn of_run(cluster: &SimCluster, object: &Object, outlook: &Outlook, now: Timestamp) -> Option<Due> {
+    let (spec, _) = decode::<AnalysisRunSpec>(&object.spec);
+    if spec.metrics.iter().all(|metric| metric.provider.job.is_some()) || spec.terminate {
         return None;
     }
-    let is_ended = run.spec.terminate;
-    let verdict = if is_ended { Some(terminated(now)) } else { verdict(&run, outlook) };
-    RUN.next(object, verdict, now)
-}
-
-fn terminated(now: Timestamp) -> RunEnd {
-    RunEnd { message: "Run Terminated".to_owned(), ..successful(now) }
-}
-
-fn successful(at: Timestamp) -> RunEnd {
-    let phase = phase::SUCCESSFUL.to_owned();
-    RunEnd { at, phase, message: String::new(), results: Vec::new() }
-}
-
-/// The spec with the values of its arguments in place.
-fn filled_in(spec: &Value) -> AnalysisRunSpec {
-    let mut text = spec["metrics"].to_string();
-    for argument in spec["args"].as_array().into_iter().flatten() {
-        let value = json!(argument["value"].as_str().unwrap_or_default()).to_string();
-        let name = argument["name"].as_str().unwrap_or_default();
-        for written in [format!("{{{{args.{name}}}}}"), format!("{{{{ args.{name} }}}}")] {
-            text = text.replace(&written, value.trim_matches('"'));
-        }
-    }
-    let mut spec = spec.clone();
-    if let Ok(metrics) = serde_json::from_str(&text) {
-        spec["metrics"] = metrics;
-    }
-    decode(&spec).0
-}
-
-/// Images of the revision that a run judges, or of all pods of its Experiment.
-fn images<'c>(cluster: &'c SimCluster, run: &Object) -> Vec<&'c str> {
-    let hash = run.meta.labels.get(label::POD_TEMPLATE_HASH);
-    let owner = run.controller().map(|owner| owner.uid.clone());
-    let judged = |set: &&Arc<Object>| match hash {
-        Some(_) => set.meta.labels.get(label::POD_TEMPLATE_HASH) == hash,
-        None => owner.is_some() && set.controller().map(|owner| owner.uid.clone()) == owner,
-    };
-    let sets = cluster.list(KindId::REPLICA_SET, NAMESPACE).filter(judged);
-    let lists = sets.filter_map(|set| set.template()["spec"]["containers"].as_array());
-    lists.flatten().filter_map(|one| one["image"].as_str()).collect()
+    let began = RUN.began(object).unwrap_or(now);
+    let given = outlook.given_end(&images(cluster, object), began)?;
+    RUN.next(object, Some(given), now)
 }

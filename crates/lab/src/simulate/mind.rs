@@ -195,7 +195,7 @@ impl Mind {
                 (read, reply)
             })),
             Work::Ask(inquiry) => Flown::Ask(Box::pin(async move {
-                let reply = door.answer(&inquiry.question).await;
+                let reply = door.answer(&inquiry).await;
                 (*inquiry, reply)
             })),
         };

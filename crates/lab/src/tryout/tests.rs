@@ -58,16 +58,22 @@ fn judged(metric: Value, outlook: Outlook) -> Report {
     let mut tryout = Tryout { image: "web:2".to_owned(), outlook, ..Tryout::default() };
     let mut metric = metric;
     metric["name"] = json!("errors");
-    metric["provider"] = json!({ "web": { "url": "http://metrics" } });
+    let of = |code: &str| format!("sum(rate(http_requests_total{{service=\"all\"{code}}}[1m]))");
+    let query = format!("{} / {}", of(",code=~\"5..\""), of(""));
+    metric["provider"] = json!({ "prometheus": { "address": "http://metrics", "query": query } });
     let template = json!({
         "apiVersion": names::API_VERSION, "kind": names::kind::ANALYSIS_TEMPLATE,
         "metadata": { "name": "errors" },
-        "spec": { "args": [{ "name": "limit", "value": "0.05" }], "metrics": [metric] },
+        "spec": { "args": [{ "name": "limit", "value": "0.015" }], "metrics": [metric] },
     });
     let analysis = json!({ "templates": [{ "templateName": "errors" }] });
     let steps =
         json!([{ "setWeight": 25 }, { "analysis": analysis }, { "pause": { "duration": "1h" } }]);
-    tryout.objects = vec![template, rollout(&steps)];
+    // The Service of the stable revision sends nothing to the new one.
+    let spec = json!({ "selector": { "app": "web" }, "ports": [{ "port": 80 }] });
+    let all = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "all" },
+                      "spec": spec });
+    tryout.objects = vec![template, all, rollout(&steps)];
     tryout.run(&Faults::default()).unwrap()
 }
 
@@ -83,11 +89,19 @@ fn an_analysis_comes_to_what_the_versions_do() {
         }],
         ..Outlook::default()
     };
+    let valued = |value: f64| Outlook {
+        measured: vec![Measured {
+            metric: "errors".to_owned(),
+            value: Some(value),
+            ..Measured::default()
+        }],
+        ..Outlook::default()
+    };
     let given = Given { result: "Inconclusive".to_owned(), ..Given::default() };
     let undecided = Outlook { given: vec![given], ..Outlook::default() };
     let table = [
         (
-            "nobody says anything: it succeeds",
+            "nobody says anything: nothing fails",
             Outlook::default(),
             UpdateResult::Promoted,
             "Successful",
@@ -95,6 +109,8 @@ fn an_analysis_comes_to_what_the_versions_do() {
         ("few errors", failing(4.0, 0), UpdateResult::Promoted, "Successful"),
         ("many errors", failing(8.0, 0), UpdateResult::Aborted, "Failed"),
         ("many errors, but after it", failing(8.0, 30), UpdateResult::Promoted, "Successful"),
+        ("a value that is declared", valued(0.5), UpdateResult::Aborted, "Failed"),
+        ("another one", valued(0.01), UpdateResult::Promoted, "Successful"),
         ("an open result", undecided, UpdateResult::Waiting, "Inconclusive"),
     ];
     for (what, outlook, expected, phase) in table {

@@ -12,8 +12,8 @@ use gradus_lab::person::{Action, Deed};
 use gradus_lab::sight::Sight;
 use gradus_simkube::behave::{Behaviour, Behaviours};
 use gradus_simkube::kinds::KindId;
-use gradus_simkube::object::Object;
 use gradus_simkube::server::{Listening, Memory, Server};
+use gradus_simkube::traffic::{ListeningForMetrics, MetricPort};
 use gradus_simkube::{ApiError, NODE, Request, SimCluster, Subresource};
 use serde_json::{Value, json};
 
@@ -26,6 +26,9 @@ pub const NAMESPACE: &str = "default";
 /// Rollouts that never rest make five Events a second: the usual hour of them would be too much.
 const MEMORY: Memory =
     Memory { events: Duration::from_secs(10 * 60), past: Duration::from_secs(5 * 60) };
+
+/// Where the samples expect their Prometheus.
+const PROMETHEUS: &str = "http://prometheus.monitoring:9090";
 
 /// The sample rollouts, which README, docs and tests share.
 pub const SAMPLES: [(&str, &str); 6] = [
@@ -53,6 +56,7 @@ pub struct Embedded {
     /// How others find it.
     pub kubeconfig: Kubeconfig,
     listening: Listening,
+    metrics: ListeningForMetrics,
 }
 
 impl Embedded {
@@ -69,7 +73,15 @@ impl Embedded {
         let (workers, memory) = (server.clone(), server.clone());
         tokio::spawn(async move { workers.run_workers().await });
         tokio::spawn(async move { memory.run_forgetting(MEMORY).await });
-        Ok(Embedded { server, kubeconfig, listening })
+        let metrics = MetricPort::new(&server, None);
+        let metrics = metrics.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await;
+        let metrics = metrics.context("cannot listen for metric queries")?;
+        Ok(Embedded { server, kubeconfig, listening, metrics })
+    }
+
+    /// Where its metric server listens, as a URL.
+    pub fn metrics_url(&self) -> String {
+        format!("http://{}", self.metrics.address())
     }
 
     /// Where it listens, as a URL.
@@ -80,7 +92,9 @@ impl Embedded {
     /// Creates the objects of the samples.
     pub fn apply_samples(&self) -> anyhow::Result<()> {
         for (name, text) in SAMPLES {
-            let manifests = serde_saphyr::from_multiple::<Value>(text);
+            // Names of a cluster lead nowhere on this machine.
+            let text = text.replace(PROMETHEUS, &self.metrics_url());
+            let manifests = serde_saphyr::from_multiple::<Value>(&text);
             for manifest in manifests.with_context(|| format!("sample {name}"))? {
                 self.create(manifest).with_context(|| format!("sample {name}"))?;
             }
@@ -102,8 +116,7 @@ impl Embedded {
         })
     }
 
-    /// A person does something to a rollout, with the writes of the kubectl plugin, or somebody
-    /// judges its analysis.
+    /// A person does something to a rollout, with the writes of the kubectl plugin.
     pub fn act(&self, rollout: &str, action: &Action) -> anyhow::Result<()> {
         let done = self.server.with(|cluster, now| {
             let Some(object) = scene::rollout(cluster, NAMESPACE, rollout) else { return Ok(()) };
@@ -123,30 +136,14 @@ impl Embedded {
         });
         done.map_err(refused)
     }
-
-    /// Ends the analyses that the controller no longer wants, as whoever measures does. Nobody does
-    /// in this cluster, and those that never end are never cleaned up.
-    pub fn end_unwanted_runs(&self) {
-        self.server.with(|cluster, now| {
-            let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ANALYSIS_RUN);
-            let Some(kind) = kind else { return };
-            let is_unwanted =
-                |run: &Object| run.spec["terminate"] == true && run.status["phase"].is_null();
-            let unwanted = cluster.list(kind, NAMESPACE).filter(|run| is_unwanted(run));
-            let unwanted: Vec<String> = unwanted.map(|run| run.meta.name.to_string()).collect();
-            let ended = json!({"status": {"phase": names::analysis_phase::SUCCESSFUL}});
-            for name in unwanted {
-                // Where it is refused, the run stays as it is: that harms nobody.
-                cluster.call(&Request::merge(kind, NAMESPACE, &name, ended.clone()), now).ok();
-            }
-        });
-    }
 }
 
-/// Images named `bad-…` never get ready.
+/// Images named `bad-…` never get ready, and one fails for a third of all requests.
 pub fn behaviours() -> Behaviours {
     let bad = Behaviour { image: "*:bad-*".to_owned(), never_ready: true, ..Behaviour::default() };
-    Behaviours::new(vec![bad])
+    let failing =
+        Behaviour { image: "nginx:1.29".to_owned(), error_percent: 33.0, ..Behaviour::default() };
+    Behaviours::new(vec![bad, failing])
 }
 
 /// A cluster with our CRDs.

@@ -1,7 +1,6 @@
 //! What do the people of the demo do, and when? A little scenario per rollout, again and again.
 
-use gradus_api::names::{analysis_phase, run_type};
-use gradus_lab::person::{Action, RunVerdict};
+use gradus_lab::person::Action;
 use gradus_lab::sight::Sight;
 use jiff::{SignedDuration, Timestamp};
 
@@ -34,8 +33,6 @@ enum Moment {
     Paused,
     Progressing,
     Degraded,
-    /// An analysis step waits for its verdict.
-    Judging,
 }
 
 /// The scenarios of the sample rollouts.
@@ -103,24 +100,17 @@ fn shop() -> Script {
     )
 }
 
-/// Nobody measures in this cluster: the demo gives the verdicts, and says so.
+/// Its analyses ask the metric server of the embedded cluster. One image fails.
 fn payments() -> Script {
-    use Moment::{Degraded, Healthy, Judging, Paused};
+    use Moment::{Degraded, Healthy, Paused};
     let image = |image: &str| Action::SetImage(image.to_owned());
-    let verdict = |phase: &str| {
-        let (r#type, phase) = (run_type::STEP.to_owned(), phase.to_owned());
-        Action::Run(RunVerdict { r#type, phase, message: String::new() })
-    };
     Script::new(
         "payments",
         vec![
             Beat::new(Healthy, 3, image("nginx:1.28")),
-            Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
             Beat::new(Paused, 3, Action::Promote),
             Beat::new(Healthy, 3, image("nginx:1.29")),
-            Beat::new(Judging, 4, verdict(analysis_phase::FAILED)),
             Beat::new(Degraded, 4, image("nginx:1.27")),
-            Beat::new(Judging, 4, verdict(analysis_phase::SUCCESSFUL)),
             Beat::new(Paused, 3, Action::Promote),
         ],
     )
@@ -164,10 +154,8 @@ impl Script {
         let mut at = SignedDuration::ZERO;
         let step = |beat: &Beat| {
             at += SignedDuration::from_secs(20);
-            let when = match beat.moment {
-                Moment::Judging => When { run: Some(run_type::STEP.into()), ..When::default() },
-                moment => When { phase: Some(format!("{moment:?}")), ..When::default() },
-            };
+            let phase = format!("{:?}", beat.moment);
+            let when = When { phase: Some(phase), ..When::default() };
             let r#do = Some(beat.action.clone());
             Step { at: Some(at), when: Some(when), r#do, ..Step::default() }
         };
@@ -176,7 +164,7 @@ impl Script {
 
     /// Goes on with the next beat that fits, when the one that was due does not come.
     fn find_thread(&mut self, sight: &Sight<'_>, now: Timestamp) {
-        if Moment::Progressing.holds(sight) && !Moment::Judging.holds(sight) {
+        if Moment::Progressing.holds(sight) {
             self.stuck = None;
             return;
         }
@@ -197,7 +185,6 @@ impl Moment {
             Moment::Paused => "Paused",
             Moment::Progressing => "Progressing",
             Moment::Degraded => "Degraded",
-            Moment::Judging => return sight.is_observed() && sight.awaits(run_type::STEP),
         };
         // After a promote the phase stays for a moment, but the pause is no longer there.
         let pauses = sight.status["pauseConditions"].as_array();
@@ -216,9 +203,6 @@ pub fn told(action: &Action) -> String {
         Action::PromoteFull => "a person promotes it fully".to_owned(),
         Action::Abort => "a person aborts it".to_owned(),
         Action::Retry => "a person tries it again".to_owned(),
-        Action::Run(verdict) => {
-            format!("the demo, in place of Prometheus, calls the analysis {}", verdict.phase)
-        }
         other => format!("a person does {other:?}"),
     }
 }
@@ -276,30 +260,6 @@ mod tests {
         ];
         for (what, second, expected) in cases {
             assert_eq!(look(&mut script, &healthy, second), expected, "{what}");
-        }
-    }
-
-    #[test]
-    fn an_analysis_that_no_scenario_waits_for_is_judged_all_the_same() {
-        let beats = vec![
-            Beat::new(Moment::Healthy, 0, Action::Abort),
-            Beat::new(Moment::Judging, 0, Action::Retry),
-        ];
-        let mut script = Script::new("web", beats);
-        let run = |phase: &str| {
-            json!({
-                "phase": "Progressing", "observedGeneration": "1",
-                "canary": {"currentStepAnalysisRunStatus": {"name": "run", "status": phase}},
-            })
-        };
-        let cases = [
-            ("somebody else set an image", run("Running"), 0, None),
-            ("no person will end this", run("Running"), 10, None),
-            ("the demo does", run("Running"), 11, Some(Action::Retry)),
-            ("a verdict is given once", run("Successful"), 12, None),
-        ];
-        for (what, status, second, expected) in cases {
-            assert_eq!(look(&mut script, &status, second), expected, "{what}");
         }
     }
 

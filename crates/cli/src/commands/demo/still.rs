@@ -83,6 +83,7 @@ fn scenario(script: &Script) -> Scenario {
         images: behaviours(),
         steps: script.steps(),
         faults: Vec::new(),
+        metrics: Some(Vec::new()),
         end: End::default(),
         beside: Beside::default(),
     }

@@ -47,6 +47,7 @@ const RESULTS: [&str; 4] = [
 
 const FORMS: &str = "start=10s, new:start=10s, new:never-ready, new:gates-closed, new:pull-error, new:crash=5s, \
                      new:flapping=10s/5s, new:error-rate=4%, new:error-rate=4%@5m, \
+                     new:latency=300ms@5m, metric:NAME=0.25@5m, \
                      new:analysis=failed, new:analysis=failed@60s, promote, promote@5m, promote-full@5m, abort@5m, \
                      retry@5m, plugin=NAME:running@30s,successful, pause@5m, resume@5m, scale=10@5m, or a file";
 
@@ -77,6 +78,12 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
         };
         let is_deed = form.contains('@') || form == "promote";
         match form.split_once('=') {
+            Some((metric, value)) if whose == "metric" => {
+                tryout.outlook.measured.push(metric_value(metric, value, text)?);
+            }
+            Some(("latency", median)) => {
+                tryout.outlook.measured.push(latency(image, median, text)?);
+            }
             Some(("error-rate", rate)) => {
                 tryout.outlook.measured.push(error_rate(image, rate, text)?);
             }
@@ -124,6 +131,30 @@ fn error_rate(image: &str, rate: &str, given: &str) -> anyhow::Result<Measured> 
     Ok(Measured {
         image: image.to_owned(),
         error_percent: Some(percent),
+        from: duration(from, given)?,
+        ..Measured::default()
+    })
+}
+
+/// `300ms`, or `300ms@5m`: half of all requests to a version take no longer.
+fn latency(image: &str, median: &str, given: &str) -> anyhow::Result<Measured> {
+    let (median, from) = median.split_once('@').unwrap_or((median, "0s"));
+    Ok(Measured {
+        image: image.to_owned(),
+        latency_milliseconds: Some(seconds(median, given)? * 1000.0),
+        from: duration(from, given)?,
+        ..Measured::default()
+    })
+}
+
+/// `0.25`, or `0.25@5m`: the value of a metric, whatever it asks for.
+fn metric_value(metric: &str, value: &str, given: &str) -> anyhow::Result<Measured> {
+    let (value, from) = value.split_once('@').unwrap_or((value, "0s"));
+    let value: f64 =
+        value.parse().with_context(|| format!("behaviour {given:?}: expected a number"))?;
+    Ok(Measured {
+        metric: metric.to_owned(),
+        value: Some(value),
         from: duration(from, given)?,
         ..Measured::default()
     })

@@ -53,6 +53,12 @@ pub fn all(draft: &mut RunDraft<'_>, plan: &RunPlan, is_terminating: bool) -> Op
     None
 }
 
+/// The metric that a question is about.
+pub fn metric_of(id: &AskId) -> Option<&str> {
+    let (_, rest) = id.0.strip_prefix("measure ")?.split_once(' ')?;
+    rest.rsplitn(5, ' ').nth(4)
+}
+
 /// One measurement that is being made.
 struct Measuring<'p> {
     planned: &'p PlannedMetric,
