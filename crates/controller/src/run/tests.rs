@@ -62,10 +62,10 @@ fn of_kind(looping: &Loop, kind: &Kind) -> Selection {
 async fn it_is_ready_also_where_the_last_kind_cannot_be_read() {
     for cause in [Cause::NoSuchKind, Cause::Forbidden] {
         let mut looping = looping(Settings::default());
-        list(&mut looping, &[], Some(&kinds::EXPERIMENT));
+        list(&mut looping, &[], Some(&kinds::ANALYSIS_TEMPLATE));
         assert!(!looping.health.is_ready(), "{cause:?}: it may come yet");
         let failed = Failed { cause, message: "no".into() };
-        let watch = of_kind(&looping, &kinds::EXPERIMENT);
+        let watch = of_kind(&looping, &kinds::ANALYSIS_TEMPLATE);
         show(&mut looping, &watch, Err(failed));
         assert!(looping.health.is_ready(), "{cause:?}");
     }
@@ -86,7 +86,9 @@ fn engines_of_one_program_share_their_watches() {
     let looping = looping(Settings::default());
     let wanted = looping.engines.iter().flat_map(|engine| engine.reconciler.selections());
     let rollouts = wanted.filter(|watch| watch.kind == kinds::ROLLOUT).count();
-    assert_eq!(rollouts, GRADUS.list.len() - 1, "every engine but that of AnalysisRuns wants them");
+    let others = [kinds::ANALYSIS_RUN, kinds::EXPERIMENT];
+    let wanting = GRADUS.list.iter().filter(|entry| !others.contains(&entry.kind)).count();
+    assert_eq!(rollouts, wanting, "every engine but those of runs and Experiments wants them");
     let watched = selections(&looping);
     let rollouts = watched.iter().filter(|watch| watch.kind == kinds::ROLLOUT).count();
     assert_eq!(rollouts, 1, "and all mean the same");
