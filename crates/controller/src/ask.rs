@@ -149,11 +149,19 @@ impl<C: Cluster> Executor<C> {
         &self.cluster
     }
 
-    /// The answer to a question.
-    pub async fn answer(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
-        if inquiry.effect == Effect::Acts {
-            self.cluster.permit().await?;
+    /// The answer to a question; `None` if it acts and nothing may be written: then nobody was asked.
+    pub async fn answer(&self, inquiry: &Inquiry) -> Option<Result<Reply, WriteError>> {
+        if inquiry.effect == Effect::Acts
+            && let Err(closed) = self.cluster.permit().await
+        {
+            let (key, id) = (&inquiry.key, &inquiry.id().0);
+            tracing::info!(%key, %id, reason = closed.message, "a question was not asked");
+            return None;
         }
+        Some(self.answer_in_time(inquiry).await)
+    }
+
+    async fn answer_in_time(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
         let asking = AssertUnwindSafe(self.ask(inquiry)).catch_unwind();
         let class = Answerer::of(&inquiry.question);
         if class == Answerer::Http && self.http.is_none() && self.within.is_none() {

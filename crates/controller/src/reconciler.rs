@@ -58,6 +58,9 @@ pub trait Reconciler {
     /// Takes in the answer to a question.
     fn learn_answer(&mut self, inquiry: Inquiry, reply: Result<Reply, WriteError>, now: Timestamp);
 
+    /// Takes back a question that could not be asked; its key is decided again.
+    fn take_back(&mut self, inquiry: Inquiry, now: Timestamp);
+
     /// A job was not carried out on purpose.
     fn decline(&mut self, key: &Key, now: Timestamp);
 
@@ -150,6 +153,10 @@ impl<W: Watched> Reconciler for Shell<W> {
 
     fn learn_answer(&mut self, inquiry: Inquiry, reply: Result<Reply, WriteError>, now: Timestamp) {
         self.learn_answer(inquiry, reply, now);
+    }
+
+    fn take_back(&mut self, inquiry: Inquiry, now: Timestamp) {
+        self.take_back(inquiry, now);
     }
 
     fn decline(&mut self, key: &Key, now: Timestamp) {

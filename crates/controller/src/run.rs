@@ -98,6 +98,8 @@ enum Happening {
     Acted(usize, Box<Acted>),
     Settled(usize, SettlingRead, Settled),
     Answered(usize, Box<Inquiry>, Result<Reply, WriteError>),
+    /// Nothing could be written when it was its turn.
+    NotAsked(usize, Box<Inquiry>),
     Panicked(usize, Key),
     Asked(WorldRequest),
     Due,
@@ -274,8 +276,10 @@ impl Loop {
                 report::say_inquiry(&inquiry);
             }
             Work::Ask(inquiry) => under_way.asking.push(Box::pin(async move {
-                let reply = executor.answer(&inquiry).await;
-                Happening::Answered(at, inquiry, reply)
+                match executor.answer(&inquiry).await {
+                    Some(reply) => Happening::Answered(at, inquiry, reply),
+                    None => Happening::NotAsked(at, inquiry),
+                }
             })),
             Work::Settle(read) => under_way.asking.push(Box::pin(async move {
                 let reply = executor.cluster().read(&read.object).await;
@@ -338,6 +342,9 @@ impl Loop {
             }
             Happening::Answered(at, inquiry, reply) => {
                 self.engines[at].reconciler.learn_answer(*inquiry, reply, now);
+            }
+            Happening::NotAsked(at, inquiry) => {
+                self.engines[at].reconciler.take_back(*inquiry, now);
             }
             Happening::Panicked(at, key) => {
                 tracing::error!(%key, "a pass panicked while writing; it is tried again");

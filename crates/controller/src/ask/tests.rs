@@ -127,22 +127,26 @@ async fn a_question_that_panics_or_hangs_costs_its_own_answer_alone() {
     let began = tokio::time::Instant::now();
     let (panicked, hung, drawn) =
         tokio::join!(executor.answer(&panics), executor.answer(&hangs), executor.answer(&random));
-    assert_eq!(panicked.unwrap_err().message, "it panicked");
-    assert_eq!(hung.unwrap_err().message, "no answer within 60 s");
+    assert_eq!(panicked.unwrap().unwrap_err().message, "it panicked");
+    assert_eq!(hung.unwrap().unwrap_err().message, "no answer within 60 s");
     assert_eq!(began.elapsed(), Duration::from_secs(60));
-    assert!(matches!(drawn, Ok(Reply::Random(bytes)) if bytes.len() == 4), "others are answered");
+    assert!(
+        matches!(drawn, Some(Ok(Reply::Random(bytes))) if bytes.len() == 4),
+        "others are answered"
+    );
 }
 
 #[tokio::test]
 async fn what_acts_goes_through_the_door_of_the_writes() {
     let question = || Question::Read(target("ConfigMap", "web"));
     for (permits, effect, said) in [
-        (false, Effect::Acts, "not the leader"),
-        (true, Effect::Acts, "it panicked"),
-        (false, Effect::Reads, "it panicked"),
+        (false, Effect::Acts, None),
+        (true, Effect::Acts, Some("it panicked")),
+        (false, Effect::Reads, Some("it panicked")),
     ] {
         let executor = Executor::new(Broken { permits }, None, None);
         let answer = executor.answer(&Inquiry::of(question(), effect)).await;
-        assert_eq!(answer.unwrap_err().message, said, "{permits} {effect:?}");
+        let answer = answer.map(|answer| answer.unwrap_err().message);
+        assert_eq!(answer.as_deref(), said, "{permits} {effect:?}: nobody is asked");
     }
 }

@@ -61,6 +61,9 @@ pub struct SettlingRead {
     pub object: ObjectRef,
 }
 
+/// When a key whose question could not be asked is decided again: the lead may come back soon.
+const AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
 /// Questions that wait for their turn, and how many are under way.
 #[derive(Default)]
 pub(super) struct Asking {
@@ -222,6 +225,17 @@ impl<W: Watched> Shell<W> {
                 });
                 self.queue.finish(&key);
             }
+        }
+    }
+
+    /// Takes back a question that could not be asked because nothing may be written now. It is no
+    /// answer: whoever may write again decides anew.
+    pub fn take_back(&mut self, inquiry: Inquiry, now: Timestamp) {
+        let Inquiry { key, question, id, .. } = inquiry;
+        self.asking.end(Answerer::of(&question), &key.namespace);
+        if let Some(state) = self.keys.get_mut(&key) {
+            state.asking.remove(&id);
+            self.queue.add(key, now + AGAIN);
         }
     }
 

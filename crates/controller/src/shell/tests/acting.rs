@@ -53,3 +53,14 @@ fn it_is_not_asked_by_a_decision_that_was_cut() {
         assert_eq!(asked(&mut shell, at(0)).is_some(), is_asked, "{mode:?}");
     }
 }
+
+#[test]
+fn one_that_could_not_be_asked_is_no_answer_and_is_asked_again() {
+    let lit = json!({ "on": true });
+    let mut shell = shell(5, json!({ "on": true, "call": "bell" }), lit);
+    let inquiry = asked(&mut shell, at(0)).expect("nothing is to be stored");
+    shell.take_back(inquiry, at(0));
+    assert_eq!(answers(&shell, at(0)), 0, "nobody has answered");
+    assert!(shell.next_work(at(0)).is_none(), "not at once");
+    assert!(asked(&mut shell, at(1)).is_some(), "the lead may be back");
+}
