@@ -26,6 +26,10 @@ pub struct Fragment {
 pub struct Rule {
     pub api_groups: Vec<String>,
     pub resources: Vec<String>,
+    /// Only objects of these names; all where there are none.
+    #[serde(default)]
+    #[cfg_attr(not(test), expect(dead_code, reason = "what tests look at"))]
+    pub resource_names: Vec<String>,
     pub verbs: BTreeSet<String>,
 }
 

@@ -17,7 +17,8 @@ use crate::{
 type Right = String;
 
 /// Verbs that no request shows: what asks for them is another one.
-const ASKED_BY_OTHERS: [&str; 1] = ["update argoproj.io rollouts/finalizers"];
+const ASKED_BY_OTHERS: [&str; 2] =
+    ["update argoproj.io rollouts/finalizers", "update argoproj.io experiments/finalizers"];
 
 /// Resources that no scenario plays to the end yet: routes other than HTTPRoutes, and Experiments that
 /// are ended and cleaned up. Whoever adds such a scenario takes its line out.

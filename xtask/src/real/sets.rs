@@ -8,10 +8,16 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
-/// All that are a Rollout's; Deployments have theirs, too.
+/// All that are a Rollout's; Deployments and Experiments have theirs, too.
 pub async fn list(client: &Client, namespace: &str) -> Result<Vec<ReplicaSet>, kube::Error> {
     let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), namespace);
-    Ok(sets.list(&ListParams::default().labels(names::label::POD_TEMPLATE_HASH)).await?.items)
+    let labelled = ListParams::default().labels(names::label::POD_TEMPLATE_HASH);
+    let found = sets.list(&labelled).await?.items;
+    Ok(found.into_iter().filter(|set| !is_of_experiment(set)).collect())
+}
+
+fn is_of_experiment(set: &ReplicaSet) -> bool {
+    set.owner_references().iter().any(|owner| owner.kind == names::kind::EXPERIMENT)
 }
 
 /// Revision numbers by pod template hash.

@@ -180,8 +180,10 @@ fn lists_and_forms_cover_one_namespace_or_all() {
     assert_eq!(json["items"][1]["metadata"]["name"], "cart");
     let yaml: Value = serde_saphyr::from_str(&plugin.says("list rollouts -A -o yaml")).unwrap();
     assert_eq!(yaml["items"][1]["metadata"]["name"], "cart");
+    // Of another instance: the controller leaves it as it is.
     let study = |namespace: &str| {
-        let metadata = json!({ "name": "study", "namespace": namespace });
+        let labels = json!({ "argo-rollouts.argoproj.io/controller-instance-id": "other" });
+        let metadata = json!({ "name": "study", "namespace": namespace, "labels": labels });
         json!({ "apiVersion": gradus_api::names::API_VERSION, "kind": "Experiment",
             "metadata": metadata, "spec": { "templates": [], "duration": "1h" } })
     };

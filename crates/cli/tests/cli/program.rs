@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -130,8 +131,13 @@ pub const DEBUG_TOKEN: &str = "debug-token-of-tests";
 
 /// The flags that switch /debug/world on, with the token in a file.
 pub fn debug_world() -> [String; 2] {
-    let path = std::env::temp_dir().join(format!("gradus-debug-token-{}", std::process::id()));
-    std::fs::write(&path, DEBUG_TOKEN).unwrap();
+    // Written once: controllers that tests start at the same time read it.
+    static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = std::env::temp_dir().join(format!("gradus-debug-token-{}", std::process::id()));
+        std::fs::write(&path, DEBUG_TOKEN).unwrap();
+        path
+    });
+    let path = &*PATH;
     ["--debug-world".to_owned(), format!("--debug-world-token-file={}", path.display())]
 }
 

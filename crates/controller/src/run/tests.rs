@@ -188,6 +188,7 @@ async fn the_series_of_a_deleted_rollout_go_although_nobody_scrapes() {
     let clock = Clock::starting_at(start);
     let mut looping =
         Loop::new(&GRADUS, Settings::default(), clock, Metrics::new(), Health::new().0);
+    looping.follow(true);
     list(&mut looping, &[rollout("web")], None);
     looping.metrics.reconcile_failed("shop", "web");
     let watch = of_kind(&looping, &kinds::ROLLOUT);

@@ -78,7 +78,8 @@ fn many_pods_with_one_trouble_are_one_cause() {
     let evidence = Evidence { pods: &pods, ..Evidence::default() };
     let found = causes(&world(json!({}), json!({ "replicas": 3 })), evidence);
     assert_eq!(found.len(), 1);
-    assert!(found[0].what.starts_with("pod web-1-a and 2 more: "), "{}", found[0].what);
+    let named = "pod web-1-a and 2 more (web-1-b, web-1-c): ";
+    assert!(found[0].what.starts_with(named), "{}", found[0].what);
 }
 
 #[test]
