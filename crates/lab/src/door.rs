@@ -167,8 +167,11 @@ impl Bench {
     }
 
     /// One call of a plugin, which counts as a write: the controller may die before it or before it
-    /// hears the answer, and then there is none.
+    /// hears the answer, and then there is none. Where none is configured, nothing is called.
     fn call_plugin(&mut self, call: &PluginCall) -> Option<Reply> {
+        if !self.plugins.has(&call.name) {
+            return Some(Reply::Plugin(self.plugins.call(call, self.now)));
+        }
         self.interrupt();
         self.attempts += 1;
         let fault = self.fault();

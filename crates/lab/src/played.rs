@@ -82,6 +82,11 @@ impl PlayedPlugins {
         PlayedPlugins { plugins: plugins.collect() }
     }
 
+    /// Is there a plugin of this name?
+    pub fn has(&self, name: &str) -> bool {
+        self.plugins.contains_key(name)
+    }
+
     /// What a plugin answers.
     pub fn call(&mut self, call: &PluginCall, now: Timestamp) -> PluginReply {
         let Some(Played { script, begun }) = self.plugins.get_mut(&call.name) else {
