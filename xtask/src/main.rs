@@ -126,6 +126,12 @@ const TASKS: &[Task] = &[
         run: chart::run,
     },
     Task {
+        name: "argo-manifests",
+        arguments: "",
+        help: "lint the manifests of Argo Rollouts",
+        run: |_| argo::manifests::check(),
+    },
+    Task {
         name: "monitoring",
         arguments: "",
         help: "try the alerts with promtool, and the queries of dashboards with Prometheus",
