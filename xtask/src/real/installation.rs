@@ -13,12 +13,32 @@ use crate::{Failure, plane::User, repository, stage::Stage};
 
 const NAMESPACE: &str = "installation";
 
+/// Kinds and fields whose documentation is read.
+const DOCUMENTED: [&str; 14] = [
+    "rollout",
+    "rollout.spec",
+    "rollout.spec --recursive",
+    "rollout.spec.strategy.blueGreen",
+    "rollout.spec.strategy.canary",
+    "rollout.spec.strategy.canary.steps",
+    "rollout.spec.strategy.canary.trafficRouting",
+    "rollout.spec.strategy.canary.trafficRouting.istio",
+    "rollout.status",
+    "analysistemplate.spec",
+    "analysistemplate.spec.metrics.provider",
+    "clusteranalysistemplate",
+    "analysisrun.status",
+    "experiment.spec.templates",
+];
+
 #[derive(Debug, Error)]
 enum InstallationError {
     #[error("kubectl {0}: {1}")]
     Kubectl(&'static str, String),
     #[error("namespace-install.yaml has no Deployment")]
     NoDeployment,
+    #[error("kubectl explain {0}: expected a description of everything, found:\n{1}")]
+    Undocumented(String, String),
 }
 
 /// Both ways to install, and the kustomization.
@@ -31,7 +51,23 @@ pub async fn can_be_applied(stage: &Stage) -> Result<(), Failure> {
     let namespaced = ["apply", "--dry-run=server", "--namespace", NAMESPACE, "-f"];
     stage.plane.kubectl_does(&namespaced, &folder.join("namespace-install.yaml"))?;
     said(stage.plane.kubectl().arg("kustomize").arg(&folder), "kustomize")?;
+    is_documented(stage)?;
     is_restricted(stage, &client).await
+}
+
+/// What `kubectl explain` says of the kinds and of fields at every depth; it prints `<no description>` for one
+/// without.
+fn is_documented(stage: &Stage) -> Result<(), Failure> {
+    for what in DOCUMENTED {
+        let mut kubectl = stage.plane.kubectl();
+        let output = said(kubectl.arg("explain").args(what.split(' ')), "explain")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_whole = text.contains("DESCRIPTION:") && !text.contains("<no description>");
+        if !is_whole {
+            return Err(InstallationError::Undocumented(what.to_owned(), text).into());
+        }
+    }
+    Ok(())
 }
 
 /// The pod of the Deployment in a namespace that admits nothing else.
