@@ -20,8 +20,8 @@ use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, worklo
 use gradus_engine::traffic::{self, RouteView, RoutingObjects};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
-    Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView, TemplateView,
-    WorkloadView, World,
+    ExperimentSet, Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView,
+    TemplateView, WorkloadView, World,
 };
 use jiff::Timestamp;
 
@@ -68,6 +68,7 @@ pub struct RolloutIndex {
     sets: Owned<ReplicaSetView>,
     runs: Owned<RunView>,
     experiments: Owned<RunView>,
+    experiment_sets: Owned<ExperimentSet>,
     templates: TemplateIndex,
     orphans: Orphans,
     services: BTreeMap<Key, Arc<ServiceView>>,
@@ -102,17 +103,25 @@ impl RolloutIndex {
             });
             woken.extend(matching.map(|(key, _)| key.clone()));
         }
+        let read = |frame: &Frame, _: Option<&ExperimentSet>| ExperimentSet::read(frame);
+        let experiments =
+            self.experiment_sets.apply(frame, names::kind::EXPERIMENT, read, |_| None);
+        woken.extend(experiments.iter().filter_map(|key| self.experiments.owner(key)));
         woken
     }
 
     fn remove_set(&mut self, key: &Key) -> Vec<Key> {
         self.orphans.remove(key);
-        self.sets.remove(key)
+        let experiments = self.experiment_sets.remove(key);
+        let mut woken = self.sets.remove(key);
+        woken.extend(experiments.iter().filter_map(|key| self.experiments.owner(key)));
+        woken
     }
 
-    /// A ReplicaSet, whoever controls it.
-    fn set(&self, key: &Key) -> Option<&Arc<ReplicaSetView>> {
-        self.sets.get(key).or_else(|| self.orphans.get(key))
+    /// The version of a ReplicaSet, whoever controls it.
+    fn set_version(&self, key: &Key) -> Option<u64> {
+        let set = self.sets.get(key).or_else(|| self.orphans.get(key)).map(|set| set.version);
+        set.or_else(|| Some(self.experiment_sets.get(key)?.version))
     }
 
     /// An AnalysisRun or an Experiment.
@@ -346,9 +355,10 @@ impl Watched for Rollouts {
             Source::ReplicaSets => Shelf {
                 apply: |index, _, frame| index.apply_set(frame),
                 remove: |index, object| index.remove_set(&Key::of(object)),
-                version: |index, object| Some(index.set(&Key::of(object))?.version),
+                version: |index, object| index.set_version(&Key::of(object)),
                 objects: |index, kind| {
-                    references_to(kind, index.sets.keys().chain(index.orphans.keys()))
+                    let own = index.sets.keys().chain(index.orphans.keys());
+                    references_to(kind, own.chain(index.experiment_sets.keys()))
                 },
             },
             Source::Services => Shelf {
@@ -435,6 +445,8 @@ impl Watched for Rollouts {
         recall: &Recall<Memo>,
     ) -> Option<World> {
         let rollout = index.resolved.get(key).or_else(|| index.rollouts.get(key))?;
+        let experiments = index.experiments.of(rollout.uid);
+        let experiment_sets = experiments.iter().flat_map(|one| index.experiment_sets.of(one.uid));
         Some(World {
             rollout: Arc::clone(rollout),
             replica_sets: index.sets_of(rollout.uid),
@@ -444,8 +456,8 @@ impl Watched for Rollouts {
             services: index.services_of(rollout),
             routes: index.routes_of(rollout),
             runs: index.readable(&Source::AnalysisRuns, Known::Present(index.runs.of(rollout.uid))),
-            experiments: index
-                .readable(&Source::Experiments, Known::Present(index.experiments.of(rollout.uid))),
+            experiment_sets: experiment_sets.collect(),
+            experiments: index.readable(&Source::Experiments, Known::Present(experiments)),
             templates: index.templates.of(rollout, |kind| index.unreadable_template(kind)),
             workload: index.workload_of(rollout),
             // Nobody can ask a load balancer yet.

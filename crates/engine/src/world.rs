@@ -19,7 +19,7 @@ pub use digest::Pair;
 pub use pod::PodView;
 pub use replica_set::{Deadline, Rare, ReplicaFailure, ReplicaSetView};
 pub use rollout::{Origin, RolloutView, Spec};
-pub use run::{ExperimentPods, RunPhase, RunView};
+pub use run::{ExperimentPods, ExperimentSet, RunPhase, RunView};
 pub use service::ServiceView;
 pub use template::TemplateView;
 pub use workload::WorkloadView;
@@ -50,6 +50,9 @@ pub struct World {
     /// Experiments it controls, by name.
     #[serde(default)]
     pub experiments: Known<Vec<Arc<RunView>>>,
+    /// The ReplicaSets of these Experiments.
+    #[serde(default)]
+    pub experiment_sets: Vec<Arc<ExperimentSet>>,
     /// The AnalysisTemplates it names, and those that these name.
     #[serde(default)]
     pub templates: Templates,

@@ -230,13 +230,19 @@ impl Scenario {
 const DELAYS: [&str; 3] =
     ["scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"];
 
-/// Divides the pauses and delays of a strategy; each stays at least a second.
+/// Divides the pauses, Experiments and delays of a strategy; each stays at least a second.
 fn hasten(object: &mut Value, divisor: i32) {
     let steps = object.pointer_mut("/spec/strategy/canary/steps").and_then(Value::as_array_mut);
-    for duration in steps.into_iter().flatten().filter_map(|s| s.pointer_mut("/pause/duration")) {
-        let text: Option<DurationText> = serde_json::from_value(duration.clone()).ok();
-        if let Some(seconds) = text.and_then(|text| text.seconds()) {
-            *duration = json!((seconds / divisor).max(1));
+    for step in steps.into_iter().flatten() {
+        if let Some(duration) = step.pointer_mut("/pause/duration")
+            && let Some(seconds) = divided(duration, divisor)
+        {
+            *duration = json!(seconds);
+        }
+        if let Some(duration) = step.pointer_mut("/experiment/duration")
+            && let Some(seconds) = divided(duration, divisor)
+        {
+            *duration = json!(format!("{seconds}s"));
         }
     }
     for strategy in ["canary", "blueGreen"] {
@@ -249,6 +255,11 @@ fn hasten(object: &mut Value, divisor: i32) {
             }
         }
     }
+}
+
+fn divided(duration: &Value, divisor: i32) -> Option<i32> {
+    let text: DurationText = serde_json::from_value(duration.clone()).ok()?;
+    Some((text.seconds()? / divisor).max(1))
 }
 
 fn text_of(path: &Path) -> Result<String, ScenarioError> {
@@ -289,6 +300,9 @@ mod tests {
         assert_eq!(pause(&scenario), "30m");
         assert_eq!(pause(&scenario.hastened(scenario.time_scale)), 3);
         assert_eq!(pause(&scenario.hastened(1_000_000)), 1, "never none");
+        let scenario = load(&scenarios().join("experiment_weights.yaml")).unwrap().hastened(4);
+        let steps = &scenario.rollout()["spec"]["strategy"]["canary"]["steps"];
+        assert_eq!(steps[1]["experiment"]["duration"], "30s");
     }
 
     #[test]

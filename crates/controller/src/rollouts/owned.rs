@@ -72,6 +72,12 @@ impl<V> Owned<V> {
         vec![Key { namespace: Arc::clone(&key.namespace), name: rollout }]
     }
 
+    /// Who controls one of them.
+    pub fn owner(&self, key: &Key) -> Option<Key> {
+        let (_, name) = self.owners.get(key)?;
+        Some(Key { namespace: Arc::clone(&key.namespace), name: Arc::clone(name) })
+    }
+
     /// All that one owner controls, by name.
     pub fn of(&self, owner: Uid) -> Vec<Arc<V>> {
         self.views.get(&owner).map_or_else(Vec::new, |views| views.values().cloned().collect())

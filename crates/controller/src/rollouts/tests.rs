@@ -246,7 +246,41 @@ fn an_orphan_wakes_the_rollouts_that_it_matches_and_no_others() {
     let sets = (Rollouts::shelf(&Source::ReplicaSets).objects)(&index, &kinds::REPLICA_SET);
     assert_eq!(sets.len(), 1);
     index.remove_set(&key("left"));
-    assert_eq!((orphans(&index, "web"), index.set(&key("left"))), (0, None));
+    assert_eq!((orphans(&index, "web"), index.set_version(&key("left"))), (0, None));
+}
+
+#[test]
+fn the_pods_of_an_experiment_wake_and_are_known_to_the_rollout_that_made_it() {
+    let owned = |kind: &Kind, name: &str, spec: serde_json::Value, owner: (&Kind, &str)| {
+        let mut frame = serde_json::to_value(frame(kind, name, 7, spec).object()).unwrap();
+        frame["metadata"]["labels"] = json!({ names::label::POD_TEMPLATE_HASH: "h" });
+        frame["metadata"]["ownerReferences"] = json!([{ "kind": owner.0.name, "name": owner.1,
+            "uid": format!("{}-uid", owner.1), "controller": true }]);
+        frame["status"] = json!({ "availableReplicas": 2 });
+        serde_json::from_value::<Frame>(frame).unwrap()
+    };
+    let key = |name: &str| Key { namespace: "default".into(), name: name.into() };
+    let mut index = RolloutIndex::default();
+    index.apply_rollout(&frame(&kinds::ROLLOUT, "web", 5, json!({})));
+    index.apply_rollout(&frame(&kinds::ROLLOUT, "shop", 5, json!({})));
+    let experiment = owned(&kinds::EXPERIMENT, "try", json!({}), (&kinds::ROLLOUT, "web"));
+    index.apply_run(&kinds::EXPERIMENT, &experiment);
+    let one = json!({ "replicas": 1 });
+    let set = owned(&kinds::REPLICA_SET, "try-one", one.clone(), (&kinds::EXPERIMENT, "try"));
+    assert_eq!(index.apply_set(&set), [key("web")]);
+    let alone = owned(&kinds::REPLICA_SET, "alone-one", one, (&kinds::EXPERIMENT, "alone"));
+    assert_eq!(index.apply_set(&alone), [], "an Experiment of nobody");
+    let available = |index: &RolloutIndex, name: &str| -> Vec<i64> {
+        let none = BTreeMap::new();
+        let world = Rollouts::gather(index, &key(name), &none, &Recall::default()).unwrap();
+        world.experiment_sets.iter().map(|set| set.available).collect()
+    };
+    assert_eq!((available(&index, "web"), available(&index, "shop")), (vec![1], vec![]));
+    assert_eq!(index.set_version(&key("try-one")), Some(7));
+    let sets = (Rollouts::shelf(&Source::ReplicaSets).objects)(&index, &kinds::REPLICA_SET);
+    assert_eq!(sets.len(), 2);
+    assert_eq!(index.remove_set(&key("try-one")), [key("web")]);
+    assert_eq!((available(&index, "web"), index.set_version(&key("try-one"))), (vec![], None));
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn world(spec: Value, set_status: Value) -> World {
         workload: None,
         runs: Known::Present(Vec::new()),
         experiments: Known::Present(Vec::new()),
+        experiment_sets: Vec::new(),
         templates: Default::default(),
         verifies: false,
         answers: BTreeMap::new(),

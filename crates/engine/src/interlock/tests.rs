@@ -46,6 +46,7 @@ fn world(strategy: Value, status: Value, old: i32, new: i32) -> World {
         workload: None,
         runs: Known::default(),
         experiments: Known::default(),
+        experiment_sets: Vec::new(),
         templates: crate::world::Templates::default(),
         verifies: false,
         answers: std::collections::BTreeMap::new(),

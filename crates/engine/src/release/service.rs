@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gradus_api::names::{annotation, label};
+use gradus_api::names::{annotation, kind, label};
 use serde_json::{Value, json};
 
 use super::Mark;
@@ -20,8 +20,15 @@ impl Mark for ServiceView {
     const FIELD: &'static str = "spec.selector";
     const IS_ALWAYS_THERE: bool = true;
 
+    /// The Service of an Experiment selects one revision for as long as it is there: that is no mark.
     fn read(frame: &Frame) -> Self {
-        ServiceView::read(frame)
+        let service = ServiceView::read(frame);
+        match frame.meta.controller() {
+            Some(owner) if *owner.kind == *kind::EXPERIMENT => {
+                ServiceView { hash: None, managed_by: None, ..service }
+            }
+            _ => service,
+        }
     }
 
     fn name(&self) -> &Arc<str> {

@@ -103,6 +103,21 @@ fn marks_go_when_the_server_says_that_nobody_names_the_service() {
 }
 
 #[test]
+fn the_service_of_an_experiment_carries_no_mark_of_ours() {
+    let cases = [("Experiment", false), ("Rollout", true), ("", true)];
+    for (owner, expected) in cases {
+        let owner =
+            json!({ "kind": owner, "name": "o", "uid": "u", "controller": !owner.is_empty() });
+        let service = json!({
+            "metadata": { "name": "candidate", "ownerReferences": [owner] },
+            "spec": { "selector": { label::POD_TEMPLATE_HASH: "h" } },
+        });
+        let service = <ServiceView as Mark>::read(&serde_json::from_value(service).unwrap());
+        assert_eq!(service.is_marked(), expected, "{owner}");
+    }
+}
+
+#[test]
 fn nothing_is_asked_while_a_rollout_that_we_know_of_uses_it() {
     for world in [marked(Some("h"), Some("web"), &["web"]), marked(Some("h"), None, &["web"])] {
         let decision = decide(&world, at(0));

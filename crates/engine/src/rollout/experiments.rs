@@ -18,7 +18,7 @@ use crate::decision::ObjectRef;
 use crate::kinds;
 use crate::obtain::{self, Wanted};
 use crate::traffic::Destination;
-use crate::world::{RunPhase, RunView};
+use crate::world::{ExperimentSet, RunPhase, RunView};
 
 /// The Experiment of the current step; all others end.
 pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles) -> Judged {
@@ -63,8 +63,9 @@ pub(super) fn is_condemned(objects: &Objects<'_>) -> bool {
         })
 }
 
-/// Where the traffic of the current Experiment goes: its sets of pods that were given a share, while
-/// it runs.
+/// Where the traffic of the current Experiment goes while it runs: its sets of pods that were given a
+/// weight and have an available pod. How an Experiment stands may be learned late; whoever sends
+/// traffic looks at the pods as well.
 pub(super) fn destinations(objects: &Objects<'_>) -> Vec<Destination> {
     let Some((_, step)) = current_step(objects) else { return Vec::new() };
     let name = &objects.status.canary.current_experiment;
@@ -74,7 +75,10 @@ pub(super) fn destinations(objects: &Objects<'_>) -> Vec<Destination> {
     let part = |template: &ExperimentStepTemplate| {
         let weight = template.weight?;
         let part = experiment.parts.iter().find(|part| *part.template == *template.name)?;
-        Some(Destination {
+        let is_its = |set: &Arc<ExperimentSet>| {
+            set.experiment == experiment.name && set.hash == part.hash && set.available > 0
+        };
+        objects.world.experiment_sets.iter().any(is_its).then(|| Destination {
             service: Arc::clone(&part.service),
             hash: Arc::clone(&part.hash),
             weight,

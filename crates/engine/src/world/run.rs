@@ -53,6 +53,19 @@ pub struct ExperimentPods {
     pub hash: Arc<str>,
 }
 
+/// A ReplicaSet of an Experiment: whose it is, and whom traffic finds there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExperimentSet {
+    /// Name of the Experiment that controls it.
+    pub experiment: Arc<str>,
+    /// Value of the pod-template-hash label.
+    pub hash: Arc<str>,
+    /// `resourceVersion`.
+    pub version: u64,
+    /// Available pods, never more than the size.
+    pub available: i64,
+}
+
 /// Where an AnalysisRun or Experiment stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunPhase {
@@ -151,6 +164,21 @@ impl RunView {
     /// May it still be taken as the one that is wanted?
     pub fn is_usable(&self) -> bool {
         !self.phase.is_completed() && !self.is_ending && !self.deleting
+    }
+}
+
+impl ExperimentSet {
+    /// The view of a frame of a ReplicaSet.
+    pub fn read(frame: &Frame) -> Self {
+        let Frame { meta, spec, status } = frame;
+        let size = spec["replicas"].as_i64().unwrap_or(1);
+        let available = status["availableReplicas"].as_i64().unwrap_or(0);
+        ExperimentSet {
+            experiment: meta.controller().map_or_else(|| "".into(), |it| Arc::clone(&it.name)),
+            hash: meta.labels.get(label::POD_TEMPLATE_HASH).map_or("", String::as_str).into(),
+            version: meta.version,
+            available: available.min(size),
+        }
     }
 }
 

@@ -27,9 +27,7 @@ pub(super) struct Sizes {
 
 #[derive(Clone, Debug)]
 struct Set {
-    /// Is it the Rollout's? One that was let go still serves whom a Service sends there, but nobody
-    /// counts on it: it is neither resized nor restarted (contract 5.9).
-    is_own: bool,
+    holder: Holder,
     hash: Arc<str>,
     created: Timestamp,
     revision: Option<i64>,
@@ -37,6 +35,27 @@ struct Set {
     available: i64,
     shown: i64,
     decided: i64,
+}
+
+/// Whose a ReplicaSet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Rollout,
+    /// It serves whom a weight sends there; how many pods it has is the Experiment's business.
+    Experiment,
+    /// One that was let go still serves whom a Service sends there, but nobody counts on it: it is
+    /// neither resized nor restarted (contract 5.9).
+    Nobody,
+}
+
+impl Holder {
+    fn of(set: &Object) -> Self {
+        match set.controller().map(|owner| &*owner.kind) {
+            Some(names::kind::ROLLOUT) => Holder::Rollout,
+            Some(names::kind::EXPERIMENT) => Holder::Experiment,
+            _ => Holder::Nobody,
+        }
+    }
 }
 
 impl Set {
@@ -129,9 +148,9 @@ impl Sizes {
         is_ours: bool,
         traffic: &Traffic,
     ) -> Vec<(&'static str, String)> {
-        let (uid, is_own) = (&write.after.meta.uid, is_of_rollout(&write.after));
+        let (uid, holder) = (&write.after.meta.uid, Holder::of(&write.after));
         let known = self.sets.get(uid);
-        if !is_own && known.is_none() {
+        if holder == Holder::Nobody && known.is_none() {
             return Vec::new();
         }
         // Who takes in a ReplicaSet of somebody else does not resize it.
@@ -141,7 +160,7 @@ impl Sizes {
             Change::Deleted => 0,
             _ => size_in(&write.after),
         };
-        let found = if is_ours && size != before {
+        let found = if is_ours && size != before && holder != Holder::Experiment {
             let hash = known.map_or_else(|| hash_in(&write.after), |set| &set.hash);
             let under_traffic = traffic.judge_size(hash, before, size);
             let under_traffic = under_traffic.or_else(|| self.starves(traffic, hash, before, size));
@@ -155,12 +174,12 @@ impl Sizes {
         }
         let (available, revision) = (available_in(&write.after), revision_in(&write.after));
         if let Some(set) = self.sets.get_mut(uid) {
-            (set.is_own, set.size, set.available) = (is_own, size, available);
+            (set.holder, set.size, set.available) = (holder, size, available);
             set.revision = revision;
         } else {
             let (hash, created) = (hash_in(&write.after).into(), write.after.meta.created);
             let (shown, decided) = (0, 0);
-            let set = Set { is_own, hash, created, revision, size, available, shown, decided };
+            let set = Set { holder, hash, created, revision, size, available, shown, decided };
             self.sets.insert(Arc::clone(uid), set);
         }
         found
@@ -318,7 +337,7 @@ impl Sizes {
 
     /// The ReplicaSets that are the Rollout's.
     fn own_sets(&self) -> impl Iterator<Item = (&Arc<str>, &Set)> {
-        self.sets.iter().filter(|(_, set)| set.is_own)
+        self.sets.iter().filter(|(_, set)| set.holder == Holder::Rollout)
     }
 
     /// Available pods of the Rollout's ReplicaSet with this hash, if there is one.
@@ -327,11 +346,22 @@ impl Sizes {
         named.next().map(|(_, set)| set.available_of(set.size))
     }
 
-    /// Available pods of the ReplicaSet with this hash, and of all.
+    /// Available pods of the ReplicaSet with this hash, and of all that are no Experiment's.
     pub(super) fn available(&self, hash: &str) -> (i64, i64) {
         let of = |set: &Set| set.available_of(set.size);
         let named = self.sets.values().filter(|set| &*set.hash == hash).map(of).sum();
-        (named, self.sets.values().map(of).sum())
+        (named, self.revisions().map(of).sum())
+    }
+
+    /// Is this the hash of an Experiment's ReplicaSet?
+    pub(super) fn is_of_experiment(&self, hash: &str) -> bool {
+        let mut named = self.sets.values().filter(|set| &*set.hash == hash);
+        named.any(|set| set.holder == Holder::Experiment)
+    }
+
+    /// The ReplicaSets that are, or were, the Rollout's.
+    fn revisions(&self) -> impl Iterator<Item = &Set> {
+        self.sets.values().filter(|set| set.holder != Holder::Experiment)
     }
 
     /// Available pods of the ReplicaSet with this hash that the controller could know of when it
@@ -342,7 +372,7 @@ impl Sizes {
 
     /// The same of all.
     pub(super) fn known_available(&self) -> i64 {
-        self.sets.values().map(Set::known).sum()
+        self.revisions().map(Set::known).sum()
     }
 
     /// Has every ReplicaSet of the Rollout all its pods, as the controller knew when it decided?
@@ -382,8 +412,4 @@ fn revision_in(set: &Object) -> Option<i64> {
 
 fn available_in(set: &Object) -> i64 {
     set.status["availableReplicas"].as_i64().unwrap_or(0)
-}
-
-fn is_of_rollout(set: &Object) -> bool {
-    set.controller().is_some_and(|owner| &*owner.kind == names::kind::ROLLOUT)
 }

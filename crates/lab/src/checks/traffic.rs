@@ -392,6 +392,8 @@ fn raised(plans: &[&Plan; 2], was: &Shares, is: &Shares, sizes: &Sizes) -> Vec<F
         // (contract 11.2).
         let is_first = share(is, "") < share(was, "");
         let needed = if is_first { needed.min(sizes.size_of(hash)) } else { needed };
+        // How many pods an Experiment tries, and with how much traffic, is the step's choice.
+        let needed = if sizes.is_of_experiment(hash) { needed.min(1) } else { needed };
         if available < needed && carried > earlier {
             found.push(("I-4", text(format!("{available} available, {needed} needed"))));
         }

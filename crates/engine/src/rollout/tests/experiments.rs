@@ -1,5 +1,7 @@
 //! Experiment steps as tables: which Experiments there are, and what their verdicts do.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::at;
@@ -8,6 +10,7 @@ use super::runs::{play, told};
 use crate::rollout::experiments::destinations;
 use crate::rollout::objects::Objects;
 use crate::traffic::Destination;
+use crate::world::ExperimentSet;
 
 fn experiment() -> Value {
     json!({
@@ -140,7 +143,19 @@ fn a_running_experiment_says_where_its_traffic_goes() {
         { "name": "two", "serviceName": "two", "podTemplateHash": "bbb" },
     ]);
     fixture.named_run("2-1")["status"]["templateStatuses"] = status;
-    for (phase, count) in [("Pending", 0), ("Running", 1), ("Successful", 0)] {
+    let set = |available: i64| ("2-1", "aaa", available);
+    let cases = [
+        // The Experiment's phase, its ReplicaSets as (Experiment, hash, available pods), parts
+        ("Pending", vec![set(1)], 0),
+        ("Running", vec![set(1)], 1),
+        ("Running", vec![set(0)], 0),
+        ("Running", vec![], 0),
+        ("Running", vec![("2-1", "bbb", 1)], 0),
+        ("Running", vec![("2-0", "aaa", 1)], 0),
+        ("Running", vec![("2-0", "aaa", 0), set(2)], 1),
+        ("Successful", vec![set(1)], 0),
+    ];
+    for (phase, sets, count) in cases {
         fixture.run_turns("2-1", phase, "");
         let mut world = fixture.world();
         let mut rollout = (*world.rollout).clone();
@@ -149,8 +164,16 @@ fn a_running_experiment_says_where_its_traffic_goes() {
             serde_json::from_value(steps.clone()).unwrap();
         rollout.spec = spec.into();
         world.rollout = rollout.into();
+        let name = world.rollout.status.canary.current_experiment.clone();
+        let set = |(experiment, hash, available): &(&str, &str, i64)| ExperimentSet {
+            experiment: name.replace("2-1", experiment).into(),
+            hash: (*hash).into(),
+            version: 1,
+            available: *available,
+        };
+        world.experiment_sets = sets.iter().map(|one| Arc::new(set(one))).collect();
         let found = destinations(&Objects::new(&world, &[], at(20)));
         let one = Destination { service: "one-svc".into(), hash: "aaa".into(), weight: 5 };
-        assert_eq!(found, vec![one; count], "{phase}");
+        assert_eq!(found, vec![one; count], "{phase} {sets:?}");
     }
 }

@@ -245,6 +245,7 @@ impl Fixture {
                 .collect(),
             runs: Known::Present(self.runs.runs()),
             experiments: Known::Present(self.runs.experiments()),
+            experiment_sets: Vec::new(),
             templates: self.runs.templates(),
             verifies: self.balancer.is_some(),
             answers: self.answers.clone(),
