@@ -33,14 +33,26 @@ pub fn program_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Pa
     path.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })
 }
 
-/// The unoptimised program of this name. All of the workspace is selected, as for the tests: what
+/// The unoptimised program of this name; see [`tested_programs`].
+pub fn tested_program(name: &str) -> Result<PathBuf, BuildError> {
+    let [program] = tested_programs([name])?;
+    Ok(program)
+}
+
+/// The unoptimised programs of these names. All of the workspace is selected, as for the tests: what
 /// they have compiled serves here, while another selection would have other features and would
 /// compile most of it again.
-pub fn tested_program(name: &str) -> Result<PathBuf, BuildError> {
+pub fn tested_programs<const COUNT: usize>(
+    names: [&str; COUNT],
+) -> Result<[PathBuf; COUNT], BuildError> {
     let arguments = ["--workspace", "--bins"];
     let programs = executables(&messages(&arguments, &[])?);
-    let program = programs.into_iter().find(|path| path.ends_with(name));
-    program.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })
+    let mut found = [const { PathBuf::new() }; COUNT];
+    for (place, name) in found.iter_mut().zip(names) {
+        let program = programs.iter().find(|path| path.ends_with(name)).cloned();
+        *place = program.ok_or_else(|| BuildError::NoProgram { arguments: arguments.join(" ") })?;
+    }
+    Ok(found)
 }
 
 /// What cargo says while it builds, one JSON object in each line.

@@ -9,6 +9,7 @@ mod conformance;
 mod controller;
 mod corpus;
 mod crds;
+mod dataplane;
 mod differential;
 mod dist;
 mod folder;
@@ -70,6 +71,12 @@ const TASKS: &[Task] = &[
         arguments: "[--keep] [--crashes | --faults] [NAME…]",
         help: "run the scenarios on a real control plane",
         run: real::run,
+    },
+    Task {
+        name: "dataplane",
+        arguments: "[traefik [ROUTER…]]",
+        help: "update Rollouts under load behind a real Traefik: is a request lost?",
+        run: dataplane::run,
     },
     Task {
         name: "argo-e2e",

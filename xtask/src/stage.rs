@@ -36,6 +36,15 @@ pub struct Stage {
     deaths: Deaths,
 }
 
+/// The programs under test.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// Gradus.
+    pub program: PathBuf,
+    /// The example operator.
+    pub operator: PathBuf,
+}
+
 /// Controllers that ended though nobody had killed them. Clones share it.
 #[derive(Clone, Debug, Default)]
 struct Deaths(Arc<AtomicUsize>);
@@ -83,8 +92,13 @@ impl Stage {
     /// Builds what is missing and starts the servers and the kubelet.
     pub async fn set(servers: &Servers) -> Result<Self, Failure> {
         // Unoptimised: its parts are there already after the tests, and it checks itself more.
-        let program = build::tested_program("gradus")?;
-        let operator = build::tested_program("database-operator")?;
+        let [program, operator] = build::tested_programs(["gradus", "database-operator"])?;
+        Self::with(servers, Programs { program, operator }).await
+    }
+
+    /// Starts the servers and the kubelet for programs that are there.
+    pub async fn with(servers: &Servers, programs: Programs) -> Result<Self, Failure> {
+        let Programs { program, operator } = programs;
         let plane = Plane::start(servers, &repository()).await?;
         let kubelet = Kubelet::start(plane.client(User::Kubelet).await?).await?;
         Ok(Self { kubelet, plane, program, operator, deaths: Deaths::default() })

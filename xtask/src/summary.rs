@@ -16,6 +16,17 @@ impl Summary {
         Self { passed: usize::from(passed), failed: usize::from(!passed), skipped: 0 }
     }
 
+    /// A summary as it is printed; `None` for any other line.
+    pub fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.split(", ");
+        let mut count = |what: &str| parts.next()?.strip_suffix(what)?.parse().ok();
+        Some(Self {
+            passed: count(" passed")?,
+            failed: count(" failed")?,
+            skipped: count(" skipped")?,
+        })
+    }
+
     /// One check that could not be made here.
     pub fn skipped() -> Self {
         Self { skipped: 1, ..Self::default() }
@@ -42,4 +53,11 @@ impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
+}
+
+#[test]
+fn a_summary_is_read_as_it_is_printed() {
+    let summary = Summary { passed: 12, failed: 1, skipped: 0 };
+    assert_eq!(Summary::parse(&summary.to_string()), Some(summary));
+    assert_eq!(Summary::parse("12 passed"), None);
 }

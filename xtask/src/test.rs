@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Failure, argo, chart, conformance,
+    Failure, argo, chart, conformance, dataplane,
     interrupt::Ended,
     monitoring, real, repository,
     servers::{Servers, ServersError},
@@ -36,7 +36,7 @@ struct Stage {
 }
 
 /// From cheap to dear.
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Stage { name: "clippy", run: clippy },
     Stage { name: "tests and scenarios", run: tests },
@@ -45,6 +45,7 @@ const STAGES: [Stage; 10] = [
     Stage { name: "chart", run: || chart::run(&[]) },
     Stage { name: "conformance", run: || conformance::run(&[]) },
     Stage { name: "real control plane", run: real::check },
+    Stage { name: "data plane", run: dataplane::check },
     Stage { name: "monitoring", run: || monitoring::run(&[]) },
     Stage { name: "suite of Argo", run: argo::check },
 ];

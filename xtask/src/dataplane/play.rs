@@ -1,0 +1,342 @@
+//! What is done to each application, and what its users must see: every request answered, and the
+//! split that the Rollout says.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use gradus_lab::{
+    person::Action,
+    sight::{Sight, When},
+};
+use gradus_simkube::behave::{Behaviour, Behaviours};
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{DynamicObject, PostParams},
+};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::{
+    apps::{self, App, NAME, ROUTERS},
+    load::{Load, Split, Tally},
+    pods::Containers,
+    traefik::Traefik,
+};
+use crate::{
+    Failure,
+    controller::{Election, Settings},
+    plane::User,
+    ports,
+    real::{apply, create_namespace, perform, resource},
+    stage::{ControllerKind, Stage, Supervised},
+    summary::Summary,
+};
+
+/// What has not happened by then does not happen, on a busy machine with two cores.
+const ACT_WITHIN: Duration = Duration::from_secs(120);
+
+/// How long Traefik may take to use what it was told.
+const TAKEN_WITHIN: Duration = Duration::from_secs(15);
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The requests of one measurement. Traefik deals them out in turn: every hundred has the exact
+/// split.
+const MEASURED: usize = 200;
+
+/// How long the controller lives between two kills, while one act is under way.
+const LIFE: Duration = Duration::from_millis(400);
+
+/// How often it is killed during one act.
+const KILLS: usize = 4;
+
+#[derive(Debug, Error)]
+enum ActError {
+    #[error("not reached within {} s; the rollout stands at {status}", ACT_WITHIN.as_secs())]
+    NotReached { status: Value },
+    #[error("{lost} of {} requests were lost: {}", .answered + .lost, .reasons.join("; "))]
+    Lost { answered: usize, lost: usize, reasons: Vec<String> },
+    #[error("{found:?} of {MEASURED} requests, expected {expected:?}")]
+    Split { found: Split, expected: Split },
+    #[error("nobody answers: {0:?}")]
+    Silent(Vec<String>),
+}
+
+/// One thing that happens to an application.
+struct Act {
+    what: &'static str,
+    does: Vec<Action>,
+    /// Is the controller killed again and again meanwhile?
+    kills: bool,
+    /// Where the rollout stands then: phase and weight.
+    until: (&'static str, Option<i64>),
+    /// Of a hundred requests, so many for each version.
+    split: &'static [(&'static str, usize)],
+}
+
+/// One line of the table.
+struct Row {
+    router: &'static str,
+    what: &'static str,
+    seconds: f64,
+    tally: Tally,
+    split: Split,
+    error: Option<ActError>,
+}
+
+/// Starts Traefik and plays every application, all at once; those with kills last, one by one.
+pub async fn all(stage: &Stage, traefik: &Traefik, names: &[String]) -> Result<Summary, Failure> {
+    let client = stage.plane.client(User::Person).await?;
+    let [port] = ports::free()?;
+    let _traefik = traefik.start(stage, port).await?;
+    let _containers = Containers::start(client.clone());
+    for object in apps::shared(port) {
+        create(&client, &object).await?;
+    }
+    let settings = Settings {
+        name: "controller".to_owned(),
+        kubeconfig: stage.plane.kubeconfig(User::Controller),
+        // The next after a kill need not wait for a lease.
+        election: Some(Election::Off),
+        ..Settings::default()
+    };
+    let controller = stage.controller_with(ControllerKind::Rollouts, settings).await?;
+    let is_wanted = |router: &&str| names.is_empty() || names.iter().any(|name| name == router);
+    let mut players = Vec::new();
+    for router in ROUTERS.into_iter().filter(is_wanted) {
+        players.push(Player::begin(stage, &client, port, apps::app(router)).await?);
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    let played = join_all(players.iter().map(|player| player.play(acts(player.app.router)))).await;
+    rows.extend(played.into_iter().flatten());
+    for player in players.iter().filter(|player| player.app.router != "blue-green") {
+        rows.extend(player.play_killing(&controller, killing_acts()).await);
+    }
+    rows.sort_by_key(|row| ROUTERS.iter().position(|router| *router == row.router));
+    Ok(print(&rows))
+}
+
+fn image(version: &str) -> Action {
+    Action::SetImage(apps::image(version))
+}
+
+fn acts(router: &str) -> Vec<Act> {
+    let act = |what, does, until, split| Act { what, does, kills: false, until, split };
+    let first = act("first deployment", vec![], ("Healthy", None), &[("v1", 100)]);
+    if router == "blue-green" {
+        return vec![
+            first,
+            act("switch", vec![image("v2")], ("Healthy", None), &[("v2", 100)]),
+            act("rollback", vec![image("v1")], ("Healthy", None), &[("v1", 100)]),
+            act("switch again", vec![image("v3")], ("Healthy", None), &[("v3", 100)]),
+        ];
+    }
+    let paused = |weight| ("Paused", Some(weight));
+    vec![
+        first,
+        act("canary at 20", vec![image("v2")], paused(20), &[("v1", 80), ("v2", 20)]),
+        act("canary at 60", vec![Action::Promote], paused(60), &[("v1", 40), ("v2", 60)]),
+        act("promoted", vec![Action::Promote], ("Healthy", None), &[("v2", 100)]),
+        act("canary to abort", vec![image("v3")], paused(20), &[("v2", 80), ("v3", 20)]),
+        act("abort", vec![Action::Abort], ("Degraded", None), &[("v2", 100)]),
+        act("back after the abort", vec![image("v2")], ("Healthy", None), &[("v2", 100)]),
+        act("A to B at 20", vec![image("v4")], paused(20), &[("v2", 80), ("v4", 20)]),
+        act("A to B at 60", vec![Action::Promote], paused(60), &[("v2", 40), ("v4", 60)]),
+        act("B to C at 20", vec![image("v5")], paused(20), &[("v2", 80), ("v5", 20)]),
+        act("rollback to A", vec![image("v2")], ("Healthy", None), &[("v2", 100)]),
+        act("canary to promote", vec![image("v1")], paused(20), &[("v2", 80), ("v1", 20)]),
+        act("promoted in full", vec![Action::PromoteFull], ("Healthy", None), &[("v1", 100)]),
+    ]
+}
+
+fn killing_acts() -> Vec<Act> {
+    let act = |what, does, until, split| Act { what, does, kills: true, until, split };
+    let paused = |weight| ("Paused", Some(weight));
+    vec![
+        act("killed before 20", vec![image("v6")], paused(20), &[("v1", 80), ("v6", 20)]),
+        act("killed before 60", vec![Action::Promote], paused(60), &[("v1", 40), ("v6", 60)]),
+        act("killed at the end", vec![Action::Promote], ("Healthy", None), &[("v6", 100)]),
+        act("killed before 20 again", vec![image("v7")], paused(20), &[("v6", 80), ("v7", 20)]),
+        act("killed in an abort", vec![Action::Abort], ("Degraded", None), &[("v6", 100)]),
+    ]
+}
+
+/// One application under load.
+struct Player<'a> {
+    client: &'a Client,
+    app: App,
+    load: Load,
+}
+
+impl<'a> Player<'a> {
+    /// Applies it and waits for the first answer.
+    async fn begin(
+        stage: &Stage,
+        client: &'a Client,
+        port: u16,
+        app: App,
+    ) -> Result<Self, Failure> {
+        create_namespace(client, app.router).await?;
+        let quick = Behaviour { start_up_seconds: 0.5, ..Behaviour::default() };
+        stage.kubelet.behave(app.router, Behaviours::new(vec![quick]));
+        for object in &app.objects {
+            apply(client, app.router, object).await?;
+        }
+        let began = Instant::now();
+        loop {
+            // Nothing is lost while there is nothing: the load that counts begins with an answer.
+            let load = Load::start(port, &app.host());
+            if !load.measure(1).await.is_empty() {
+                load.take();
+                return Ok(Self { client, app, load });
+            }
+            if began.elapsed() > ACT_WITHIN {
+                return Err(ActError::Silent(load.take().reasons).into());
+            }
+            drop(load);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn play(&self, acts: Vec<Act>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for act in acts {
+            rows.push(self.row(act, None).await);
+        }
+        rows
+    }
+
+    async fn play_killing(&self, controller: &Supervised, acts: Vec<Act>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for act in acts {
+            rows.push(self.row(act, Some(controller)).await);
+        }
+        rows
+    }
+
+    async fn row(&self, act: Act, controller: Option<&Supervised>) -> Row {
+        let began = Instant::now();
+        let result = self.act(&act, controller).await;
+        let (split, error) = match result {
+            Ok(split) => (split, None),
+            Err(error) => (Split::new(), Some(error)),
+        };
+        let tally = self.load.take();
+        let lost = (tally.lost > 0).then(|| ActError::Lost {
+            answered: tally.answered,
+            lost: tally.lost,
+            reasons: tally.reasons.clone(),
+        });
+        let seconds = began.elapsed().as_secs_f64();
+        let error = error.or(lost);
+        Row { router: self.app.router, what: act.what, seconds, tally, split, error }
+    }
+
+    async fn act(&self, act: &Act, controller: Option<&Supervised>) -> Result<Split, ActError> {
+        let mut not_before = 0;
+        for action in &act.does {
+            let rollout = self.rollout().await;
+            for write in action.writes(NAME, &Sight::of(&rollout), Timestamp::now()) {
+                match perform(self.client, self.app.router, &write).await {
+                    Ok(version) => not_before = version,
+                    Err(error) => return Err(ActError::Silent(vec![error.to_string()])),
+                }
+            }
+        }
+        if let Some(controller) = controller.filter(|_| act.kills) {
+            for _ in 0..KILLS {
+                controller.restart();
+                tokio::time::sleep(LIFE).await;
+            }
+        }
+        self.reach(act, not_before).await?;
+        self.measured(act).await
+    }
+
+    async fn rollout(&self) -> Value {
+        let resource = resource(gradus_api::names::API_VERSION, gradus_api::names::kind::ROLLOUT);
+        let rollouts: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), self.app.router, &resource);
+        let found = rollouts.get(NAME).await.ok();
+        serde_json::to_value(found).unwrap_or_default()
+    }
+
+    /// Waits until the Rollout stands where the act ends.
+    async fn reach(&self, act: &Act, not_before: u64) -> Result<(), ActError> {
+        let (phase, weight) = act.until;
+        let when = When { phase: Some(phase.to_owned()), weight, ..When::default() };
+        let began = Instant::now();
+        loop {
+            let rollout = self.rollout().await;
+            let version = rollout["metadata"]["resourceVersion"].as_str();
+            let version: u64 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+            // The controller has answered what was written.
+            if version > not_before && when.holds(&Sight::of(&rollout)) {
+                return Ok(());
+            }
+            if began.elapsed() > ACT_WITHIN {
+                return Err(ActError::NotReached { status: rollout["status"].clone() });
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The split is exact once Traefik has taken it: in two measurements one after the other.
+    /// Whenever an address comes or goes Traefik begins to count anew, so one may be a little off.
+    async fn measured(&self, act: &Act) -> Result<Split, ActError> {
+        let part =
+            |(version, of_100): &(&str, usize)| (version.to_string(), of_100 * MEASURED / 100);
+        let expected: Split = act.split.iter().map(part).collect();
+        let (began, mut was_exact) = (Instant::now(), false);
+        loop {
+            let found = self.load.measure(MEASURED).await;
+            let is_exact = found == expected;
+            if is_exact && was_exact {
+                return Ok(found);
+            }
+            if began.elapsed() > TAKEN_WITHIN {
+                return Err(ActError::Split { found, expected });
+            }
+            if !is_exact {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            was_exact = is_exact;
+        }
+    }
+}
+
+async fn create(client: &Client, object: &Value) -> Result<(), Failure> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let resource = resource(&text(&object["apiVersion"]), &text(&object["kind"]));
+    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    api.create(&PostParams::default(), &serde_json::from_value(object.clone())?).await?;
+    Ok(())
+}
+
+/// The table.
+fn print(rows: &[Row]) -> Summary {
+    println!(
+        "  {:<11}{:<24}{:>6}{:>10}{:>6}  split of {MEASURED}",
+        "router", "act", "s", "requests", "lost"
+    );
+    let mut summary = Summary::default();
+    for Row { router, what, seconds, tally, split, error } in rows {
+        let parts: Vec<String> =
+            split.iter().map(|(name, part)| format!("{name} {part}")).collect();
+        let requests = tally.answered + tally.lost;
+        println!(
+            "  {router:<11}{what:<24}{seconds:>6.1}{requests:>10}{:>6}  {}",
+            tally.lost,
+            parts.join(", ")
+        );
+        if let Some(error) = error {
+            println!("  {:<11}FAILED: {error}", "");
+        }
+        summary += Summary::of(error.is_none());
+    }
+    summary
+}
