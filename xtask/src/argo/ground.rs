@@ -6,13 +6,32 @@ use std::path::Path;
 use aws_lc_rs::digest::{SHA256, digest};
 use gradus_simkube::behave::{Behaviour, Behaviours, Crash};
 
-use super::{catalogue::Case, suite::Suite};
+use super::{INSTANCE, catalogue::Case, suite::Suite};
 use crate::{plane::PlaneError, stage::Stage};
 
 /// Where the controller's configuration lies; our own manifests create it.
 pub const CONTROLLER_NAMESPACE: &str = "argo-rollouts";
 
-/// The kinds of traffic routers, read from the suite itself, and its plugin's configuration.
+/// A controller with an instance id leads by a Lease of its own, to which the manifests give no right.
+const LEASE: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: gradus-instance, namespace: argo-rollouts}
+rules:
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    resourceNames: [argo-rollouts-controller-lock-INSTANCE]
+    verbs: [get, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: gradus-instance, namespace: argo-rollouts}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: gradus-instance}
+subjects: [{kind: ServiceAccount, name: gradus, namespace: argo-rollouts}]
+";
+
+/// The kinds of traffic routers, read from the suite itself, its plugin's configuration, and the right
+/// to the Lease.
 pub fn prepare(stage: &Stage, suite: &Suite) -> Result<(), PlaneError> {
     let (crds, none) = (suite.folder().join("crds"), "--ignore-not-found");
     // Those of our scenarios have other versions, and a version that was stored cannot be left out.
@@ -31,6 +50,9 @@ pub fn prepare(stage: &Stage, suite: &Suite) -> Result<(), PlaneError> {
     let sha256: String = sha256.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let path = stage.plane.folder().join("argo-rollouts-config.yaml");
     fs::write(&path, with_digests(&text, &sha256)).map_err(failed(&path))?;
+    stage.plane.kubectl_does(&["apply", "-f"], &path)?;
+    let path = stage.plane.folder().join("instance-lease.yaml");
+    fs::write(&path, LEASE.replace("INSTANCE", INSTANCE)).map_err(failed(&path))?;
     stage.plane.kubectl_does(&["apply", "-f"], &path)
 }
 
