@@ -166,7 +166,7 @@ pub enum Split {
 pub struct PluginCall {
     /// The plugin.
     pub name: String,
-    /// Run, Terminate or Abort.
+    /// Run, Terminate or Abort; or [`PLUGIN_READY`].
     pub operation: String,
     /// The step, from 0.
     pub index: i32,
@@ -175,6 +175,9 @@ pub struct PluginCall {
     /// What the plugin last wanted remembered.
     pub status: Option<Arc<Value>>,
 }
+
+/// The operation of a step plugin that only asks whether it can be called.
+pub const PLUGIN_READY: &str = "Ready";
 
 /// What came of a call of a step plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use gradus_controller::cluster::{
 use gradus_controller::kube_cluster::classify;
 use gradus_controller::shell::Inquiry;
 use gradus_engine::ask::http::HttpError;
-use gradus_engine::ask::{PluginCall, Question, Reply};
+use gradus_engine::ask::{PLUGIN_READY, PluginCall, Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::{Frame, Meta, Owner};
 use gradus_engine::kinds;
@@ -169,7 +169,7 @@ impl Bench {
     /// One call of a plugin, which counts as a write: the controller may die before it or before it
     /// hears the answer, and then there is none. Where none is configured, nothing is called.
     fn call_plugin(&mut self, call: &PluginCall) -> Option<Reply> {
-        if !self.plugins.has(&call.name) {
+        if !self.plugins.has(&call.name) || call.operation == PLUGIN_READY {
             return Some(Reply::Plugin(self.plugins.call(call, self.now)));
         }
         self.interrupt();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gradus_api::names::{analysis_phase, plugin_operation};
 use gradus_api::values::parse_go_duration;
 use gradus_controller::plugins::not_configured;
-use gradus_engine::ask::{PluginCall, PluginReply, PluginSaid};
+use gradus_engine::ask::{PLUGIN_READY, PluginCall, PluginReply, PluginSaid};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -92,6 +92,9 @@ impl PlayedPlugins {
         let Some(Played { script, begun }) = self.plugins.get_mut(&call.name) else {
             return not_configured(call);
         };
+        if call.operation == PLUGIN_READY {
+            return PluginReply::Said(PluginSaid::default());
+        }
         if call.operation != plugin_operation::RUN {
             begun.remove(&call.index);
             let phase = analysis_phase::SUCCESSFUL.to_owned();

@@ -42,6 +42,8 @@ pub struct When {
     /// The run of this purpose is there and has not ended: Step, Background, PrePromotion or
     /// PostPromotion.
     pub run: Option<String>,
+    /// The plugin of the current step has answered and is at work.
+    pub plugin: Option<bool>,
     /// An Experiment is there and has not ended.
     pub experiment: Option<bool>,
     /// The part of the traffic that goes to the pods of an Experiment.
@@ -71,6 +73,7 @@ impl When {
             && fits(self.available, Some(number("availableReplicas")))
             && self.over.is_none_or(|over| sight.is_over() == over)
             && self.run.as_ref().is_none_or(|purpose| sight.awaits(purpose))
+            && self.plugin.is_none_or(|is_at_work| sight.has_plugin() == is_at_work)
             && self.experiment.is_none_or(|is_there| sight.has_experiment() == is_there)
             && fits(self.experiment_weight, Some(sight.experiment_weight()))
             && self.split.is_none_or(|is_there| status["canary"]["weights"].is_object() == is_there)
@@ -121,6 +124,17 @@ impl<'a> Sight<'a> {
             return 100;
         };
         passed.iter().rev().find_map(|step| step["setWeight"].as_i64()).unwrap_or(0)
+    }
+
+    /// Has the plugin of the current step answered that it is at work?
+    pub fn has_plugin(&self) -> bool {
+        let entries = self.status["canary"]["stepPluginStatuses"].as_array();
+        let is_it = |entry: &Value| {
+            entry["index"] == self.status["currentStepIndex"]
+                && entry["operation"] == names::plugin_operation::RUN
+                && entry["phase"] == names::analysis_phase::RUNNING
+        };
+        entries.into_iter().flatten().any(is_it)
     }
 
     /// What the status says of the run of this purpose.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_engine::ask::{PluginCall, PluginReply, PluginSaid};
+use gradus_engine::ask::{PLUGIN_READY, PluginCall, PluginReply, PluginSaid};
 use gradus_engine::decision::ObjectRef;
 use gradus_goplugin::PluginKind;
 use jiff::SignedDuration;
@@ -12,13 +12,16 @@ use super::process::CallFailure;
 use super::{PluginError, Plugins};
 use crate::cluster::{Cluster, WriteError};
 
-/// Calls the plugin with the whole Rollout as it is now.
+/// Calls the plugin with the whole Rollout as it is now, or asks whether it is there.
 pub(super) async fn call<C: Cluster>(
     plugins: &Plugins,
     cluster: &C,
     rollout: &ObjectRef,
     call: &PluginCall,
 ) -> Result<PluginReply, WriteError> {
+    if call.operation == PLUGIN_READY {
+        return ready(plugins, cluster, &call.name).await;
+    }
     let Some(rollout) = cluster.read_whole(rollout).await? else {
         return Ok(PluginReply::Broken(format!("{rollout} is not there")));
     };
@@ -39,6 +42,30 @@ pub(super) async fn call<C: Cluster>(
         Err(PluginError::Call(CallFailure::Said(why))) => PluginReply::Broken(why),
         Err(PluginError::Call(CallFailure::Transport(why))) => {
             PluginReply::Broken(format!("{method} rpc call error: {why}"))
+        }
+    })
+}
+
+/// Can the plugin be called? It is started if it does not run, and asked for its type, which changes
+/// nothing.
+async fn ready<C: Cluster>(
+    plugins: &Plugins,
+    cluster: &C,
+    name: &str,
+) -> Result<PluginReply, WriteError> {
+    Ok(match plugins.call(cluster, PluginKind::Step, name, "Type", Value::Null).await {
+        Ok(_) | Err(PluginError::Call(CallFailure::Said(_))) => {
+            PluginReply::Said(PluginSaid::default())
+        }
+        Err(PluginError::Disabled) => PluginReply::Disabled,
+        Err(PluginError::Unread(error)) => return Err(error),
+        Err(PluginError::Unusable(why)) => unusable(name, &why),
+        Err(PluginError::Call(CallFailure::Transport(why))) => {
+            let why = format!(
+                "could not ping plugin will cleanup process so we can restart it next reconcile \
+                 ({why})"
+            );
+            unusable(name, &why)
         }
     })
 }

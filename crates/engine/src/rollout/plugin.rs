@@ -1,11 +1,12 @@
 //! What must a step plugin be told now, and what does its answer mean?
 //!
 //! A plugin acts outside, so it is called only on a stored status that says so: the entry of a step
-//! is stored as Running before the first call. Every answer is recorded, even after an abort.
+//! is stored, without a phase, before the first call. Every answer is recorded, even after an abort.
 
 mod heard;
+mod ready;
 
-use gradus_api::names::{analysis_phase, event, phase, plugin_operation};
+use gradus_api::names::{analysis_phase, condition, event, phase, plugin_operation};
 use gradus_api::rollout::canary::PluginStep;
 use gradus_api::rollout::status::StepPluginStatus;
 use gradus_api::rollout::{RolloutStatus, StepKind};
@@ -19,6 +20,9 @@ use super::urgency::has_same_gates;
 use crate::ask::{Answer, Ask, AskId, Effect, PluginCall, PluginReply, Question, Reply};
 use crate::decision::{EventKind, Frees, Guard, Why};
 use heard::Heard;
+use ready::Ready;
+
+pub(super) use ready::is_reason;
 
 /// How long a plugin that could not be called rests.
 const RETRY: SignedDuration = SignedDuration::from_secs(30);
@@ -65,7 +69,7 @@ pub(super) fn is_complete(objects: &Objects<'_>, index: usize) -> bool {
     match entry.phase.as_str() {
         _ if entry.disabled => true,
         analysis_phase::SUCCESSFUL | analysis_phase::FAILED => true,
-        analysis_phase::RUNNING => is_ended,
+        analysis_phase::RUNNING | "" => is_ended,
         _ => false,
     }
 }
@@ -97,15 +101,25 @@ pub(super) fn kept(objects: &Objects<'_>) -> Vec<StepPluginStatus> {
 pub(super) fn explain(objects: &Objects<'_>) -> Vec<Why> {
     let Some((index, _, step)) = current(objects) else { return Vec::new() };
     let entry = run_of(objects, index).map(|at| &objects.status.canary.step_plugin_statuses[at]);
-    let message = entry.map(|entry| entry.message.clone()).unwrap_or_default();
-    let next = entry.and_then(next_call).filter(|next| objects.now < *next);
+    let held = ready::held(&objects.status).filter(|_| entry.is_none());
+    let message = entry.map(|entry| entry.message.clone());
+    let message = message.or_else(|| held.map(|held| held.message.clone())).unwrap_or_default();
+    let again = || held.map(|held| held.last_update_time.timestamp() + RETRY);
+    let next = entry.and_then(next_call).or_else(again).filter(|next| objects.now < *next);
+    let since = entry.and_then(|entry| entry.started_at);
+    let since = since.or_else(|| held.map(|held| held.last_transition_time));
     vec![Why {
         guard: Guard::PluginStep { index, count: objects.steps().len(), message },
         object: objects.rollout().reference(),
         field: format!("spec.strategy.canary.steps[{index}].plugin ({})", step.name).into(),
-        since: entry.and_then(|entry| entry.started_at).map(Time::timestamp),
+        since: since.map(Time::timestamp),
         frees: next.map_or(Frees::Cluster, Frees::At),
     }]
+}
+
+/// Is a plugin awaited that may not be there?
+pub(super) fn is_awaited(objects: &Objects<'_>) -> bool {
+    current(objects).is_some() && !objects.status.abort && !objects.is_promoted()
 }
 
 /// A retry starts over: entries of the attempt before are dropped when step 0 begins again.
@@ -122,30 +136,58 @@ fn run(objects: &Objects<'_>, plan: &Plan) -> Proposal {
     if objects.status.phase != phase::PROGRESSING {
         return Proposal::default();
     }
-    let Some(at) = run_of(objects, index) else {
-        let entry = StepPluginStatus {
-            index: text,
-            name: step.name.clone(),
-            operation: plugin_operation::RUN.to_owned(),
-            phase: analysis_phase::RUNNING.to_owned(),
-            started_at: Some(Time::new(objects.now)),
-            ..StepPluginStatus::default()
-        };
-        return noted(objects, |entries| entries.push(entry));
-    };
-    if is_complete(objects, index) {
+    let at = run_of(objects, index);
+    if at.is_some() && is_complete(objects, index) {
         return Proposal::default();
     }
-    let entry = &objects.status.canary.step_plugin_statuses[at];
-    if let Some(next) = next_call(entry).filter(|next| objects.now < *next) {
+    let entry = at.map(|at| &objects.status.canary.step_plugin_statuses[at]);
+    if let Some(entry) = entry
+        && let Some(next) = next_call(entry).filter(|next| objects.now < *next)
+    {
         let grace = if was_never_called(entry) { SignedDuration::ZERO } else { GRACE };
         return Proposal::default().wake(next + grace);
     }
+    let (asked, ready) = ready::ask(objects, plan, text, step);
+    let Some((at, entry)) = at.zip(entry) else {
+        return asked.and(begin(objects, text, step, ready));
+    };
+    let refused = match ready {
+        Ready::Unknown => return asked,
+        Ready::There => None,
+        Ready::Disabled => Some(PluginReply::Disabled),
+        Ready::Refused(why, _) => Some(PluginReply::Unusable(why)),
+    };
+    if let Some(reply) = refused {
+        return asked.and(record_run(objects, at, &reply));
+    }
     let Called { proposal, reply } = call(objects, plan, entry, plugin_operation::RUN, None);
+    let proposal = asked.and(proposal);
     match reply {
         Some((reply, _)) => proposal.and(record_run(objects, at, &reply)),
         None => proposal,
     }
+}
+
+/// Begins a step whose plugin can be called, or is switched off.
+fn begin(objects: &Objects<'_>, index: i32, step: &PluginStep, ready: Ready) -> Proposal {
+    let is_there = match ready {
+        Ready::Unknown => return Proposal::default(),
+        Ready::Refused(why, asked_at) => return ready::hold(objects, index, &why, asked_at),
+        Ready::There => true,
+        Ready::Disabled => false,
+    };
+    let entry = StepPluginStatus {
+        index,
+        name: step.name.clone(),
+        operation: plugin_operation::RUN.to_owned(),
+        started_at: Some(Time::new(objects.now)).filter(|_| is_there),
+        disabled: !is_there,
+        ..StepPluginStatus::default()
+    };
+    let mut status = RolloutStatus::clone(&objects.status);
+    ready::unhold(&mut status);
+    status.canary.step_plugin_statuses.push(entry);
+    Proposal::default().note(status)
 }
 
 fn record_run(objects: &Objects<'_>, at: usize, reply: &PluginReply) -> Proposal {
@@ -181,20 +223,35 @@ fn record_run(objects: &Objects<'_>, at: usize, reply: &PluginReply) -> Proposal
 
 /// Everything a plugin has begun or done is taken back, the last first.
 fn abort(objects: &Objects<'_>, plan: &Plan) -> Proposal {
+    match undone_next(objects) {
+        Some(entry) => end(objects, plan, entry, plugin_operation::ABORT, "aborted"),
+        None => Proposal::default(),
+    }
+}
+
+/// What is taken back next after an abort.
+fn undone_next<'o>(objects: &'o Objects<'_>) -> Option<&'o StepPluginStatus> {
     let statuses = &objects.status.canary.step_plugin_statuses;
-    let due = statuses.iter().rev().find(|entry| {
-        let is_undoable =
-            entry.phase == analysis_phase::RUNNING || entry.phase == analysis_phase::SUCCESSFUL;
+    statuses.iter().rev().find(|entry| {
+        let is_undoable = is_at_work(entry) || entry.phase == analysis_phase::SUCCESSFUL;
         is_run(entry)
             && is_undoable
             && !was_never_called(entry)
             && !is_switched_off(objects, entry, plugin_operation::ABORT)
             && find_at(objects, entry.index, plugin_operation::ABORT).is_none()
-    });
-    match due {
-        Some(entry) => end(objects, plan, entry, plugin_operation::ABORT, "aborted"),
-        None => Proposal::default(),
-    }
+            && step_of(objects, entry.index).is_some()
+    })
+}
+
+/// Are plugins of an aborted update still being told so, for the first time? What else holds it up,
+/// or a plugin that cannot be told, is no reason to wait.
+pub(super) fn is_taking_back(objects: &Objects<'_>) -> bool {
+    let is_held = objects.status.condition(condition::HELD).is_some();
+    let is_open = |entry: &StepPluginStatus| {
+        let answer = objects.world.answers.get(&call_id(objects, entry, plugin_operation::ABORT));
+        answer.is_none_or(|answer| !matches!(reply_of(answer), PluginReply::Unusable(_)))
+    };
+    !is_held && !objects.is_blue_green() && undone_next(objects).is_some_and(is_open)
 }
 
 /// A call made before the abort has been answered: that is recorded first.
@@ -220,9 +277,9 @@ fn terminate(objects: &Objects<'_>, plan: &Plan) -> Proposal {
         entry.operation == plugin_operation::TERMINATE && entry.phase == analysis_phase::SUCCESSFUL
     };
     let later = statuses.iter().rev().take_while(|entry| !is_done(entry));
-    let last = later.into_iter().find(|entry| {
-        is_run(entry) && entry.phase == analysis_phase::RUNNING && !was_never_called(entry)
-    });
+    let last = later
+        .into_iter()
+        .find(|entry| is_run(entry) && is_at_work(entry) && !was_never_called(entry));
     let due = last.filter(|entry| {
         !is_switched_off(objects, entry, plugin_operation::TERMINATE)
             && find_at(objects, entry.index, plugin_operation::TERMINATE).is_none()
@@ -296,15 +353,18 @@ fn call(
         after: expiry.filter(|expiry| *expiry <= objects.now),
         id,
     };
-    let is_stored = has_same_gates(&objects.rollout().status, &objects.status);
-    let may_act = is_stored && plan.changes.is_empty();
     let is_fresh = |answer: &&Answer| ask.after.is_none_or(|after| after <= answer.asked_at);
     let reply = answer.filter(is_fresh).map(|answer| (reply_of(answer), answer.asked_at));
-    let proposal = match may_act || answer.is_some() {
+    let proposal = match may_act(objects, plan) || answer.is_some() {
         true => Proposal::default().ask(ask),
         false => Proposal::default(),
     };
     Called { proposal, reply }
+}
+
+/// Is everything stored that a call would rest on?
+fn may_act(objects: &Objects<'_>, plan: &Plan) -> bool {
+    has_same_gates(&objects.rollout().status, &objects.status) && plan.changes.is_empty()
 }
 
 /// The same for the same goal: a call is not made twice for one state of its entry.
@@ -367,6 +427,11 @@ fn was_never_called(entry: &StepPluginStatus) -> bool {
 fn is_switched_off(objects: &Objects<'_>, entry: &StepPluginStatus, operation: &str) -> bool {
     let answer = objects.world.answers.get(&call_id(objects, entry, operation));
     answer.is_some_and(|answer| reply_of(answer) == PluginReply::Disabled)
+}
+
+/// Has it been called, or may it have been, and not come to an end?
+fn is_at_work(entry: &StepPluginStatus) -> bool {
+    entry.phase == analysis_phase::RUNNING || entry.phase.is_empty() && !entry.disabled
 }
 
 fn is_over(entry: &StepPluginStatus) -> bool {

@@ -25,6 +25,8 @@ use super::workload;
 use crate::decision::EventKind;
 use crate::world::ReplicaSetView;
 
+/// Why an aborted update is not shown as degraded yet.
+const TAKING_BACK: &str = "waiting for step plugins to be aborted";
 /// Why a rollout that has all its pods is not healthy yet.
 const METADATA_PENDING: &str = "pods are still getting their labels and annotations";
 
@@ -164,6 +166,8 @@ fn counted(objects: &Objects<'_>, roles: Roles, found: &Findings) -> RolloutStat
         |reason: &str| reason == event::TRAFFIC_ROUTING_ERROR || verify::is_reason(reason);
     let is_kept = |one: &&Condition| match one.r#type.as_str() {
         condition::INVALID_SPEC => false,
+        // That a plugin cannot be called, by its step.
+        condition::HELD if plugin::is_reason(&one.reason) => plugin::is_awaited(objects),
         condition::HELD => is_routing(&one.reason) && routed::is_routed(objects.spec()),
         _ => true,
     };
@@ -287,8 +291,18 @@ fn finish(
     if is_held_back && next.phase == phase::HEALTHY {
         (next.phase, next.message) = (phase::PROGRESSING.into(), METADATA_PENDING.into());
     }
+    // As with Argo Rollouts, it is degraded once the plugins have taken back what they did.
+    if next.phase == phase::DEGRADED && next.abort && is_being_taken_back(objects) {
+        next.phase = phase::PROGRESSING.into();
+        next.message = format!("{TAKING_BACK} ({})", next.message);
+    }
     next.duration = duration::track(objects, roles, &next);
     told.and(tell_pause(objects, &next)).note(next)
+}
+
+/// Are plugins being told of an abort before it is shown as the end? What was shown stays shown.
+fn is_being_taken_back(objects: &Objects<'_>) -> bool {
+    objects.rollout().status.phase != phase::DEGRADED && plugin::is_taking_back(objects)
 }
 
 /// Fully promoted, with exactly the pods asked for, on a generation seen before. A first deploy

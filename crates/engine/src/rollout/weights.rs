@@ -16,7 +16,7 @@ use super::plan::{Plan, Proposal};
 use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
-use super::{canary, experiments, routed, runs, services, verify};
+use super::{canary, experiments, plugin, routed, runs, services, verify};
 use crate::decision::{Change, EventKind};
 use crate::kinds;
 use crate::traffic::{
@@ -503,7 +503,8 @@ fn unrecorded(objects: &Objects<'_>) -> Proposal {
 
 /// No router holds anything up any more.
 fn unheld(objects: &Objects<'_>) -> Proposal {
-    if objects.status.condition(condition::HELD).is_none() {
+    let held = objects.status.condition(condition::HELD);
+    if held.is_none_or(|held| plugin::is_reason(&held.reason)) {
         return Proposal::default();
     }
     let mut status = RolloutStatus::clone(&objects.status);
@@ -513,7 +514,10 @@ fn unheld(objects: &Objects<'_>) -> Proposal {
 
 /// Takes away the condition that something holds it up.
 pub(super) fn unhold(status: &mut RolloutStatus) {
-    conditions::remove(&mut status.conditions, condition::HELD);
+    let held = status.condition(condition::HELD);
+    if held.is_some_and(|held| !plugin::is_reason(&held.reason)) {
+        conditions::remove(&mut status.conditions, condition::HELD);
+    }
 }
 
 /// The condition that a router is not where it should be.

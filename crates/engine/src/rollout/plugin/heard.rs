@@ -42,16 +42,20 @@ pub(super) fn after_run(entry: &StepPluginStatus, reply: &PluginReply, now: Time
         PluginReply::Broken(message) => failed(message),
         PluginReply::Said(said) => readable(said),
     };
-    let phase = if said.phase.is_empty() { &entry.phase } else { &said.phase };
+    let phase = match (said.phase.as_str(), entry.phase.as_str()) {
+        ("", "") => analysis_phase::RUNNING,
+        ("", known) => known,
+        (said, _) => said,
+    };
     let mut next = StepPluginStatus {
-        phase: phase.clone(),
+        phase: phase.to_owned(),
         message: said.message.clone(),
         updated_at: Some(Time::new(now)),
         executions: entry.executions + 1,
         backoff: String::new(),
         ..entry.clone()
     };
-    match phase.as_str() {
+    match phase {
         analysis_phase::ERROR => next.backoff = duration_text(USUAL),
         analysis_phase::RUNNING => {
             let asked = Some(said.requeue_after).filter(|asked| *asked > SHORTEST);
@@ -129,9 +133,13 @@ fn readable(said: &PluginSaid) -> PluginSaid {
     }
 }
 
+/// Why a plugin could not be called, in Argo Rollouts' words.
+pub(super) fn unusable_words(index: i32, why: &str) -> String {
+    format!("could not create step plugin at index {index} : {why}")
+}
+
 fn unusable(entry: &StepPluginStatus, why: &str) -> Heard {
-    let words = format!("could not create step plugin at index {} : {why}", entry.index);
-    Heard::Error { words, was_called: false }
+    Heard::Error { words: unusable_words(entry.index, why), was_called: false }
 }
 
 fn unknown_phase(verb: &str, phase: &str) -> Heard {

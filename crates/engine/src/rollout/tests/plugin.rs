@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::at;
 use super::fixture::Fixture;
 use crate::ask::{PluginReply, PluginSaid};
-use crate::decision::Guard;
+use crate::decision::{Frees, Guard};
 
 /// Second, what the plugin answers if it is called, what it is told, its entries afterwards (step,
 /// operation, phase, executions, back-off), the step index, and what the row shows.
 const RUN: &str = "
-10  |              |         | 0 Run Running 0     | 0 | stored before the first call
+10  |              |         | 0 Run  0            | 0 | stored before the first call
 11  | Running 17   | Run 0   | 0 Run Running 1 17s | 0 | it takes its time, and says how long
 27  | Running      |         | 0 Run Running 1 17s | 0 | not before that
 28  | Running 9    | Run 0   | 0 Run Running 2 30s | 0 | ten seconds or less are too few
@@ -54,7 +54,8 @@ fn a_failed_plugin_aborts_and_the_others_are_taken_back_in_reverse() {
     assert_eq!(fixture.take_calls(), ["Run 0", "Run 1", "Run 2"]);
     let status = fixture.status();
     let why = "Rollout aborted update to revision 2: Step Plugin 3 (c) failed: Failed it is";
-    assert_eq!(status["message"], format!("RolloutAborted: {why}"));
+    let waiting = "waiting for step plugins to be aborted";
+    assert_eq!(status["message"], format!("{waiting} (RolloutAborted: {why})"));
     assert_eq!((&status["abort"], &status["currentStepIndex"]), (&json!(true), &json!(0)));
 
     fixture.plugin_answers(["Running", ""].map(reply).to_vec());
@@ -63,13 +64,14 @@ fn a_failed_plugin_aborts_and_the_others_are_taken_back_in_reverse() {
     let entries = "0 Run Successful 1; 1 Run Successful 1; 2 Run Failed 1; \
                    1 Abort Failed 0; 0 Abort Successful 0";
     assert_eq!(entries_of(&fixture), entries, "an abort that only begins has failed");
+    assert_eq!(fixture.status()["message"], format!("RolloutAborted: {why}"));
     fixture.settle(at(13));
     assert_eq!(fixture.take_calls(), [""; 0], "once");
 
     fixture.patch_status(json!({ "abort": false }));
     fixture.plugin_answers(Vec::new());
     fixture.settle(at(14));
-    assert_eq!(entries_of(&fixture), "0 Run Running 0", "a retry starts over");
+    assert_eq!(entries_of(&fixture), "0 Run  0", "a retry starts over");
 }
 
 #[test]
@@ -95,17 +97,18 @@ fn an_unknown_plugin_is_told_and_asked_for_every_30_seconds_until_the_deadline()
     fixture.patch_spec(json!({ "progressDeadlineSeconds": 60, "progressDeadlineAbort": true }));
     fixture.plugin_answers(unknown());
     fixture.settle(at(11));
-    assert_eq!(fixture.take_calls(), ["Run 0"]);
+    assert_eq!(fixture.take_calls(), [""; 0], "there is nobody to be called");
     assert!(fixture.take_events().contains(&"ReconciliationError".to_owned()));
-    assert_eq!(fixture.status()["canary"]["stepPluginStatuses"][0]["message"], words);
+    assert_eq!(entries_of(&fixture), "", "and nothing that was begun");
+    assert_eq!(held(&fixture), format!("ReconciliationError {words}"));
     let decision = fixture.decide();
     let guard = Guard::PluginStep { index: 0, count: 1, message: words.to_owned() };
     assert_eq!(decision.why[0].guard, guard);
+    assert_eq!(decision.why[0].frees, Frees::At(at(41)), "when it is asked for next");
     fixture.plugin_answers(unknown());
     fixture.settle(at(40));
-    assert_eq!(fixture.take_calls(), [""; 0]);
+    assert_eq!(fixture.take_events(), [""; 0]);
     fixture.settle(at(41));
-    assert_eq!(fixture.take_calls(), ["Run 0"]);
     assert_eq!(fixture.take_events(), ["ReconciliationError"]);
     fixture.plugin_answers(unknown());
     fixture.settle(at(400));
@@ -113,6 +116,51 @@ fn an_unknown_plugin_is_told_and_asked_for_every_30_seconds_until_the_deadline()
     fixture.take_calls();
     fixture.settle(at(500));
     assert_eq!(fixture.take_calls(), [""; 0], "what was never called needs no taking back");
+    assert_eq!(held(&fixture), "", "an aborted update waits for no plugin");
+}
+
+#[test]
+fn a_plugin_that_comes_late_is_called_and_nothing_is_held_any_more() {
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.plugin_answers(vec![PluginReply::Unusable("away".to_owned())]);
+    fixture.settle(at(11));
+    assert_eq!(
+        held(&fixture),
+        "ReconciliationError could not create step plugin at index 0 : away"
+    );
+    fixture.plugin_answers(vec![reply("Running")]);
+    fixture.settle(at(41));
+    assert_eq!(entries_of(&fixture), "0 Run Running 1 30s");
+    assert_eq!(held(&fixture), "");
+}
+
+#[test]
+fn an_aborted_update_is_degraded_when_its_plugins_have_been_told() {
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.plugin_answers(vec![reply("Running")]);
+    fixture.settle(at(11));
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.plugin_answers(Vec::new());
+    fixture.settle(at(12));
+    let shown = |fixture: &Fixture| fixture.status()["phase"].as_str().unwrap().to_owned();
+    assert_eq!(shown(&fixture), "Progressing");
+    let message = fixture.status()["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.starts_with("waiting for step plugins to be aborted (RolloutAborted: "),
+        "{message}"
+    );
+    fixture.plugin_answers(vec![reply("Successful")]);
+    fixture.settle(at(13));
+    assert_eq!(entries_of(&fixture), "0 Run Running 1 30s; 0 Abort Successful 0");
+    assert_eq!(shown(&fixture), "Degraded");
+
+    let mut fixture = updating(json!([plugin("a"), pause()]));
+    fixture.plugin_answers(vec![reply("Running")]);
+    fixture.settle(at(11));
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.plugin_answers(vec![PluginReply::Unusable("away".to_owned())]);
+    fixture.settle(at(12));
+    assert_eq!(shown(&fixture), "Degraded", "one that cannot be told is not waited for");
 }
 
 #[test]
@@ -133,7 +181,7 @@ fn a_call_that_was_or_may_have_been_made_before_an_abort_is_taken_back() {
     fixture.plugin_answers(vec![reply("Successful")]);
     fixture.settle(at(12));
     assert_eq!(fixture.take_calls(), ["Abort 0"], "nobody knows: a crash may have lost the answer");
-    assert_eq!(entries_of(&fixture), "0 Run Running 0; 0 Abort Successful 0");
+    assert_eq!(entries_of(&fixture), "0 Run  0; 0 Abort Successful 0");
 
     let mut fixture = updating(json!([plugin("a"), pause()]));
     fixture.reconcile(at(11));
@@ -144,6 +192,17 @@ fn a_call_that_was_or_may_have_been_made_before_an_abort_is_taken_back() {
     assert_eq!(fixture.take_calls(), ["Run 0", "Abort 0"]);
     let entries = "0 Run Running 1 30s; 0 Abort Successful 0";
     assert_eq!(entries_of(&fixture), entries, "an answer is recorded even after the abort");
+}
+
+/// What holds the rollout: reason and message of the condition.
+fn held(fixture: &Fixture) -> String {
+    let status = fixture.status();
+    let conditions = status["conditions"].as_array().unwrap();
+    let held = conditions.iter().find(|known| known["type"] == "Held");
+    held.map(|held| {
+        format!("{} {}", held["reason"].as_str().unwrap(), held["message"].as_str().unwrap())
+    })
+    .unwrap_or_default()
 }
 
 /// A scenario whose second revision has just begun.
