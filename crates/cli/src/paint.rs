@@ -33,7 +33,6 @@ impl Paint {
     }
 
     /// Never coloured.
-    #[cfg(test)]
     pub const PLAIN: Self = Paint { is_on: false };
 
     /// Always coloured.

@@ -112,7 +112,12 @@ fn tree(root: &Node, look: Look) -> String {
         return align(&rows, &[]);
     }
     let widest = rows.iter().map(|row| row[0].seen.chars().count()).max().unwrap_or(0);
-    align(&self::rows(root, widest.saturating_sub(excess).max(SHORTEST_NAME), look), &[])
+    let mut rows = self::rows(root, widest.saturating_sub(excess).max(SHORTEST_NAME), look);
+    if self::excess(&rows, look.width) > 0 {
+        // The sign before a name says of which kind it is; no column says what INFO does.
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
+    align(&rows, &[])
 }
 
 /// By how many columns the widest row exceeds the terminal.
@@ -168,7 +173,7 @@ fn row(node: &Node, before: &str, room: usize, look: Look) -> Vec<Cell> {
 }
 
 /// A name with its middle left out: its beginning and its end tell the most.
-fn shortened(name: &str, room: usize) -> String {
+pub fn shortened(name: &str, room: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     let room = room.max(5);
     if letters.len() <= room {

@@ -1,4 +1,5 @@
-//! How is a guard told to a person? The only place that words a `Why`.
+//! How is a guard described to a person? The only place that words a `Why`. Steps are counted as
+//! `get` counts them: `1/4` is `status.currentStepIndex` of how many.
 
 use crate::decision::{Frees, Guard, Why};
 
@@ -11,7 +12,7 @@ pub(crate) fn held(why: &Why) -> String {
     let Why { object, field, .. } = why;
     match &why.guard {
         Guard::PauseStep { index, count } => {
-            format!("step {}/{count} is a pause of {object}", index + 1)
+            format!("step {index}/{count} is a pause of {object}")
         }
         Guard::SwitchPause => format!("{object} waits before the active Service is switched"),
         Guard::SpecPaused => format!("{object} is paused by hand ({field})"),
@@ -41,17 +42,13 @@ pub(crate) fn held(why: &Why) -> String {
         Guard::Undecided => format!("{object} ended without a verdict ({field})"),
         Guard::PluginStep { index, count, message } => {
             let heard = if message.is_empty() { "nothing yet" } else { message };
-            format!(
-                "step {}/{count} of {object} waits for its plugin: {heard} ({field})",
-                index + 1
-            )
+            format!("step {index}/{count} of {object} waits for its plugin: {heard} ({field})")
         }
         Guard::NoTemplates { index, count } => format!(
-            "step {}/{count} of {object} is an analysis without templates and never ends ({field})",
-            index + 1
+            "step {index}/{count} of {object} is an analysis without templates and never ends ({field})"
         ),
         Guard::RouteStep { index, count } => {
-            format!("the route of step {}/{count} waits for {object} ({field})", index + 1)
+            format!("the route of step {index}/{count} waits for {object} ({field})")
         }
         Guard::Restart { older: None } => format!("{object} is to be restarted later ({field})"),
         Guard::Restart { older: Some(older) } => {
@@ -90,7 +87,7 @@ mod tests {
 
     /// What holds it, where, what frees it, and the words.
     #[test]
-    fn a_guard_is_told_with_its_object_its_field_and_its_end() {
+    fn a_guard_is_described_with_its_object_its_field_and_its_end() {
         let at = Frees::At(Timestamp::UNIX_EPOCH);
         let promote = || Frees::Command("promote".into());
         let cases = [
@@ -112,14 +109,14 @@ mod tests {
                 Guard::NoTemplates { index: 1, count: 4 },
                 "templates",
                 promote(),
-                "step 2/4 of Thing shop/web is an analysis without templates and never ends \
+                "step 1/4 of Thing shop/web is an analysis without templates and never ends \
                  (templates); a person can free it with `promote`",
             ),
             (
                 Guard::RouteStep { index: 1, count: 4 },
                 "size",
                 promote(),
-                "the route of step 2/4 waits for Thing shop/web (size); \
+                "the route of step 1/4 waits for Thing shop/web (size); \
                  a person can free it with `promote`",
             ),
         ];

@@ -1,5 +1,6 @@
 //! `gradus demo`: an embedded cluster, the production controller and rollouts that move.
 
+mod board;
 mod cluster;
 mod kubeconfig;
 mod picture;
@@ -8,6 +9,7 @@ mod screen;
 mod script;
 #[cfg(test)]
 mod still;
+mod terminal;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -28,10 +30,10 @@ use gradus_controller::telemetry::{LogFormat, Metrics, start_logging};
 use gradus_lab::sight::Sight;
 use tokio::sync::oneshot;
 
+use board::Wish;
 use cluster::{Embedded, NAMESPACE};
-use kubeconfig::Kubeconfig;
 use screen::Screen;
-use script::{Script, scripts, told};
+use script::{Script, described, scripts};
 
 /// How often the demo looks at the cluster.
 const FRAME: Duration = Duration::from_millis(100);
@@ -62,18 +64,25 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     let clock = Clock::system();
     let folder = std::env::current_dir()?;
     let embedded = Embedded::start(&clock, arguments.port, &folder).await?;
-    let mut screen = Screen::of_stdout(clock.now());
+    let path = embedded.kubeconfig.path().display().to_string();
+    let mut screen = Screen::of_stdout(clock.now(), &path)?;
+    if let Some(other) = embedded.kubeconfig.first_other() {
+        let text = format!("Another demo runs in this folder; {other} leads to that one.");
+        screen.announce(&text, clock.now())?;
+    }
     match screen {
         Screen::Terminal(_) => stop = stop.or_hangup()?,
         // On a terminal they would tear the picture.
-        Screen::Lines(_) => start_logging("warn", LogFormat::Text, 0)?,
+        Screen::Lines(_) => {
+            start_logging("warn", LogFormat::Text, 0)?;
+            writeln!(io::stdout(), "{}", greeting(&path))?;
+        }
     }
-    greet(&embedded.kubeconfig)?;
     embedded.apply_samples()?;
     let (done, is_done) = oneshot::channel::<()>();
     let playing = async {
         let outcome = tokio::select! {
-            outcome = tell(&embedded, &clock, &mut screen, arguments.once) => outcome,
+            outcome = show(&embedded, &clock, &mut screen, arguments.once) => outcome,
             () = stop.asked() => Ok(()),
         };
         drop(done);
@@ -87,17 +96,9 @@ async fn play(arguments: &Arguments) -> anyhow::Result<()> {
     outcome
 }
 
-fn greet(kubeconfig: &Kubeconfig) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if let Some(other) = kubeconfig.first_other() {
-        writeln!(out, "Another demo runs in this folder; {other} leads to that one.")?;
-    }
-    writeln!(out, "{}", greeting(&kubeconfig.path().display().to_string()))
-}
-
 fn greeting(kubeconfig: &str) -> String {
     format!(
-        "An embedded cluster with sample rollouts; Ctrl-C ends it. Meanwhile, elsewhere:\n  \
+        "An embedded cluster with sample rollouts; Ctrl-C ends it. In another terminal:\n  \
          export KUBECONFIG={kubeconfig}; kubectl get rollouts\n"
     )
 }
@@ -124,8 +125,8 @@ fn parts(embedded: &Embedded, clock: Clock) -> anyhow::Result<Parts> {
     })
 }
 
-/// Plays the scenarios and shows what comes of them; returns only when it is to be told once.
-async fn tell(
+/// Plays the scenarios and shows what comes of them, until somebody quits, or once.
+async fn show(
     embedded: &Embedded,
     clock: &Clock,
     screen: &mut Screen,
@@ -136,9 +137,16 @@ async fn tell(
     let mut frames = tokio::time::interval(FRAME);
     loop {
         frames.tick().await;
-        for script in &mut scripts {
+        for wish in screen.wishes(clock.now())? {
+            let Wish::Act((namespace, name), action) = wish else { return Ok(()) };
+            if let Err(refusal) = embedded.act(&namespace, &name, &action) {
+                screen.report(&name, &refusal.to_string(), clock.now())?;
+            }
+        }
+        let are_people_active = screen.are_people_active();
+        for script in scripts.iter_mut().filter(|_| are_people_active) {
             if let Some(deed) = advance(script, embedded) {
-                screen.tell(script.rollout, &deed, clock.now())?;
+                screen.report(script.rollout, &deed, clock.now())?;
             }
         }
         let (shown, is_over) = embedded.server.with(|cluster, now| {
@@ -164,8 +172,8 @@ fn advance(script: &mut Script, embedded: &Embedded) -> Option<String> {
         let document = scene::document(rollout);
         script.look(&Sight::of(&document), now)
     })?;
-    let deed = told(&action);
-    Some(match embedded.act(script.rollout, &action) {
+    let deed = described(&action);
+    Some(match embedded.act(NAMESPACE, script.rollout, &action) {
         Ok(()) => deed,
         Err(refusal) => format!("{deed}: {refusal}"),
     })
@@ -182,7 +190,7 @@ mod tests {
 
     /// Whoever edits the definition can make the server refuse what the scenario's people write.
     #[tokio::test]
-    async fn a_refused_write_is_told_and_the_scenario_goes_on() {
+    async fn a_refused_write_is_reported_and_the_scenario_goes_on() {
         let folder = std::env::temp_dir().join(format!("gradus-refused-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let clock = Clock::system();
@@ -207,17 +215,17 @@ mod tests {
             cluster.call(&change, now).unwrap();
         });
         let mut script = scripts().swap_remove(0);
-        let mut told = None;
+        let mut deed = None;
         for _ in 0..100 {
-            told = advance(&mut script, &embedded);
-            if told.is_some() {
+            deed = advance(&mut script, &embedded);
+            if deed.is_some() {
                 break;
             }
             tokio::time::sleep(FRAME).await;
         }
-        let told = told.unwrap();
+        let deed = deed.unwrap();
         let expected = "a person sets the image nginx:1.28: the embedded cluster refused: ";
-        assert!(told.starts_with(expected) && told.contains("it stays"), "{told}");
+        assert!(deed.starts_with(expected) && deed.contains("it stays"), "{deed}");
         assert_eq!(advance(&mut script, &embedded), None, "the next moment is awaited");
         drop(embedded);
         std::fs::remove_dir(&folder).unwrap();

@@ -6,7 +6,7 @@ use crate::docs::root;
 use crate::program::{Running, ask, command, folder, free_port, get, gradus};
 
 #[test]
-fn told_once_it_shows_every_step_of_a_canary_and_ends_well() {
+fn once_it_shows_every_step_of_a_canary_and_ends_well() {
     let folder = folder("demo-once");
     let mut program = command(&["demo", "--once"]);
     let mut demo = Running::start({
@@ -17,9 +17,9 @@ fn told_once_it_shows_every_step_of_a_canary_and_ends_well() {
         "export KUBECONFIG=",
         "checkout  Healthy      revision 1, nginx:1.27",
         "checkout  a person sets the image nginx:1.28",
-        "step 2/4: pause until promoted, weight 20 %, 1/5 updated",
+        "step 1/4: pause until promoted, weight 20 %, 1/5 updated",
         "checkout  a person promotes it",
-        "step 4/4: pause until promoted, weight 60 %, 3/5 updated",
+        "step 3/4: pause until promoted, weight 60 %, 3/5 updated",
         "checkout  Healthy      revision 2, nginx:1.28, 5/5 updated, 5 available",
     ] {
         demo.until(expected);
@@ -75,9 +75,9 @@ fn traffic_moves_and_analyses_are_judged_on_their_own() {
     let mut demo = Running::start(program);
     demo.until("payments  Healthy      revision 2, nginx:1.28, 5/5 updated, 5 available");
     for expected in [
-        "shop      Paused       revision 2, nginx:1.28, step 2/4: pause 2m, traffic 20 %",
-        "shop      Paused       revision 2, nginx:1.28, step 4/4: pause 2m, traffic 60 %",
-        "payments  Progressing  revision 2, nginx:1.28, step 2/4: analysis success-rate, weight 20 %",
+        "shop      Paused       revision 2, nginx:1.28, step 1/4: pause 2m, traffic 20 %",
+        "shop      Paused       revision 2, nginx:1.28, step 3/4: pause 2m, traffic 60 %",
+        "payments  Progressing  revision 2, nginx:1.28, step 1/4: analysis success-rate, weight 20 %",
     ] {
         assert!(demo.count(expected) > 0, "{expected:?} in:\n{}", demo.seen.join("\n"));
     }

@@ -31,4 +31,5 @@ mod shell;
 mod shown;
 mod simulate;
 mod stuck;
+mod terminal;
 mod words;

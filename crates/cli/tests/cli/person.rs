@@ -222,7 +222,7 @@ fn a_live_rollout_is_explained() {
             &[
                 "Rollout default/checkout at ",
                 "it is Paused: CanaryPauseStep",
-                "step 2/4 is a pause of Rollout default/checkout; a person can free it with \
+                "step 1/4 is a pause of Rollout default/checkout; a person can free it with \
                  `promote` (since ",
                 "  → kubectl argo rollouts promote checkout -n default",
                 "it looks again when something changes",

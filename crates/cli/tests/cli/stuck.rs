@@ -56,7 +56,7 @@ template-missing | {"strategy": {"canary": {"steps": [{"analysis": {"templates":
 bad-args         | {"strategy": {"canary": {"steps": [{"analysis": {"templates": [{"templateName": "asks"}]}}]}}} | | templates | args.host was not resolved | kubectl edit rollout web -n NS
 ingress-missing  | {"strategy": {"canary": {"stableService": "web", "canaryService": "web-new", "trafficRouting": {"nginx": {"stableIngress": "front"}}}}} | | services | create the Ingress front in namespace NS | kubectl get ingress -n NS
 ingress-wrong    | {"strategy": {"canary": {"stableService": "web", "canaryService": "web-new", "trafficRouting": {"nginx": {"stableIngress": "past"}}}}} | | services | let a rule of Ingress past lead to it, or name another Ingress | kubectl edit ingress past -n NS
-pause-step       | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | | step 2/2 is a pause of Rollout NS/web | kubectl argo rollouts promote web -n NS
+pause-step       | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | | step 1/2 is a pause of Rollout NS/web | kubectl argo rollouts promote web -n NS
 pause-user       | {"paused": true} | | | is paused by hand (spec.paused) | kubectl argo rollouts promote web -n NS
 pause-inconclusive | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | inconclusive | InconclusiveAnalysisRun | kubectl argo rollouts promote web -n NS
 aborted          | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | abort | was aborted | kubectl argo rollouts retry rollout web -n NS

@@ -117,9 +117,9 @@ impl Embedded {
     }
 
     /// A person does something to a rollout, with the writes of the kubectl plugin.
-    pub fn act(&self, rollout: &str, action: &Action) -> anyhow::Result<()> {
+    pub fn act(&self, namespace: &str, rollout: &str, action: &Action) -> anyhow::Result<()> {
         let done = self.server.with(|cluster, now| {
-            let Some(object) = scene::rollout(cluster, NAMESPACE, rollout) else { return Ok(()) };
+            let Some(object) = scene::rollout(cluster, namespace, rollout) else { return Ok(()) };
             let document = scene::document(object);
             for write in action.writes(rollout, &Sight::of(&document), now) {
                 // A kind that somebody has deleted has no objects to write to.
@@ -130,7 +130,7 @@ impl Embedded {
                     Deed::MergeStatus(patch) => (patch, Subresource::Status),
                     Deed::Apply(_) | Deed::Delete => continue,
                 };
-                cluster.call(&Request::merge(kind, NAMESPACE, &write.name, patch).on(side), now)?;
+                cluster.call(&Request::merge(kind, namespace, &write.name, patch).on(side), now)?;
             }
             Ok(())
         });

@@ -10,15 +10,29 @@ use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use serde_json::{Value, json};
 
+use super::cluster::NAMESPACE;
+
 /// One rollout with all that belongs to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
+    /// Its namespace.
+    pub namespace: String,
     /// Its name.
     pub name: String,
     /// How it stands.
     pub standing: RolloutState,
     /// Its ReplicaSets that have pods or should have, the newest first.
     pub sets: Vec<SetScene>,
+}
+
+impl Scene {
+    /// What it is called: its name, after its namespace where that is not the usual one.
+    pub fn title(&self) -> String {
+        match self.namespace.as_str() {
+            NAMESPACE => self.name.clone(),
+            other => format!("{other}/{}", self.name),
+        }
+    }
 }
 
 /// How a rollout stands, in the words of its status.
@@ -32,7 +46,7 @@ pub struct RolloutState {
     pub revision: i64,
     /// The image that is rolled out.
     pub image: String,
-    /// Number of the current step, from 1, and how many there are. Past the last when all are done.
+    /// Steps that are done, `status.currentStepIndex`: as many as there are when all are.
     pub step: usize,
     /// How many steps there are.
     pub steps: usize,
@@ -136,7 +150,7 @@ pub fn standing(rollout: &Object) -> RolloutState {
         message: text(&status["message"]),
         revision: sight.revision.unwrap_or(0),
         image: text(&spec["template"]["spec"]["containers"][0]["image"]),
-        step: index + 1,
+        step: index,
         steps: steps.len(),
         doing: steps.get(index).map_or_else(String::new, doing),
         weight: sight.weight(),
@@ -200,7 +214,12 @@ fn scene(cluster: &SimCluster, rollout: &Object) -> Scene {
         .filter(|set| set.role == Role::Stable || !set.pods.is_empty())
         .collect();
     sets.sort_by_key(|set| std::cmp::Reverse(set.revision));
-    Scene { name: rollout.meta.name.to_string(), standing: standing(rollout), sets }
+    Scene {
+        namespace: rollout.meta.namespace.to_string(),
+        name: rollout.meta.name.to_string(),
+        standing: standing(rollout),
+        sets,
+    }
 }
 
 fn set_scene(cluster: &SimCluster, set: &Arc<Object>, role: Role) -> SetScene {

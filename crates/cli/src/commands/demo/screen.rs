@@ -1,136 +1,175 @@
-//! Where is the demo shown? Redrawn in place on a terminal, else one line per transition.
+//! Where is the demo shown? On a terminal that it has to itself, else one line per transition.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
-use gradus_simkube::SimCluster;
+use gradus_api::names;
+use gradus_engine::view::{self, Objects};
+use gradus_simkube::kinds::KindId;
+use gradus_simkube::{Change, SimCluster};
 use jiff::Timestamp;
+use serde_json::Value;
 
-use super::picture::{Style, draw, step_text};
-use super::scene::{RolloutState, Scene, look, rollouts, standing};
-
-/// Width and height where a terminal does not say.
-const USUAL_SIZE: (usize, usize) = (80, 24);
-
-const HIDE_CURSOR: &str = "\x1b[?25l";
-const SHOW_CURSOR: &str = "\x1b[?25h";
-const CLEAR_LINE: &str = "\x1b[K";
-const CLEAR_BELOW: &str = "\x1b[J";
+use super::board::{Board, Key, Wish};
+use super::picture::step_text;
+use super::scene::{RolloutState, look, rollouts, standing};
+use super::terminal::Terminal;
+use crate::paint::Paint;
+use crate::tree::{self, Look};
 
 /// What the demo shows itself on.
 pub enum Screen {
     /// A terminal.
-    Terminal(Terminal),
+    Terminal(Box<Live>),
     /// A file, a pipe, a terminal that can do nothing.
     Lines(Lines),
 }
 
 impl Screen {
     /// The screen that fits standard output.
-    pub fn of_stdout(start: Timestamp) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        if io::stdout().is_terminal() && !is_dumb {
+    pub fn of_stdout(start: Timestamp, kubeconfig: &str) -> io::Result<Self> {
+        if Terminal::is_there() {
             let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            return Screen::Terminal(Terminal { start, colour, drawn: 0, last: String::new() });
+            let board = Board::new(start, kubeconfig, colour);
+            let terminal = Terminal::open()?;
+            return Ok(Screen::Terminal(Box::new(Live { terminal, board, version: 0 })));
         }
-        Screen::Lines(Lines { start, version: 0, told: BTreeMap::new() })
+        Ok(Screen::Lines(Lines { start, version: 0, last: BTreeMap::new() }))
     }
 
     /// Shows how things stand now.
     pub fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
         match self {
-            Screen::Terminal(terminal) => terminal.show(&look(cluster), now),
+            Screen::Terminal(live) => live.show(cluster, now),
             Screen::Lines(lines) => lines.show(cluster, now),
         }
     }
 
-    /// Tells of something that a person did.
-    pub fn tell(&mut self, rollout: &str, deed: &str, now: Timestamp) -> io::Result<()> {
+    /// Reports something that a person did.
+    pub fn report(&mut self, rollout: &str, deed: &str, now: Timestamp) -> io::Result<()> {
         match self {
-            Screen::Terminal(terminal) => {
-                terminal.last = line_of(rollout, deed, terminal.start, now);
+            Screen::Terminal(live) => {
+                live.board.note(rollout, deed, false, now);
                 Ok(())
             }
             Screen::Lines(lines) => lines.say(rollout, deed, now),
         }
     }
-}
 
-/// A picture that is drawn again over itself.
-pub struct Terminal {
-    start: Timestamp,
-    colour: bool,
-    /// Lines of the picture that is on the screen.
-    drawn: usize,
-    /// The last thing a person did.
-    last: String,
-}
-
-impl Terminal {
-    fn show(&mut self, scenes: &[Scene], now: Timestamp) -> io::Result<()> {
-        let size = terminal_size::terminal_size();
-        let size = size.map_or(USUAL_SIZE, |(width, height)| (width.0.into(), height.0.into()));
-        let frame = self.frame(scenes, size, now);
-        let mut out = io::stdout().lock();
-        out.write_all(frame.as_bytes())?;
-        out.flush()
-    }
-
-    /// The text that draws the picture over the one before it.
-    fn frame(&mut self, scenes: &[Scene], size: (usize, usize), now: Timestamp) -> String {
-        let (width, height) = size;
-        // The last line stays free for the cursor, the one before it for what people do.
-        let room = height.saturating_sub(2);
-        let mut lines = draw(scenes, Style { width, height: room, colour: self.colour });
-        lines.truncate(room);
-        let last = if self.last.is_empty() { seconds(self.start, now) } else { self.last.clone() };
-        lines.push(last.chars().take(width).collect());
-        let start = match self.drawn {
-            0 => HIDE_CURSOR.to_owned(),
-            drawn => format!("\x1b[{drawn}A\r"),
-        };
-        self.drawn = lines.len();
-        let text: String = lines.iter().map(|line| format!("{line}{CLEAR_LINE}\n")).collect();
-        format!("{start}{text}{CLEAR_BELOW}")
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        if self.drawn > 0 {
-            // A terminal that is gone has no cursor either.
-            write!(io::stdout(), "{SHOW_CURSOR}").ok();
+    /// Says something about the demo itself.
+    pub fn announce(&mut self, text: &str, now: Timestamp) -> io::Result<()> {
+        match self {
+            Screen::Terminal(live) => {
+                live.board.note("", text, false, now);
+                Ok(())
+            }
+            Screen::Lines(_) => writeln!(io::stdout(), "{text}"),
         }
     }
+
+    /// What the user has asked for since the last time.
+    pub fn wishes(&mut self, now: Timestamp) -> io::Result<Vec<Wish>> {
+        let Screen::Terminal(live) = self else { return Ok(Vec::new()) };
+        let keys = live.terminal.keys()?;
+        Ok(keys.into_iter().filter_map(|key| live.board.press(key, now)).collect())
+    }
+
+    /// Do the scripted people act?
+    pub fn are_people_active(&self) -> bool {
+        match self {
+            Screen::Terminal(live) => live.board.are_people_active,
+            Screen::Lines(_) => true,
+        }
+    }
+}
+
+/// A terminal and what is on it.
+pub struct Live {
+    terminal: Terminal,
+    board: Board,
+    /// The last version of the cluster whose Events are in the log.
+    version: u64,
+}
+
+impl Live {
+    fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
+        self.board.see(look(cluster));
+        self.log_events(cluster, now);
+        let board = &mut self.board;
+        self.terminal.draw(|frame| {
+            let width = usize::from(frame.area().width);
+            let tree = board.opened().and_then(|key| tree_of(cluster, &key, width, now));
+            board.render(frame, tree.as_deref(), now);
+        })
+    }
+
+    /// Adds the Events of Rollouts since the last time. The cluster keeps a bounded past; whoever
+    /// comes too late misses some.
+    fn log_events(&mut self, cluster: &SimCluster, now: Timestamp) {
+        if let Ok(events) = cluster.events_after(KindId::EVENT, self.version) {
+            for event in events.filter(|event| event.change != Change::Deleted) {
+                let rest = &event.object.rest;
+                let text =
+                    |field: &str| rest.get(field).and_then(Value::as_str).unwrap_or_default();
+                let about = |field: &str| rest.get("involvedObject").map(|object| &object[field]);
+                let kind = about("kind").and_then(Value::as_str);
+                if kind == Some(names::kind::ROLLOUT) {
+                    let name = about("name").and_then(Value::as_str).unwrap_or_default();
+                    self.board.note(name, text("message"), text("type") == "Warning", now);
+                }
+            }
+        }
+        self.version = cluster.version();
+    }
+}
+
+/// A rollout as `gradus get rollout` shows it.
+fn tree_of(cluster: &SimCluster, key: &Key, width: usize, now: Timestamp) -> Option<String> {
+    let (namespace, name) = key;
+    let kinds = cluster.kinds();
+    let list = |kind: Option<KindId>| -> Vec<Value> {
+        let kind = kind.into_iter();
+        kind.flat_map(|kind| cluster.list(kind, namespace)).map(|one| one.to_json(kinds)).collect()
+    };
+    let ours = |kind: &str| kinds.by_name(names::API_VERSION, kind);
+    let rollout = cluster.get(rollouts(cluster)?, namespace, name)?.to_json(kinds);
+    let objects = Objects {
+        replica_sets: list(Some(KindId::REPLICA_SET)),
+        pods: list(Some(KindId::POD)),
+        experiments: list(ours(names::kind::EXPERIMENT)),
+        analysis_runs: list(ours(names::kind::ANALYSIS_RUN)),
+    };
+    let look = Look { paint: Paint::PLAIN, width: Some(width), now };
+    Some(tree::rollout(&view::rollout(&rollout, &objects), look))
 }
 
 /// One line per transition.
 pub struct Lines {
     start: Timestamp,
-    /// The last version of the cluster that was told.
+    /// The last version of the cluster that was shown.
     version: u64,
-    /// What was last told of each rollout.
-    told: BTreeMap<String, String>,
+    /// The last line about each rollout.
+    last: BTreeMap<String, String>,
 }
 
 impl Lines {
-    /// Tells every state that a rollout was in since the last time, none twice in a row.
+    /// Prints every state that a rollout was in since the last time, none twice in a row.
     fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
         for (name, standing) in self.states(cluster) {
             let line = transition(&standing);
-            if !standing.is_observed || self.told.get(&name) == Some(&line) {
+            if !standing.is_observed || self.last.get(&name) == Some(&line) {
                 continue;
             }
             self.say(&name, &line, now)?;
-            self.told.insert(name, line);
+            self.last.insert(name, line);
         }
         self.version = cluster.version();
         let left: Vec<String> = look(cluster).into_iter().map(|scene| scene.name).collect();
         let gone: Vec<String> =
-            self.told.keys().filter(|name| !left.contains(name)).cloned().collect();
+            self.last.keys().filter(|name| !left.contains(name)).cloned().collect();
         for name in gone {
             self.say(&name, "is deleted", now)?;
-            self.told.remove(&name);
+            self.last.remove(&name);
         }
         Ok(())
     }
@@ -165,31 +204,7 @@ pub fn line_of(rollout: &str, text: &str, start: Timestamp, now: Timestamp) -> S
     format!("{} {rollout:<9} {text}", seconds(start, now))
 }
 
-fn seconds(start: Timestamp, now: Timestamp) -> String {
+/// How long the demo has run.
+pub fn seconds(start: Timestamp, now: Timestamp) -> String {
     format!("{:6.1} s", now.duration_since(start).as_secs_f64())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_picture_is_drawn_over_the_one_before_and_fits_the_terminal() {
-        let scene = |name: &str| Scene {
-            name: name.to_owned(),
-            standing: RolloutState::default(),
-            sets: Vec::new(),
-        };
-        let start = Timestamp::UNIX_EPOCH;
-        let mut terminal = Terminal { start, colour: false, drawn: 0, last: String::new() };
-        let first = terminal.frame(&[scene("cart"), scene("web")], (80, 24), start);
-        assert!(first.starts_with(HIDE_CURSOR), "{first:?}");
-        assert_eq!(first.matches('\n').count(), 7, "two rollouts of three lines, and the time");
-        let second = terminal.frame(&[scene("cart")], (80, 24), start);
-        assert!(second.starts_with("\x1b[7A\r"), "{second:?}");
-        assert!(second.ends_with(CLEAR_BELOW), "what the longer picture left is cleared");
-        let low = terminal.frame(&[scene("cart"), scene("web")], (80, 5), start);
-        assert_eq!(low.matches('\n').count(), 4, "the cursor keeps a line of its own");
-        terminal.drawn = 0; // No test has a cursor to give back.
-    }
 }

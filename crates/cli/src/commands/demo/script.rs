@@ -195,8 +195,8 @@ impl Moment {
     }
 }
 
-/// The action as the demo tells it.
-pub fn told(action: &Action) -> String {
+/// The action in the words of the demo.
+pub fn described(action: &Action) -> String {
     match action {
         Action::SetImage(image) => format!("a person sets the image {image}"),
         Action::Promote => "a person promotes it".to_owned(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_about_an_older_spec_tells_nothing() {
+    fn a_status_about_an_older_spec_is_not_acted_on() {
         let beats = vec![Beat::new(Moment::Healthy, 0, Action::Abort)];
         let mut script = Script::new("web", beats);
         let old = json!({"phase": "Healthy", "observedGeneration": "0"});
