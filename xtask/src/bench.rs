@@ -27,7 +27,7 @@ const FIGURES: [(&str, Way, Budget); 10] = [
     (
         "reconcile_settled_instructions",
         Way::Instructions("reconcile-settled"),
-        Budget::AtMost(30_000.0),
+        Budget::AtMost(40_000.0),
     ),
     ("template_hash_instructions", Way::Instructions("hash"), Budget::AtMost(15_000.0)),
     ("decode_rollout_instructions", Way::Instructions("decode"), Budget::AtMost(155_000.0)),

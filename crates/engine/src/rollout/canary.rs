@@ -10,7 +10,7 @@ use super::delay::{self, without_deadline};
 use super::draft::{Draft, Passed};
 use super::metadata;
 use super::objects::Objects;
-use super::plan::Proposal;
+use super::plan::{Proposal, Room};
 use super::plugin;
 use super::replica_sets::{Roles, resize};
 use super::restart;
@@ -139,6 +139,9 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
         true => resize_undecided(draft, roles),
         false => resize_next(draft, roles),
     };
+    if draft.plan.room == Room::Exceeded {
+        return Passed { draft, found }; // Nobody acts on this pass, nor reads what it would say.
+    }
     let draft = draft.then(wait_for_pause);
     if draft.plan.resizes != before {
         return conclude(draft, roles, found, Pauses::Keep);

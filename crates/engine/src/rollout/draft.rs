@@ -12,7 +12,8 @@ use crate::world::{ReplicaSetView, World};
 /// A decision in the making: the objects, and the plan that leaves them so.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Draft<'w> {
-    pub objects: Objects<'w>,
+    /// By address: they go from stage to stage, some forty times in a pass.
+    pub objects: Box<Objects<'w>>,
     pub plan: Plan,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct Passed<'w> {
 impl<'w> Draft<'w> {
     /// The World as it is, and nothing planned.
     pub fn new(world: &'w World, sets: &[Arc<ReplicaSetView>], now: Timestamp) -> Self {
-        Draft { objects: Objects::new(world, sets, now), plan: Plan::default() }
+        Draft { objects: Box::new(Objects::new(world, sets, now)), plan: Plan::default() }
     }
 
     /// What a stage wants is planned, and the objects are as that leaves them.

@@ -5,9 +5,11 @@
 //! did or has altered a gate: no change rests on a gate that is not stored. The one exception is a
 //! creation: create, revision, reset and the first size are one decision.
 
+use std::sync::Arc;
+
 use super::draft::{Draft, Passed};
 use super::pass::pass;
-use super::plan::{Creation, Plan};
+use super::plan::{Creation, Plan, Room};
 use super::urgency::has_same_gates;
 use crate::ask::{Ask, Question};
 
@@ -31,16 +33,23 @@ fn fold_with<'w>(
 ) -> Result<Passed<'w>, Unsettled> {
     let mut last = draft.passed();
     for _ in 0..PASSES_LIMIT {
+        let told = last.draft.plan.events.len();
+        let (changes, status) =
+            (last.draft.plan.changes.clone(), Arc::clone(&last.draft.objects.status));
         let is_closed = is_closed(&last.draft);
-        let mut next = pass(renewed(last.draft.clone()));
-        let plans_more = next.draft.plan.changes != last.draft.plan.changes;
-        if is_closed && plans_more {
-            return Ok(last);
+        // Only a pass that may turn out not to count is begun on a copy.
+        let kept = is_closed.then(|| last.clone());
+        let room = if is_closed { Room::Closed } else { Room::Open };
+        let mut next = pass(renewed(last.draft, room));
+        let plan = &mut next.draft.plan;
+        let plans_more = plan.room == Room::Exceeded || plan.changes != changes;
+        if let Some(kept) = kept.filter(|_| plans_more) {
+            return Ok(kept);
         }
-        if !plans_more && next.draft.objects.status == last.draft.objects.status {
+        if !plans_more && next.draft.objects.status == status {
             // Of a pass that has changed nothing, only what it recalls, and when it wakes, may
             // differ: it has nothing to tell.
-            next.draft.plan.events.truncate(last.draft.plan.events.len());
+            plan.events.truncate(told);
             return Ok(next);
         }
         last = next;
@@ -49,10 +58,10 @@ fn fold_with<'w>(
 }
 
 /// The draft as the next pass finds it: what to wait for and whom to ask is found out anew.
-fn renewed(draft: Draft<'_>) -> Draft<'_> {
+fn renewed(draft: Draft<'_>, room: Room) -> Draft<'_> {
     let Draft { objects, plan } = draft;
     let asks = plan.asks.into_iter().filter(lasts).collect();
-    Draft { objects, plan: Plan { asks, wake_at: None, ..plan } }
+    Draft { objects, plan: Plan { asks, wake_at: None, room, ..plan } }
 }
 
 /// Does a question stay asked from pass to pass? All but lists of pods, which are asked for anew as

@@ -29,6 +29,20 @@ pub(super) struct Plan {
     pub resizes: usize,
     /// Where the creation of the new ReplicaSet stands.
     pub creation: Creation,
+    /// May a ReplicaSet get another size?
+    pub room: Room,
+}
+
+/// Once a decision is closed, a pass that wants another size is not acted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Whatever is proposed is planned.
+    #[default]
+    Open,
+    /// No size may be planned any more.
+    Closed,
+    /// One was proposed all the same: nobody acts on this pass.
+    Exceeded,
 }
 
 /// A created ReplicaSet gets its first size in the same decision, and then no other.
@@ -202,6 +216,10 @@ impl Plan {
     }
 
     fn join(&mut self, objects: &mut Objects<'_>, change: Change, edit: Edit) {
+        if self.room != Room::Open && matches!(edit, Edit::Resize(..)) {
+            self.room = Room::Exceeded;
+            return;
+        }
         match &edit {
             Edit::Resize(at, size) if objects.sets[*at].size != *size => self.resizes += 1,
             Edit::NewSet(_) => self.creation = Creation::Unsized,

@@ -108,7 +108,7 @@ fn whole(draft: Draft<'_>, found: &Findings) -> Decision<RolloutStatus, Memo> {
     let stored = &objects.rollout().status;
     let why = why::explain(&objects, &plan, found);
     let Plan { changes, events, asks, wake_at, .. } = plan;
-    let Objects { status, memo, .. } = objects;
+    let Objects { status, memo, .. } = *objects;
     let status = (status != *stored).then(|| Arc::unwrap_or_clone(status));
     let urgency = status.as_ref().map_or(Urgency::Now, |next| urgency::of(stored, next));
     Decision { status, changes, urgency, events, asks, memo, wake_at, why }
