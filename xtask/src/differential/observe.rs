@@ -44,6 +44,10 @@ pub fn observe(held: &Held, case: &str, namespace: &str) -> Value {
     seen
 }
 
+/// What the library that Argo Rollouts posts Events with puts before those of one reason that come too
+/// often.
+const COMBINED: &str = "(combined from similar events): ";
+
 /// What is put in place of texts that differ between sides or runs.
 struct Words<'a> {
     case: &'a str,
@@ -155,7 +159,9 @@ fn ingress(object: &Value) -> Value {
 
 fn event(event: &Value) -> Value {
     let text = |field: &str| event[field].as_str().unwrap_or_default();
-    json!(format!("{} {}: {}", text("type"), text("reason"), text("message")))
+    let message = text("message");
+    let message = message.strip_prefix(COMBINED).unwrap_or(message);
+    json!(format!("{} {}: {message}", text("type"), text("reason")))
 }
 
 /// A value without empty parts, with `time` for times and plain words for what differs by chance.
@@ -236,6 +242,14 @@ mod tests {
         argo["hashes"] = Value::Null;
         ours["hashes"] = Value::Null;
         assert_eq!(argo, ours);
+    }
+
+    #[test]
+    fn an_event_that_was_combined_with_others_says_the_same() {
+        let told = |message: &str| {
+            event(&json!({ "type": "Normal", "reason": "ScalingReplicaSet", "message": message }))
+        };
+        assert_eq!(told("(combined from similar events): Scaled down"), told("Scaled down"));
     }
 
     #[test]

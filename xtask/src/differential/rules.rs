@@ -55,6 +55,14 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        row: "Events of a full promotion",
+        explains: |difference, checkpoint, _| {
+            let events = checkpoint.ours["events"].as_array().into_iter().flatten();
+            events.into_iter().any(|event| text(event).ends_with(FULL))
+                && differ_in_order_of(difference, &[condition_reason::ROLLOUT_RESUMED])
+        },
+    },
+    Rule {
         row: "Events of a pass that fails",
         explains: |difference, _, _| {
             difference.path == "events.added"
@@ -107,8 +115,14 @@ const WAYS_BACK: [&str; 2] = [": Fast rollback", ": Rollback within window"];
 const MANAGED_ROUTES: &str = "managed routes";
 
 /// Reasons of Events about weights.
-const TRAFFIC: [&str; 3] =
-    [event::TRAFFIC_WEIGHT_UPDATED, "CreatingCanaryIngress", "PatchingCanaryIngress"];
+const TRAFFIC: [&str; 4] =
+    [event::TRAFFIC_WEIGHT_UPDATED, "CreatingCanaryIngress", "PatchingCanaryIngress", ALB];
+
+/// Reason of the Event about an Ingress of an AWS load balancer.
+const ALB: &str = "PatchingALBIngress";
+
+/// How the Event of a full promotion ends.
+const FULL: &str = ": Full promotion requested";
 
 /// The ReplicaSet and the annotation that a difference is about.
 fn annotated(difference: &Difference) -> Option<(&str, &str)> {
@@ -161,6 +175,9 @@ mod tests {
         })
     }
 
+    const PROMOTED: &str = "Normal RolloutCompleted: Rollout completed: Full promotion requested";
+    const RESUMED: &str = "Normal RolloutResumed: Rollout is resumed";
+
     /// The rows that explain what differs; `?` where none does.
     fn rows(argo: Value, ours: Value) -> Vec<&'static str> {
         let rollout = json!({ "kind": "Rollout", "metadata": { "name": "case1" } });
@@ -210,6 +227,18 @@ mod tests {
                 "an Event that we lost",
                 side(1, json!({}), &[created]),
                 side(1, json!({}), &[]),
+                vec!["?"],
+            ),
+            (
+                "a promotion after its resize was observed",
+                side(1, json!({}), &[PROMOTED, RESUMED]),
+                side(1, json!({}), &[RESUMED, PROMOTED]),
+                vec!["Events of a full promotion"],
+            ),
+            (
+                "another order without one",
+                side(1, json!({}), &["Normal RolloutCompleted: x: y", RESUMED]),
+                side(1, json!({}), &[RESUMED, "Normal RolloutCompleted: x: y"]),
                 vec!["?"],
             ),
             ("fewer resizes", events(&slow), events(&fast), vec!["number of passes"; 3]),

@@ -69,8 +69,7 @@ fn is_changed(objects: &Objects<'_>, roles: Roles) -> bool {
 
 fn reset(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
     let verdict = UpdateState::anew(None, draft.objects.status.stable_rs.clone());
-    let found = Findings::default();
-    draft.then(|objects| status::persist(objects, roles, &found, verdict)).passed()
+    draft.end(roles, Findings::default(), verdict)
 }
 
 /// The fast track of a way back is kept for the attempt, which an abort ends.
@@ -337,8 +336,7 @@ fn conclude(draft: Draft<'_>, roles: Roles, found: Findings, pauses: Pauses) -> 
         checkpoint: preview_is_done(objects, roles, pauses),
         abort_because,
     };
-    let draft = draft.then(|objects| status::persist(objects, roles, &found, verdict));
-    Passed { draft, found }
+    draft.end(roles, found, verdict)
 }
 
 /// Has the preview served its purpose, so that the new ReplicaSet may grow to full size?

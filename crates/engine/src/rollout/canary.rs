@@ -93,12 +93,7 @@ fn reset(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
         }
     };
     let verdict = UpdateState::anew(index, objects.status.stable_rs.clone());
-    let found = Findings::default();
-    draft
-        .with(told)
-        .then(plugin::forget)
-        .then(|objects| status::persist(objects, roles, &found, verdict))
-        .passed()
+    draft.with(told).then(plugin::forget).end(roles, Findings::default(), verdict)
 }
 
 /// The ordinary pass, in the contract's order: restart, metadata, history, Services, traffic, the
@@ -120,9 +115,7 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
         ControlFlow::Break(draft) => {
             let Judged { proposal, found } = runs::as_known(&draft.objects, roles);
             let kept = kept(&draft.objects, roles, &found, found.pauses(Pauses::Keep));
-            let draft = draft.with(proposal);
-            let draft = draft.then(|objects| status::persist(objects, roles, &found, kept));
-            return Passed { draft, found };
+            return draft.with(proposal).end(roles, found, kept);
         }
     };
     let experiment = experiments::of_canary(&draft.objects, roles);

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
+use super::replica_sets::Roles;
 use super::runs::Findings;
+use super::status::{self, UpdateState};
 use crate::world::{ReplicaSetView, World};
 
 /// A decision in the making: the objects, and the plan that leaves them so.
@@ -46,6 +48,12 @@ impl<'w> Draft<'w> {
     /// A created ReplicaSet has got its size.
     pub fn with_size(self) -> Self {
         Draft { plan: self.plan.with_size(), ..self }
+    }
+
+    /// The pass ends: the status says how the update stands, and what was found.
+    pub fn end(self, roles: Roles, found: Findings, state: UpdateState) -> Passed<'w> {
+        let draft = self.then(|objects| status::persist(objects, roles, &found, state));
+        Passed { draft, found }
     }
 
     /// A pass that has looked at no run.
