@@ -74,9 +74,15 @@ pub const RULES: &[Rule] = &[
         explains: |difference, checkpoint, case| {
             let blue_green = &case.rollout()["spec"]["strategy"]["blueGreen"];
             let replicas = checkpoint.ours["rollout"]["replicas"].as_i64();
-            difference.path == "events.missing"
-                && reason(text(&difference.argo)) == event::SCALING_REPLICA_SET
-                && blue_green["previewReplicaCount"].as_i64() > replicas
+            let is_event = difference.path.starts_with("events.")
+                && [&difference.argo, &difference.ours]
+                    .iter()
+                    .all(|side| side.is_null() || reason(text(side)) == event::SCALING_REPLICA_SET);
+            let is_count = ["pods", "replicaSets.", "rollout.status."]
+                .iter()
+                .any(|place| difference.path.starts_with(place))
+                && !difference.path.contains("conditions");
+            (is_event || is_count) && blue_green["previewReplicaCount"].as_i64() > replicas
         },
     },
     Rule {
@@ -186,6 +192,27 @@ mod tests {
         let compared = Checkpoint { actions: 1, argo, ours }.compare(&case);
         let known = compared.known.iter().map(|(_, rule)| rule.row);
         known.chain(compared.unknown.iter().map(|_| "?")).collect()
+    }
+
+    #[test]
+    fn a_preview_beyond_all_replicas_explains_its_pods_and_no_condition() {
+        let blue_green = json!({ "blueGreen": { "previewReplicaCount": 2 } });
+        let rollout = json!({ "kind": "Rollout", "metadata": { "name": "case1" },
+            "spec": { "strategy": blue_green } });
+        let case = Case { seed: 1, objects: vec![rollout], steps: Vec::new() };
+        let side = |replicas: u64, count: u64, reason: &str| {
+            json!({
+                "rollout": { "replicas": replicas, "status": {
+                    "replicas": count + 1, "conditions": { "Progressing": reason },
+                } },
+                "replicaSets": { "NAME-<app:v2>": { "replicas": count } },
+            })
+        };
+        let unknown = |replicas: u64, reason: &str| {
+            let (argo, ours) = (side(replicas, 2, "a"), side(replicas, 1, reason));
+            Checkpoint { actions: 1, argo, ours }.compare(&case).unknown.len()
+        };
+        assert_eq!((unknown(1, "a"), unknown(1, "b"), unknown(2, "a")), (0, 1, 2));
     }
 
     #[test]
