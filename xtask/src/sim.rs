@@ -11,7 +11,7 @@ use crate::{Failure, build, repository, summary::Summary, test};
 #[derive(Debug, Error)]
 enum SimError {
     #[error(
-        "unknown option {0}: expected --seeds COUNT, --from FIRST, --seed SEED or --scenario NAME"
+        "unknown option {0}: expected --seeds COUNT, --from FIRST, --seed SEED, --scenario NAME or --two"
     )]
     UnknownOption(String),
     #[error("{0} expects a value")]
@@ -43,6 +43,10 @@ fn words(arguments: &[String]) -> Result<Vec<String>, SimError> {
     let mut words = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(option) = arguments.next() {
+        if option == "--two" {
+            words.push(option.clone());
+            continue;
+        }
         let value = arguments.next().cloned().ok_or_else(|| SimError::NoValue(option.clone()))?;
         match option.as_str() {
             "--seeds" => words.push(value),
@@ -65,6 +69,7 @@ fn a_count_or_one_seed_is_passed_on() {
         ("from another one on", "--seeds 5 --from 9", Ok("5 --from 9")),
         ("of one scenario", "--scenario a --seeds 5", Ok("--scenario a 5")),
         ("one alone", "--seed 7 --scenario a", Ok("--seed 7 --scenario a")),
+        ("two controllers", "--two --seeds 5", Ok("--two 5")),
         ("a value is missing", "--seeds", Err("--seeds expects a value")),
     ];
     for (what, line, expected) in cases {

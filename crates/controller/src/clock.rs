@@ -1,7 +1,9 @@
 //! What time is it? The only place that knows.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -100,31 +102,84 @@ fn step(own: Timestamp, other: Timestamp) -> Option<SignedDuration> {
 }
 
 /// Two clocks for leader election, which must not rest on either alone.
-#[derive(Clone, Copy, Debug)]
-pub struct Stopwatch {
-    since: Instant,
+#[derive(Clone, Debug)]
+pub struct Stopwatch(Hands);
+
+#[derive(Clone, Debug)]
+enum Hands {
+    /// Those of this machine, since it was started.
+    Machine(Instant),
+    Moved(MovedHands),
 }
 
 impl Stopwatch {
     /// Starts now.
     pub fn start() -> Self {
-        Stopwatch { since: Instant::now() }
+        Stopwatch(Hands::Machine(Instant::now()))
+    }
+
+    /// A stopwatch that somebody else moves, as simulations do.
+    pub fn moved(moment: Moment) -> (Self, MovedHands) {
+        let hands = MovedHands(Arc::new(Mutex::new(Shown { moment, wakes: None })));
+        (Stopwatch(Hands::Moved(hands.clone())), hands)
     }
 
     /// The moment now, on both clocks.
     pub fn moment(&self) -> Moment {
-        Moment { elapsed: self.since.elapsed(), wall: Timestamp::now() }
+        match &self.0 {
+            Hands::Machine(since) => Moment { elapsed: since.elapsed(), wall: Timestamp::now() },
+            Hands::Moved(hands) => hands.with(|shown| shown.moment),
+        }
     }
 
     /// Waits until the monotonic clock reaches a time.
-    pub async fn sleep_until(&self, elapsed: std::time::Duration) {
-        let at = self.since.checked_add(elapsed).unwrap_or_else(|| self.since + FAR);
-        tokio::time::sleep_until(at).await;
+    pub async fn sleep_until(&self, elapsed: Duration) {
+        match &self.0 {
+            Hands::Machine(since) => {
+                let at = since.checked_add(elapsed).unwrap_or_else(|| *since + FAR);
+                tokio::time::sleep_until(at).await;
+            }
+            Hands::Moved(hands) => std::future::poll_fn(|_| hands.reaches(elapsed)).await,
+        }
+    }
+}
+
+/// The hands of a stopwatch that somebody else moves. Whoever moves them polls the sleepers again.
+#[derive(Clone, Debug)]
+pub struct MovedHands(Arc<Mutex<Shown>>);
+
+#[derive(Debug)]
+struct Shown {
+    moment: Moment,
+    wakes: Option<Duration>,
+}
+
+impl MovedHands {
+    /// Shows another moment.
+    pub fn show(&self, moment: Moment) {
+        self.with(|shown| shown.moment = moment);
+    }
+
+    /// Until when somebody sleeps; `None` if nobody does.
+    pub fn wakes(&self) -> Option<Duration> {
+        self.with(|shown| shown.wakes)
+    }
+
+    fn reaches(&self, elapsed: Duration) -> Poll<()> {
+        self.with(|shown| {
+            let is_reached = elapsed <= shown.moment.elapsed;
+            shown.wakes = (!is_reached).then_some(elapsed);
+            if is_reached { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Shown) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// As far ahead as any sleep needs to reach; who wakes then looks again.
-const FAR: std::time::Duration = std::time::Duration::from_secs(30 * 365 * 24 * 60 * 60);
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +193,7 @@ mod tests {
     async fn the_clock_moves_with_paused_time() {
         let clock = Clock::starting_at(at(1_000));
         assert_eq!(clock.now(), at(1_000));
-        tokio::time::advance(std::time::Duration::from_secs(1_800)).await;
+        tokio::time::advance(Duration::from_secs(1_800)).await;
         assert_eq!(clock.now(), at(2_800));
     }
 
@@ -207,7 +262,7 @@ mod tests {
         for server in [900, 1_001, 1_400, 1_200, 2_000, 1_999, 0, 3_000] {
             clock.follow_wall();
             clock.follow_server(at(server));
-            tokio::time::advance(std::time::Duration::from_millis(10)).await;
+            tokio::time::advance(Duration::from_millis(10)).await;
             assert!(last < clock.now(), "{server}");
             assert!(at(server) <= clock.now() + TOLERANCE, "{server}");
             last = clock.now();

@@ -85,9 +85,10 @@ async fn started(engines: &Engines, parts: Parts, stop: impl Future<Output = ()>
     let client = dated(client, &clock);
     let server = KubeCluster::new(client.clone(), metrics.clone(), engines.reporter);
     let stopwatch = Stopwatch::start();
-    let (lead, leadership) = Leadership::elected(stopwatch);
+    let (lead, leadership) = Leadership::elected(stopwatch.clone());
     let election = settings.election.clone();
-    let leadership = if election.is_some() { leadership } else { Leadership::alone(stopwatch) };
+    let leadership =
+        if election.is_some() { leadership } else { Leadership::alone(stopwatch.clone()) };
     // The door to writes comes last: what had to wait for its turn is stopped there, too.
     let door = LedCluster::new(server.clone(), leadership.clone());
     let cluster = Limited::new(door, rate);

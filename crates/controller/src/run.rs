@@ -136,7 +136,7 @@ pub async fn run<C: Cluster>(
     let mut held = tokio::time::interval(HELD_INTERVAL);
     let mut walls = tokio::time::interval(CLOCK_INTERVAL);
     loop {
-        looping.follow(leadership.holds());
+        looping.follow(watches.may_lead(leadership.holds()));
         looping.start_work(&executor, &voice, &mut under_way);
         looping.meet_demands(&mut watches);
         looping.post_events(&voice);
@@ -199,7 +199,8 @@ impl Loop {
 
     /// Takes in whether this process leads. Who begins to lead decides everything, on the caches
     /// that it kept warm, and shows every object in the metrics; who no longer does forgets what it
-    /// recalls of its decisions, for another one goes on from the stored state and shows it.
+    /// recalls of its decisions, for another one goes on from the stored state and shows it. An answer
+    /// may still come in after that: it is forgotten before the next lead.
     fn follow(&mut self, leads: bool) {
         if self.leads == leads {
             return;
@@ -208,12 +209,12 @@ impl Loop {
         let now = self.clock.now();
         self.metrics.leads(leads);
         for engine in &mut self.engines {
+            engine.reconciler.stand_by();
             if leads {
                 engine.reconciler.wake_all(now);
                 let keys = engine.reconciler.own_keys();
                 keys.iter().for_each(|key| engine.reconciler.publish(key, &self.metrics, now));
             } else {
-                engine.reconciler.stand_by();
                 engine.shown_held.clear();
             }
         }

@@ -1,5 +1,6 @@
-//! Do many seeds of every scenario end well? `seeds COUNT [--from FIRST] [--scenario NAME]` on all
-//! cores, or one of them alone, told line by line: `seeds --seed SEED --scenario NAME`.
+//! Do many seeds of every scenario end well? `seeds COUNT [--from FIRST] [--scenario NAME] [--two]` on
+//! all cores, or one of them alone, told line by line: `seeds --seed SEED --scenario NAME [--two]`.
+//! With `--two` there are two controllers, and things happen to the one that leads.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -30,21 +31,31 @@ struct Wish {
     first: u64,
     seed: Option<u64>,
     scenario: Option<String>,
+    /// Two controllers instead of one.
+    two: bool,
+}
+
+impl Wish {
+    /// What a seed stands for.
+    fn faults(&self, seed: u64) -> Faults {
+        if self.two { Faults::pair_of_seed(seed) } else { Faults::of_seed(seed) }
+    }
 }
 
 fn main() -> ExitCode {
     let judged = wish().and_then(|wish| {
         let scenarios = scenarios(wish.scenario.as_deref())?;
         match (wish.seed, scenarios.as_slice()) {
-            (None, _) => Ok(run(&scenarios, wish.first, wish.count)),
-            (Some(seed), [scenario]) => Ok(replay(scenario, seed)),
+            (None, _) => Ok(run(&scenarios, &wish)),
+            (Some(seed), [scenario]) => Ok(replay(scenario, seed, wish.two)),
             (Some(_), _) => {
                 Err("--seed needs --scenario: a seed is told in one scenario".to_owned())
             }
         }
     });
     judged.unwrap_or_else(|error| {
-        let usage = "seeds COUNT [--from FIRST] [--scenario NAME] | --seed SEED --scenario NAME";
+        let usage =
+            "seeds [--two] COUNT [--from FIRST] [--scenario NAME] | --seed SEED --scenario NAME";
         eprintln!("{error}\nusage: {usage}");
         ExitCode::FAILURE
     })
@@ -62,6 +73,7 @@ fn wish() -> Result<Wish, String> {
             "--from" => wish.first = number(words.next())?,
             "--seed" => wish.seed = Some(number(words.next())?),
             "--scenario" => wish.scenario = words.next(),
+            "--two" => wish.two = true,
             _ => wish.count = number(Some(word))?,
         }
     }
@@ -89,7 +101,8 @@ fn scenario_of(seed: u64, scenarios: &[Judge]) -> &Judge {
 }
 
 /// So many seeds from the first one on, each in its own scenario.
-fn run(scenarios: &[Judge], first: u64, count: u64) -> ExitCode {
+fn run(scenarios: &[Judge], wish: &Wish) -> ExitCode {
+    let (first, count) = (wish.first, wish.count);
     let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
     let met = Mutex::new(Met::default());
@@ -103,7 +116,7 @@ fn run(scenarios: &[Judge], first: u64, count: u64) -> ExitCode {
                 return;
             }
             let scenario = scenario_of(seed, scenarios);
-            for judged in scenario.judge([Faults::of_seed(seed)].into_iter()) {
+            for judged in scenario.judge([wish.faults(seed)].into_iter()) {
                 met.lock().expect("no thread panics with the lock").add(&judged.met);
                 if !judged.violations.is_empty() {
                     let name = scenario.prepared().scenario().name.as_str();
@@ -139,7 +152,8 @@ fn run(scenarios: &[Judge], first: u64, count: u64) -> ExitCode {
     }
     let failed = failed.into_inner().expect("no thread panics with the lock");
     for (seed, name, run) in &failed {
-        println!("cargo xtask sim --seed {seed} --scenario {name}\n  {run}");
+        let two = if wish.two { "--two " } else { "" };
+        println!("cargo xtask sim {two}--seed {seed} --scenario {name}\n  {run}");
     }
     println!("met: {}", met.into_inner().expect("no thread panics with the lock"));
     let rate = rate(done, began.elapsed());
@@ -165,8 +179,8 @@ fn rate(done: u64, elapsed: Duration) -> String {
 }
 
 /// One seed, told line by line.
-fn replay(scenario: &Judge, seed: u64) -> ExitCode {
-    let faults = scenario.faults_of(seed);
+fn replay(scenario: &Judge, seed: u64, two: bool) -> ExitCode {
+    let faults = if two { scenario.pair_faults_of(seed) } else { scenario.faults_of(seed) };
     let told = narrate(scenario.prepared(), &faults);
     println!("{}\nends with {} and {:?}", told.trace, told.ending.status, told.ending.sets);
     let judged: Vec<Failed> = scenario.judge([faults].into_iter()).collect();

@@ -92,6 +92,17 @@ pub trait Judge: fmt::Debug {
     /// What was counted and found so far.
     fn tally(&self) -> &Tally;
 
+    /// The same, to be changed.
+    fn tally_mut(&mut self) -> &mut Tally;
+
+    /// Takes in one write that another controller of ours has made, and counts it. Whether that one
+    /// was right to make it, its own judge says.
+    fn witness(&mut self, write: &Write, now: Timestamp) {
+        let known = self.tally().violations.len();
+        self.judge(write, now);
+        self.tally_mut().violations.truncate(known);
+    }
+
     /// The controller sends this write. It must say on what it rests, or it could undo what somebody
     /// has done since, at the one moment that nobody tries.
     fn sent(&mut self, sent: &Sent);
@@ -149,6 +160,10 @@ impl Judge for Tally {
         self
     }
 
+    fn tally_mut(&mut self) -> &mut Tally {
+        self
+    }
+
     fn sent(&mut self, sent: &Sent) {
         if !matches!(sent.op, Op::Create(_)) && sent.expect == Expect::Nothing {
             let write = format!("a write after our write {}", self.writes);
@@ -160,6 +175,11 @@ impl Judge for Tally {
 }
 
 impl Tally {
+    /// Something is wrong that no write of an object shows.
+    pub(crate) fn accuse(&mut self, violation: Violation) {
+        self.violations.push(violation);
+    }
+
     /// Counts a write if it is the controller's; is it?
     fn take_in(&mut self, write: &Write) -> bool {
         // Events are told, not done: a crash may lose some, and they are not counted.
@@ -269,6 +289,10 @@ impl Judge for Checker {
 
     fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
     }
 
     fn sent(&mut self, sent: &Sent) {

@@ -1,6 +1,8 @@
 //! How does the controller reach the simulated cluster? Straight into the store, one request per
 //! turn, through a door at which faults and interruptions wait.
 
+mod framed;
+pub(crate) mod lead;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +22,8 @@ use gradus_controller::shell::Inquiry;
 use gradus_engine::ask::http::HttpError;
 use gradus_engine::ask::{PLUGIN_READY, PluginCall, Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
-use gradus_engine::frame::{Frame, Meta, Owner};
+use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
-use gradus_engine::uid::Uid;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::request::Verb;
@@ -39,6 +40,10 @@ use crate::outside::{Heard, MetricServers};
 use crate::person::Action;
 use crate::played::PlayedPlugins;
 use crate::trace::{Record, Trace};
+use framed::status_of;
+use lead::PairBench;
+
+pub(crate) use framed::frame;
 
 /// No request takes longer, in each direction.
 const SLOWEST_MILLISECONDS: u64 = 1_900;
@@ -47,7 +52,8 @@ const SLOWEST_MILLISECONDS: u64 = 1_900;
 pub(crate) struct Bench {
     pub(crate) cluster: SimCluster,
     pub(crate) now: Timestamp,
-    pub(crate) checker: Box<dyn Judge>,
+    /// Who judges the writes of each controller.
+    pub(crate) checkers: Vec<Box<dyn Judge>>,
     pub(crate) trace: Trace,
     /// The Rollout the scenario is about.
     pub(crate) place: Place,
@@ -55,8 +61,10 @@ pub(crate) struct Bench {
     pub(crate) requests: usize,
     /// Step plugins, which outlive the controller.
     pub(crate) plugins: PlayedPlugins,
-    /// The controller must be replaced by a new one.
-    pub(crate) has_crashed: bool,
+    /// The controller that must be replaced by a new one.
+    pub(crate) crashed: Option<usize>,
+    /// What there is beside one controller: another one, and what happens between the two.
+    pub(crate) pair: Option<PairBench>,
     /// Who answers HTTP requests; nobody in most scenarios.
     pub(crate) outside: Option<MetricServers>,
     /// When we, or a person, last wrote. That an analysis goes on does not count.
@@ -81,7 +89,7 @@ impl Bench {
     pub(crate) fn new(
         cluster: SimCluster,
         place: Place,
-        checker: Box<dyn Judge>,
+        checkers: Vec<Box<dyn Judge>>,
         now: Timestamp,
         faults: &Faults,
         trace: Trace,
@@ -90,12 +98,13 @@ impl Bench {
             judged: 0,
             cluster,
             now,
-            checker,
+            checkers,
             trace,
             place,
             requests: 0,
             plugins: PlayedPlugins::default(),
-            has_crashed: false,
+            crashed: None,
+            pair: faults.pair.as_ref().map(|pair| PairBench::new(pair, faults.seed)),
             outside: None,
             last_write: now,
             interrupted_update: None,
@@ -120,18 +129,25 @@ impl Bench {
     pub(crate) fn perform(&mut self, action: &Action) -> Result<(), ApiError> {
         self.trace.note(self.now, Record::Acted(format!("{action:?}")));
         if *action == Action::RestartController {
-            self.has_crashed = true;
+            self.crashed = Some(self.leader());
         }
         deeds::perform(&mut self.cluster, &self.place, action, self.now)?;
-        self.judge();
+        self.judge(None);
         self.last_write = self.now;
         Ok(())
     }
 
-    /// Shows the checker every write it has not seen.
-    pub(crate) fn judge(&mut self) {
+    /// Shows the checkers every write they have not seen; those of ours were made by this controller.
+    pub(crate) fn judge(&mut self, by: Option<usize>) {
+        let now = by.map_or(self.now, |by| self.now + self.ahead(by));
         for write in self.cluster.writes_after(self.judged) {
-            self.checker.judge(write, self.now);
+            for (replica, checker) in self.checkers.iter_mut().enumerate() {
+                if by.is_none_or(|by| by == replica) {
+                    checker.judge(write, now);
+                } else {
+                    checker.witness(write, now);
+                }
+            }
         }
         self.judged = self.cluster.version();
         if let Some(outside) = &mut self.outside {
@@ -146,21 +162,24 @@ impl Bench {
     }
 
     /// One write of ours; `None` if the controller does not live to hear the answer.
-    fn write(&mut self, write: Write) -> Option<Result<Written, WriteError>> {
+    fn write(&mut self, write: Write, by: usize) -> Option<Result<Written, WriteError>> {
         self.interrupt();
         self.attempts += 1;
-        self.checker.sent(&write);
-        let Some(fault) = self.fault() else { return Some(self.apply(write)) };
+        self.checkers[by].sent(&write);
+        if let Err(error) = self.lets_through(by, &write.target.name) {
+            return Some(Err(error));
+        }
+        let Some(fault) = self.fault() else { return Some(self.apply(write, by)) };
         self.trace.note(self.now, Record::Struck(fault));
         let message = format!("{}: an injected {fault:?}", write.target);
         if fault.is_applied() {
             // Nobody hears the answer.
-            drop(self.apply(write));
+            drop(self.apply(write, by));
         }
         match fault.class() {
             Some(class) => Some(Err(WriteError { class, message, retry_after_secs: None })),
             None => {
-                self.has_crashed = true;
+                self.crashed = Some(by);
                 None
             }
         }
@@ -168,31 +187,33 @@ impl Bench {
 
     /// One call of a plugin, which counts as a write: the controller may die before it or before it
     /// hears the answer, and then there is none. Where none is configured, nothing is called.
-    fn call_plugin(&mut self, call: &PluginCall) -> Option<Reply> {
+    fn call_plugin(&mut self, call: &PluginCall, by: usize) -> Option<Reply> {
         if !self.plugins.has(&call.name) || call.operation == PLUGIN_READY {
             return Some(Reply::Plugin(self.plugins.call(call, self.now)));
         }
         self.interrupt();
         self.attempts += 1;
+        self.expect_lead(by, &call.name);
         let fault = self.fault();
         if let Some(fault @ (Fault::CrashBefore | Fault::CrashAfter)) = fault {
             self.trace.note(self.now, Record::Struck(fault));
             if fault == Fault::CrashAfter {
                 self.plugins.call(call, self.now);
             }
-            self.has_crashed = true;
+            self.crashed = Some(by);
             return None;
         }
         Some(Reply::Plugin(self.plugins.call(call, self.now)))
     }
 
-    fn apply(&mut self, write: Write) -> Result<Written, WriteError> {
+    fn apply(&mut self, write: Write, by: usize) -> Result<Written, WriteError> {
+        self.expect_lead(by, &write.target.name);
         let verb = verb_name(&write);
         let name = Arc::clone(&write.target.name);
         let is_run = write.target.kind == kinds::ANALYSIS_RUN;
         let request = self.request(write);
         let answer = self.cluster.serve(request, self.now);
-        self.judge();
+        self.judge(Some(by));
         match answer {
             Ok(reply) => {
                 let goes_on = |object: &Object| is_run && object.status["phase"] == "Running";
@@ -262,45 +283,40 @@ impl Bench {
 
     /// Reads one object. The checker goes by what the engine that it judges has read, not by what
     /// another engine of the same controller has.
-    fn read(&mut self, target: &ObjectRef, is_judged: bool) -> Result<Option<Frame>, WriteError> {
-        Ok(self.found(target, is_judged)?.map(|found| frame(&found)))
+    fn read(&mut self, target: &ObjectRef, by: Reader) -> Result<Option<Frame>, WriteError> {
+        Ok(self.found(target, by)?.map(|found| frame(&found)))
     }
 
-    fn read_whole(
-        &mut self,
-        target: &ObjectRef,
-        is_judged: bool,
-    ) -> Result<Option<Value>, WriteError> {
-        let found = self.found(target, is_judged)?;
+    fn read_whole(&mut self, target: &ObjectRef, by: Reader) -> Result<Option<Value>, WriteError> {
+        let found = self.found(target, by)?;
         Ok(found.map(|found| found.to_json(self.cluster.kinds())))
     }
 
-    fn found(
-        &mut self,
-        target: &ObjectRef,
-        is_judged: bool,
-    ) -> Result<Option<Arc<Object>>, WriteError> {
+    fn found(&mut self, target: &ObjectRef, by: Reader) -> Result<Option<Arc<Object>>, WriteError> {
         self.interrupt();
         self.trace.note(self.now, Record::Read(Arc::clone(&target.name)));
+        self.lets_through(by.replica, &target.name)?;
         self.lets_read(&target.name)?;
         let kind = self.kind(&target.kind);
         let found = self.cluster.get(kind, &target.namespace, &target.name).cloned();
-        if let Some(found) = found.as_ref().filter(|_| is_judged) {
-            self.checker.shown(found);
+        if let Some(found) = found.as_ref().filter(|_| by.is_judged) {
+            self.checkers[by.replica].shown(found);
         }
         Ok(found)
     }
 
-    fn list(&mut self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
+    fn list(&mut self, listing: &Listing, by: usize) -> Result<Vec<Frame>, WriteError> {
         self.interrupt();
         self.trace.note(self.now, Record::Read(listing.labels.as_str().into()));
+        self.lets_through(by, &listing.labels)?;
         self.lets_read(&listing.labels)?;
         let kind = self.kind(&listing.kind);
         let mut request = Request::new(Verb::List, kind, &listing.namespace, "");
         request.options.label_selector = Some(listing.labels.as_str().into());
         let reply = self.cluster.call(&request, self.now).map_err(|error| refusal(&error))?;
         let items = reply.as_list().map_or(&[][..], |list| &list.items);
-        self.checker.listed(&listing.labels, items, self.now);
+        let now = self.now + self.ahead(by);
+        self.checkers[by].listed(&listing.labels, items, now);
         Ok(items.iter().map(|object| frame(object)).collect())
     }
 
@@ -386,18 +402,26 @@ impl Bench {
     }
 }
 
+/// Who reads: one controller, and whether the checks go by what it reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader {
+    pub(crate) replica: usize,
+    pub(crate) is_judged: bool,
+}
+
 /// The door: the controller's cluster in a simulated run.
+#[derive(Clone)]
 pub(crate) struct SimDoor {
     pub(crate) bench: Rc<RefCell<Bench>>,
     /// Nothing comes through before this moment.
     pub(crate) opens: Rc<Cell<Timestamp>>,
-    /// Do the checks go by what comes through it?
-    pub(crate) is_judged: bool,
+    /// Who comes through it.
+    pub(crate) reader: Reader,
 }
 
 impl SimDoor {
     /// One turn on the way, and the time the way takes.
-    async fn pass(&self) {
+    pub(crate) async fn pass(&self) {
         let arrival = self.bench.borrow_mut().arrival();
         self.opens.set(arrival);
         Turn::default().await;
@@ -423,7 +447,7 @@ impl SimDoor {
             }
             Question::Plugin(call) => {
                 self.pass().await;
-                let answer = self.bench.borrow_mut().call_plugin(call);
+                let answer = self.bench.borrow_mut().call_plugin(call, self.reader.replica);
                 let Some(answer) = answer else { return std::future::pending().await };
                 self.pass().await;
                 Ok(answer)
@@ -458,7 +482,13 @@ impl SimDoor {
 impl Cluster for SimDoor {
     async fn write(&self, write: Write) -> Result<Written, WriteError> {
         self.pass().await;
-        let answer = self.bench.borrow_mut().write(write);
+        let by = self.reader.replica;
+        let frozen = self.bench.borrow_mut().strike_leader(by);
+        if let Some(until) = frozen {
+            self.opens.set(until);
+            Turn::default().await;
+        }
+        let answer = self.bench.borrow_mut().write(write, by);
         let Some(answer) = answer else { return std::future::pending().await };
         self.pass().await;
         answer
@@ -466,14 +496,14 @@ impl Cluster for SimDoor {
 
     async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
         self.pass().await;
-        let found = self.bench.borrow_mut().read(target, self.is_judged);
+        let found = self.bench.borrow_mut().read(target, self.reader);
         self.pass().await;
         found
     }
 
     async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
         self.pass().await;
-        let found = self.bench.borrow_mut().read_whole(target, self.is_judged);
+        let found = self.bench.borrow_mut().read_whole(target, self.reader);
         self.pass().await;
         found
     }
@@ -484,7 +514,7 @@ impl Cluster for SimDoor {
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
         self.pass().await;
-        let found = self.bench.borrow_mut().list(listing);
+        let found = self.bench.borrow_mut().list(listing, self.reader.replica);
         self.pass().await;
         found
     }
@@ -513,48 +543,6 @@ impl Future for Turn {
         }
         self.is_given = true;
         Poll::Pending
-    }
-}
-
-/// The status as the server shows it: that of a pod is put together when it is asked for.
-fn status_of(object: &Object) -> Arc<Value> {
-    match &object.pod {
-        None => Arc::clone(&object.status),
-        Some(status) => Arc::new(status.to_json(&object.spec)),
-    }
-}
-
-/// A stored object as the controller's watches see it; nothing is made text on the way.
-pub(crate) fn frame(object: &Object) -> Frame {
-    let meta = &object.meta;
-    let owner = |one: &gradus_simkube::object::OwnerReference| Owner {
-        api_version: Arc::clone(&one.api_version),
-        kind: Arc::clone(&one.kind),
-        name: Arc::clone(&one.name),
-        uid: Uid::parse(&one.uid),
-        controller: one.controller == Some(true),
-        block_owner_deletion: one.block_owner_deletion == Some(true),
-    };
-    Frame {
-        meta: Meta {
-            namespace: Arc::clone(&meta.namespace),
-            name: Arc::clone(&meta.name),
-            uid: Uid::parse(&meta.uid),
-            version: object.version,
-            generation: meta.generation,
-            created: Some(meta.created),
-            deleting: meta.deleting,
-            labels: Arc::clone(&meta.labels),
-            annotations: Arc::clone(&meta.annotations),
-            owners: meta.owners.iter().map(owner).collect(),
-            finalizers: meta.finalizers.clone(),
-        },
-        spec: match object.rest.get("template") {
-            Some(template) => Arc::new(json!({ "template": template })),
-            None if object.template.is_none() => Arc::clone(&object.spec),
-            None => Arc::new(object.whole_spec()),
-        },
-        status: status_of(object),
     }
 }
 

@@ -2,7 +2,7 @@
 //! requests? All cases, one by one.
 
 use crate::ends::Ending;
-use crate::faults::{Fault, Faults};
+use crate::faults::{Fault, Faults, LeadFault};
 use crate::person::Action;
 use crate::simulate::{Outcome, Prepared, narrate, simulate};
 use crate::trace::Met;
@@ -81,6 +81,11 @@ impl Judge {
         bearable(&self.prepared, Faults::of_seed(seed))
     }
 
+    /// What a seed does to this scenario where there are two controllers.
+    pub fn pair_faults_of(&self, seed: u64) -> Faults {
+        bearable(&self.prepared, Faults::pair_of_seed(seed))
+    }
+
     /// Tells it disturbed, once for each of these faults: it must end like the undisturbed run, or
     /// well if somebody else acts.
     pub fn judge(&self, faults: impl Iterator<Item = Faults>) -> impl Iterator<Item = Failed> {
@@ -125,6 +130,25 @@ pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
         faults
     });
     tally(told(prepared, runs.step_by(stride), &plain.ending))
+}
+
+/// Where a frozen controller may leave another end. Its create arrives after the ReplicaSet was made by
+/// the new leader, emptied and deleted as too old: it is made once more, nobody can tell, and as the
+/// youngest it is kept instead of a newer revision.
+const REMADE: &str = "history_limits";
+
+/// Two controllers, and everything that can happen to the leader before every write, or every
+/// `stride`th of these cases: each run must end like the undisturbed one.
+pub fn every_takeover(prepared: &Prepared, stride: usize) -> Tally {
+    let plain = simulate(prepared, &Faults::default());
+    let points = (1..=plain.attempts).flat_map(|write| LeadFault::ALL.map(|fault| (write, fault)));
+    tally(points.step_by(stride).map(|(write, fault)| {
+        let faults = Faults::of_pair(write, fault);
+        let outcome = simulate(prepared, &faults);
+        let is_remade = fault == LeadFault::Frozen && prepared.scenario().name == REMADE;
+        let other = outcome.ending.same_as(&plain.ending).err().filter(|_| !is_remade);
+        found(faults, &outcome, other.map(|violation| violation.to_string()))
+    }))
 }
 
 /// Many seeds: each run must end like the undisturbed one.

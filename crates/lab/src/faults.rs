@@ -90,6 +90,53 @@ pub struct Interruption {
     pub action: Action,
 }
 
+/// What happens to the controller that leads, where there is a second one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeadFault {
+    /// Somebody gives its Lease to the other controller. Both are alive.
+    Stolen,
+    /// Somebody gives its Lease to a name that nobody has.
+    Misplaced,
+    /// Somebody deletes the Lease.
+    Deleted,
+    /// It takes no step for longer than its Lease holds, with a write under way that it was allowed to
+    /// make: the write arrives afterwards.
+    Frozen,
+    /// For longer than its Lease holds, none of its requests arrives and no watch shows it anything.
+    CutOff,
+}
+
+impl LeadFault {
+    /// All of them.
+    pub const ALL: [LeadFault; 5] = [
+        LeadFault::Stolen,
+        LeadFault::Misplaced,
+        LeadFault::Deleted,
+        LeadFault::Frozen,
+        LeadFault::CutOff,
+    ];
+
+    /// Its name among everything that can disturb a run.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeadFault::Stolen => "lease stolen",
+            LeadFault::Misplaced => "lease misplaced",
+            LeadFault::Deleted => "lease deleted",
+            LeadFault::Frozen => "leader frozen in mid-write",
+            LeadFault::CutOff => "leader cut off",
+        }
+    }
+}
+
+/// Two controllers, of which one leads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pair {
+    /// What happens to the leader before a certain write, counted as [`Planned`] counts.
+    pub planned: Option<(usize, LeadFault)>,
+    /// Of a hundred writes, before how many something happens to the leader.
+    pub percent: u64,
+}
+
 /// How a run is disturbed. By default it is not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
@@ -116,6 +163,8 @@ pub struct Faults {
     /// People, an autoscaler and a pipeline act at moments drawn from the seed; the scenario may
     /// then end otherwise than it is told.
     pub is_meddled_with: bool,
+    /// A second controller stands by; without this there is one, which acts without an election.
+    pub pair: Option<Pair>,
 }
 
 /// After so many faults drawn from a seed there are no more: a run must be able to end.
@@ -157,6 +206,18 @@ impl Faults {
         Faults { is_meddled_with: true, ..Faults::mixed(seed) }
     }
 
+    /// Two controllers, and one thing that happens to the leader before one write.
+    pub fn of_pair(write: usize, fault: LeadFault) -> Self {
+        let pair = Pair { planned: Some((write, fault)), percent: 0 };
+        Faults { pair: Some(pair), ..Faults::default() }
+    }
+
+    /// Two controllers, and all that a seed stands for: clocks that differ, crashes, leases lost.
+    pub fn pair_of_seed(seed: u64) -> Self {
+        let pair = Pair { planned: None, percent: 5 };
+        Faults { pair: Some(pair), ..Faults::of_seed(seed) }
+    }
+
     /// What a seed stands for: every other one lets somebody act who is not part of the scenario.
     pub fn of_seed(seed: u64) -> Self {
         if Chance::new(seed).percent(50) { Faults::mixed(seed) } else { Faults::meddled(seed) }
@@ -181,6 +242,11 @@ impl Faults {
     /// May the order of steps differ from the fixed one?
     pub fn is_seeded(&self) -> bool {
         self.seed.is_some()
+    }
+
+    /// May a scenario take another course on its way to the same end?
+    pub fn may_change_the_way(&self) -> bool {
+        self.is_seeded() || self.pair.is_some()
     }
 }
 

@@ -5,9 +5,12 @@
 //! one of them takes one step. Time moves only when nobody can.
 
 mod beside;
+mod election;
 mod ground;
 mod mind;
+mod pair;
 mod playback;
+mod replica;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -32,10 +35,9 @@ use crate::played::PlayedPlugins;
 use crate::trace::{Record, Trace};
 use crate::tryout::Watcher;
 use beside::Bystander;
-use mind::Mind;
 use playback::Playback;
+use replica::Replica;
 use stages::Stage;
-use watches::Feed;
 
 pub use ground::{Ground, Prepared, Unprepared};
 
@@ -96,12 +98,8 @@ struct Run<'p> {
     prepared: &'p Prepared,
     bench: Rc<RefCell<Bench>>,
     now: Timestamp,
-    /// The engines of the controller: first the one the scenario is about.
-    minds: Vec<Mind>,
-    /// The watches that they share.
-    feeds: Vec<Feed>,
-    /// The version of the cluster of which every watch has shown all there is.
-    quiet_at: Option<u64>,
+    /// The controllers: one, or one and its standby.
+    replicas: Vec<Replica>,
     playback: Playback,
     bystander: Bystander,
     chance: Option<Chance>,
@@ -122,40 +120,41 @@ struct Run<'p> {
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Worker(Actor),
-    /// A watch.
-    Watch(usize),
-    Decide(usize),
-    /// An engine, and one of its works.
-    Flight(usize, usize),
+    /// A controller, and one of its watches.
+    Watch(usize, usize),
+    /// A controller, and one of its engines.
+    Decide(usize, usize),
+    /// A controller, an engine, and one of its works.
+    Flight(usize, usize, usize),
+    /// The election of a controller.
+    Campaign(usize),
     Person,
     Bystander,
 }
 
 impl<'p> Run<'p> {
     fn new(prepared: &'p Prepared, faults: &Faults, trace: Trace) -> Self {
-        let Prepared { scenario, cluster, rollout, start, subject, feeds } = prepared;
+        let Prepared { scenario, cluster, rollout, start, subject, .. } = prepared;
         let is_as_told = *faults == Faults::default();
         let mut faults = faults.clone();
         faults.planned.extend(&scenario.faults);
-        let checker = (subject.judge)(rollout.kind, cluster.kinds());
+        let count = if faults.pair.is_some() { 2 } else { 1 };
+        let checkers = (0..count).map(|_| (subject.judge)(rollout.kind, cluster.kinds()));
+        let checkers = checkers.collect();
         let mut bench =
-            Bench::new(cluster.clone(), rollout.clone(), checker, *start, &faults, trace);
+            Bench::new(cluster.clone(), rollout.clone(), checkers, *start, &faults, trace);
         bench.plugins = PlayedPlugins::new(&scenario.plugins);
         bench.outside = MetricServers::of(scenario, *start);
         let bench = Rc::new(RefCell::new(bench));
-        let list = subject.engines.list.iter().enumerate();
-        let minds = list.map(|(at, entry)| Mind::new(&bench, entry, at == watches::JUDGED));
-        let minds = minds.collect();
+        let replicas = (0..count).map(|number| Replica::new(&bench, number, prepared)).collect();
         Run {
             watcher: None,
             watched: 0,
             prepared,
             bench,
             now: *start,
-            minds,
-            feeds: feeds.clone(),
-            quiet_at: None,
-            playback: Playback::new(Arc::clone(scenario), *start, faults.is_seeded()),
+            replicas,
+            playback: Playback::new(Arc::clone(scenario), *start, faults.may_change_the_way()),
             bystander: Bystander::new(Arc::clone(scenario), *start),
             chance: faults.seed.map(Chance::new),
             meddler: faults.meddling_seed().map(|seed| Meddler::new(seed, scenario.images.clone())),
@@ -176,16 +175,18 @@ impl<'p> Run<'p> {
 
     fn outcome(mut self) -> Outcome {
         let bench = self.bench.borrow();
-        self.violations.extend_from_slice(bench.checker.violations());
+        for checker in &bench.checkers {
+            self.violations.extend_from_slice(checker.violations());
+        }
         // An end that was judged and not touched since is looked at once.
         let ending = self.ending.filter(|(version, _)| *version == bench.cluster.version());
-        let look = || Ending::of(&bench.cluster, bench.rollout(), bench.checker.counts());
+        let look = || Ending::of(&bench.cluster, bench.rollout(), bench.checkers[0].counts());
         Outcome {
             violations: self.violations,
             ending: ending.map_or_else(look, |(_, ending)| ending),
             trace: bench.trace.clone(),
             requests: bench.requests,
-            writes: bench.checker.writes(),
+            writes: bench.checkers[0].writes(),
             attempts: bench.attempts,
             provider_calls: bench.outside.as_ref().map_or(0, |outside| outside.asked),
             lasted: bench.last_write.duration_since(self.prepared.start),
@@ -197,6 +198,10 @@ impl<'p> Run<'p> {
     fn tell(&mut self) -> Result<bool, Violation> {
         let deed = self.meddler.as_mut().and_then(Meddler::before_a_turn);
         if self.meddle(deed) || self.take_turn()? {
+            return Ok(true);
+        }
+        if let Some(next) = self.next_campaign() {
+            self.move_to(next);
             return Ok(true);
         }
         let deed = self.meddler.as_mut().and_then(Meddler::at_rest);
@@ -226,6 +231,7 @@ impl<'p> Run<'p> {
                 Err(self.stuck("it has taken a week"))
             }
             Some(next) => {
+                self.skip_campaigns(next);
                 self.move_to(next);
                 Ok(true)
             }
@@ -253,6 +259,7 @@ impl<'p> Run<'p> {
 
     /// One step of one actor. False if nobody can take one now.
     fn take_turn(&mut self) -> Result<bool, Violation> {
+        self.follow_leads();
         let turn = match &self.chance {
             None => self.first_turn(),
             Some(_) => self.drawn_turn(),
@@ -262,26 +269,33 @@ impl<'p> Run<'p> {
             Some(Turn::Worker(actor)) => {
                 let mut bench = self.bench.borrow_mut();
                 bench.cluster.step(actor, self.now);
-                bench.judge();
+                bench.judge(None);
                 bench.trace.note(self.now, Record::Worked(worker_name(actor)));
             }
-            Some(Turn::Watch(at)) => self.show(at),
-            Some(Turn::Decide(mind)) => {
-                for selection in self.minds[mind].decide(self.now) {
+            Some(Turn::Watch(who, at)) => self.show(who, at),
+            Some(Turn::Decide(who, mind)) => {
+                let replica = &mut self.replicas[who];
+                let clock = replica.clock(self.now);
+                for selection in replica.minds[mind].decide((self.now, clock)) {
                     let cluster = &self.bench.borrow().cluster;
-                    watches::want(&mut self.feeds, selection, mind, cluster);
-                    self.quiet_at = None;
+                    watches::want(&mut replica.feeds, selection, mind, cluster);
+                    replica.quiet_at = None;
                 }
             }
-            Some(Turn::Flight(mind, at)) => self.minds[mind].fly(at, self.now),
+            Some(Turn::Flight(who, mind, at)) => {
+                let clock = self.replicas[who].clock(self.now);
+                self.replicas[who].minds[mind].fly(at, (self.now, clock));
+            }
+            Some(Turn::Campaign(who)) => self.replicas[who].campaign(),
             Some(Turn::Person) => self.playback.act(&self.bench)?,
             Some(Turn::Bystander) => self.bystander.act(&self.bench)?,
         }
         if self.bench.borrow().interrupted_update == Some(true) && self.faults.ends_scenario() {
             self.playback.stop();
         }
-        if self.bench.borrow().has_crashed {
-            self.restart();
+        let crashed = self.bench.borrow().crashed;
+        if let Some(crashed) = crashed {
+            self.restart(crashed);
         }
         self.blame_decisions();
         if let Some(watcher) = &mut self.watcher {
@@ -303,19 +317,15 @@ impl<'p> Run<'p> {
             }
             self.idle_at = Some(moment);
         }
-        let shown = self.first_ready_watch().map(Turn::Watch);
-        let minds = || self.minds.iter().enumerate();
-        let flown = || {
-            minds().find_map(|(who, mind)| {
-                mind.arrived(self.now).next().map(|at| Turn::Flight(who, at))
-            })
-        };
-        if let Some(turn) = shown.or_else(flown) {
+        if let Some(turn) = self.first_shown().or_else(|| self.first_flown()) {
             return Some(turn);
         }
-        self.bench.borrow_mut().forget_seen();
-        if let Some((who, _)) = minds().find(|(_, mind)| mind.is_stirred()) {
-            return Some(Turn::Decide(who));
+        // Whoever sees nothing for a while is shown it afterwards.
+        if !self.replicas.iter().any(Replica::is_blind) {
+            self.bench.borrow_mut().forget_seen();
+        }
+        if let Some(turn) = self.first_stirred() {
+            return Some(turn);
         }
         let bench = self.bench.borrow();
         if self.playback.has_begun() && self.bystander.is_ready(&bench, self.now) {
@@ -329,13 +339,7 @@ impl<'p> Run<'p> {
         let mut turns = std::mem::take(&mut self.turns);
         turns.clear();
         turns.extend(self.bench.borrow().cluster.runnable(self.now).map(Turn::Worker));
-        turns.extend(self.ready_watches().map(Turn::Watch));
-        for (who, mind) in self.minds.iter().enumerate() {
-            turns.extend(mind.arrived(self.now).map(|at| Turn::Flight(who, at)));
-            if mind.is_stirred() {
-                turns.push(Turn::Decide(who));
-            }
-        }
+        self.controllers_turns(&mut turns);
         let bench = self.bench.borrow();
         let has_answer = turns.is_empty() || !self.playback.is_unanswered(&bench);
         if has_answer && self.playback.is_ready(&bench, self.now) {
@@ -353,7 +357,8 @@ impl<'p> Run<'p> {
     /// What the interlock had to hold, or what panicked, is a fault of ours, unless it was decided
     /// about a Rollout whose end was not seen yet: its ReplicaSets may be gone before.
     fn blame_decisions(&mut self) {
-        let harms = self.minds.iter_mut().flat_map(|mind| mind.take_harms());
+        let minds = self.replicas.iter_mut().flat_map(|replica| &mut replica.minds);
+        let harms = minds.flat_map(|mind| mind.take_harms());
         for (invariant, numbers) in harms {
             if self.bench.borrow().rollout().is_none() {
                 continue;
@@ -364,15 +369,12 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// The controller dies with all it knows; another one starts.
-    fn restart(&mut self) {
-        self.minds.iter_mut().for_each(Mind::restart);
-        // What was watched on demand is not watched before it is demanded again.
-        self.feeds.clone_from(&self.prepared.feeds);
-        self.quiet_at = None;
+    /// A controller dies with all it knows; another one starts.
+    fn restart(&mut self, who: usize) {
+        self.replicas[who].restart(&self.prepared.feeds);
         let mut bench = self.bench.borrow_mut();
-        bench.has_crashed = false;
-        bench.checker.restarted();
+        bench.crashed = None;
+        bench.checkers[who].restarted();
         bench.trace.note(self.now, Record::Restarted);
     }
 
@@ -383,21 +385,14 @@ impl<'p> Run<'p> {
         let beside = || self.bystander.next_due(&bench, self.now);
         let beside = self.playback.has_begun().then(beside).flatten();
         let moments = [bench.cluster.next_due(), playback, beside];
-        let minds = self.minds.iter().filter_map(|mind| mind.next_due(self.now));
-        let feeds = self.feeds.iter().filter_map(|feed| feed.next_due(self.now));
-        moments
-            .into_iter()
-            .flatten()
-            .chain(minds)
-            .chain(feeds)
-            .filter(|moment| self.now < *moment)
-            .min()
+        let replicas = self.replicas.iter().filter_map(|replica| replica.next_due(self.now));
+        moments.into_iter().flatten().chain(replicas).filter(|moment| self.now < *moment).min()
     }
 
     fn move_to(&mut self, moment: Timestamp) {
         self.now = moment;
         self.bench.borrow_mut().now = moment;
-        self.minds.iter_mut().for_each(|mind| mind.stir());
+        self.replicas.iter_mut().for_each(Replica::stir);
     }
 
     fn stuck(&self, why: &str) -> Violation {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::faults::Fault;
+use crate::faults::{Fault, LeadFault};
 
 /// What happened, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +85,12 @@ pub enum Record {
     Struck(Fault),
     /// A read of ours has failed.
     Unread(Fault),
+    /// Something has happened to the controller that leads.
+    LeadStruck(LeadFault),
+    /// This controller of two leads from now on,
+    Leads(usize),
+    /// or no longer.
+    StandsBy(usize),
     /// The controller has started anew.
     Restarted,
     /// A person has done what this step of the scenario says.
@@ -98,6 +104,8 @@ impl Record {
     fn disturbance(&self) -> Option<&'static str> {
         match self {
             Record::Struck(fault) => Some(fault.name()),
+            Record::LeadStruck(fault) => Some(fault.name()),
+            Record::Leads(_) => Some("takeover"),
             Record::Unread(_) => Some("read failed"),
             Record::Lost(..) => Some("event lost"),
             Record::Late(..) => Some("events late"),
@@ -193,6 +201,9 @@ impl fmt::Display for Record {
             Record::Alarm(text) => write!(f, "alarm: {text}"),
             Record::Struck(fault) => write!(f, "fault: {fault:?}"),
             Record::Unread(fault) => write!(f, "fault of a read: {fault:?}"),
+            Record::LeadStruck(fault) => write!(f, "fault: {}", fault.name()),
+            Record::Leads(replica) => write!(f, "controller {replica}: leads"),
+            Record::StandsBy(replica) => write!(f, "controller {replica}: stands by"),
             Record::Restarted => write!(f, "controller: starts"),
             Record::Acted(action) => write!(f, "person: {action}"),
             Record::Meddled(kind) => write!(f, "not of the scenario: {kind}"),

@@ -89,13 +89,13 @@ async fn one_leads_the_other_takes_over_when_it_stops() {
     let cluster = OneLease::default();
     let server = &cluster;
     let stopwatch = Stopwatch::start();
-    let (first, one) = Leadership::elected(stopwatch);
-    let (second, two) = Leadership::elected(stopwatch);
+    let (first, one) = Leadership::elected(stopwatch.clone());
+    let (second, two) = Leadership::elected(stopwatch.clone());
     let place = lease();
     let running = async {
         tokio::join!(
-            elect(&server, &place, candidate("one"), stopwatch, first, seconds(30)),
-            elect(&server, &place, candidate("two"), stopwatch, second, seconds(60)),
+            elect(&server, &place, candidate("one"), stopwatch.clone(), first, seconds(30)),
+            elect(&server, &place, candidate("two"), stopwatch.clone(), second, seconds(60)),
         )
     };
     let looking = async {
@@ -115,7 +115,7 @@ async fn a_leader_that_cannot_renew_closes_the_door_before_the_lease_ends() {
     let cluster = OneLease::default();
     let server = &cluster;
     let stopwatch = Stopwatch::start();
-    let (sender, leadership) = Leadership::elected(stopwatch);
+    let (sender, leadership) = Leadership::elected(stopwatch.clone());
     let door = LedCluster::new(&cluster, leadership.clone());
     let place = lease();
     let write = || lease_write(&place, &LeaseRecord::default(), 0);
@@ -135,7 +135,7 @@ async fn a_leader_that_cannot_renew_closes_the_door_before_the_lease_ends() {
     };
     tokio::select! {
         () = looking => {}
-        () = elect(&server, &place, candidate("one"), stopwatch, sender, seconds(99)) => {}
+        () = elect(&server, &place, candidate("one"), stopwatch.clone(), sender, seconds(99)) => {}
     }
 }
 

@@ -3,6 +3,9 @@
 //!
 //! A watch keeps nothing. An engine that wants one which has begun already gets its state by having
 //! the watch begin anew: it lists again for everybody, and an index takes in only what is new.
+//!
+//! So do all of them when this process begins to lead: whoever led before may have written what a watch
+//! that lags has not shown yet, and to decide on half of it would undo it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use kube::Client;
 
 use crate::shell::Seen;
 use crate::telemetry::Metrics;
-use crate::watch::{Failed, Outage, counted, watch};
+use crate::watch::{Cause, Failed, Outage, counted, watch};
 use crate::watched::Selection;
 
 /// One message of a watch, and whose.
@@ -25,6 +28,8 @@ pub(super) struct Watches {
     metrics: Metrics,
     running: BTreeMap<Arc<Selection>, Running>,
     streams: SelectAll<BoxStream<'static, Message>>,
+    /// Does this process hold the lead?
+    holds: bool,
 }
 
 /// A watch that runs.
@@ -33,13 +38,15 @@ struct Running {
     engines: Vec<usize>,
     /// It has shown something to those who wanted it so far.
     has_begun: bool,
+    /// It lists again since this process holds the lead.
+    is_renewed: bool,
     stream: AbortHandle,
 }
 
 impl Watches {
     pub(super) fn new(client: Client, outage: Outage, metrics: Metrics) -> Self {
         let (running, streams) = (BTreeMap::new(), SelectAll::new());
-        Watches { client, outage, metrics, running, streams }
+        Watches { client, outage, metrics, running, streams, holds: false }
     }
 
     /// An engine wants a watch. One that has begun already begins anew, for all.
@@ -48,7 +55,8 @@ impl Watches {
         match self.running.get_mut(&selection) {
             None => {
                 let stream = self.start(&selection);
-                let running = Running { engines: vec![engine], has_begun: false, stream };
+                let (engines, has_begun, is_renewed) = (vec![engine], false, false);
+                let running = Running { engines, has_begun, is_renewed, stream };
                 self.running.insert(selection, running);
             }
             Some(running) => {
@@ -62,11 +70,34 @@ impl Watches {
         }
     }
 
+    /// Takes in whether this process holds the lead; every watch that has begun before then lists again.
+    /// May it decide: does it hold the lead, with nothing missing of what others wrote before?
+    pub(super) fn may_lead(&mut self, holds: bool) -> bool {
+        if holds && !std::mem::replace(&mut self.holds, holds) {
+            let begun = self.running.iter().filter(|(_, running)| running.has_begun);
+            let begun: Vec<_> = begun.map(|(selection, _)| Arc::clone(selection)).collect();
+            for selection in begun {
+                let stream = self.start(&selection);
+                if let Some(running) = self.running.get_mut(&selection) {
+                    running.stream.abort();
+                    (running.stream, running.has_begun, running.is_renewed) = (stream, false, true);
+                }
+            }
+        }
+        self.holds = holds;
+        holds && !self.running.values().any(|running| running.is_renewed)
+    }
+
     /// The next message of any watch; `None` while there is none.
     pub(super) async fn next(&mut self) -> Option<Message> {
         let message = self.streams.next().await?;
         if let Some(running) = self.running.get_mut(&message.0) {
             running.has_begun = true;
+            running.is_renewed &= match &message.1 {
+                Ok(seen) => !matches!(seen, Seen::InitDone),
+                // There is nothing to list, or it is unknown as before.
+                Err(failed) => failed.cause == Cause::Away,
+            };
         }
         Some(message)
     }
@@ -137,6 +168,21 @@ mod tests {
         watches.want(ingresses, 0);
         let all = ["init", "has", "done"].map(|word| (word, vec![1, 2, 0]));
         assert_eq!(heard(&mut watches, 3).await, all, "it begins anew, for all three");
+        assert_eq!(watches.streams.len(), 1, "and the former one has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_begins_to_lead_lists_again_before_it_decides() {
+        let mut watches = Watches::new(client(), Outage::default(), Metrics::new());
+        watches.want(Scope::default().all(kinds::INGRESS), 0);
+        assert!(watches.may_lead(true), "nothing was listed before: there is nothing to renew");
+        assert!(!watches.may_lead(false));
+        heard(&mut watches, 3).await;
+        assert!(!watches.may_lead(true), "what was listed may be old");
+        assert_eq!(heard(&mut watches, 2).await.len(), 2);
+        assert!(!watches.may_lead(true), "the list is not complete");
+        assert_eq!(heard(&mut watches, 1).await, [("done", vec![0])]);
+        assert!(watches.may_lead(true));
         assert_eq!(watches.streams.len(), 1, "and the former one has ended");
     }
 }

@@ -8,14 +8,15 @@ use std::task::{Context, Poll, Waker};
 use gradus_controller::act::{Acted, act};
 use gradus_controller::cluster::{Cluster, WriteError};
 use gradus_controller::engines::Entry;
+use gradus_controller::lease::{Leadership, LedCluster};
 use gradus_controller::reconciler::{Reconciler, Settled};
 use gradus_controller::shell::{Alarm, Inquiry, InterlockMode, Seen, SettlingRead, Work};
 use gradus_controller::watched::{Scope, Selection};
-use gradus_engine::ask::Reply;
+use gradus_engine::ask::{Effect, Reply};
 use gradus_engine::decision::{Event, ObjectRef};
 use jiff::Timestamp;
 
-use crate::door::{Bench, SimDoor};
+use crate::door::{Bench, Reader, SimDoor};
 use crate::trace::Record;
 
 /// One engine, and its work under way.
@@ -23,8 +24,10 @@ pub(super) struct Mind {
     bench: Rc<RefCell<Bench>>,
     entry: &'static Entry,
     reconciler: Box<dyn Reconciler>,
-    /// Do the checks go by what it decides?
-    is_judged: bool,
+    /// The controller it belongs to, and whether the checks go by what it decides.
+    reader: Reader,
+    /// Does its controller lead?
+    leadership: Leadership,
     flights: Vec<Flight>,
     /// Has something happened since the reconciler last had nothing to do?
     is_stirred: bool,
@@ -45,16 +48,22 @@ enum Flown {
     Ask(Pin<Box<dyn Future<Output = Answered>>>),
 }
 
-/// A question, and what came of it.
-type Answered = (Inquiry, Result<Reply, WriteError>);
+/// A question, and what came of it; `None` if it was not asked.
+type Answered = (Inquiry, Option<Result<Reply, WriteError>>);
 
 impl Mind {
-    pub(super) fn new(bench: &Rc<RefCell<Bench>>, entry: &'static Entry, is_judged: bool) -> Self {
+    pub(super) fn new(
+        bench: &Rc<RefCell<Bench>>,
+        entry: &'static Entry,
+        reader: Reader,
+        leadership: Leadership,
+    ) -> Self {
         Mind {
             bench: Rc::clone(bench),
             entry,
             reconciler: entry.start(&Scope::default(), InterlockMode::default()),
-            is_judged,
+            reader,
+            leadership,
             flights: Vec::new(),
             is_stirred: true,
             harms: Vec::new(),
@@ -115,27 +124,30 @@ impl Mind {
     }
 
     /// Lets one work take one step; what it has learned goes back into the reconciler.
-    pub(super) fn fly(&mut self, at: usize, now: Timestamp) {
+    pub(super) fn fly(&mut self, at: usize, (now, clock): (Timestamp, Timestamp)) {
         let mut context = Context::from_waker(Waker::noop());
         let is_done = match &mut self.flights[at].work {
             Flown::Act(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready(acted) => {
-                    self.reconciler.learn(acted, now);
+                    self.reconciler.learn(acted, clock);
                     true
                 }
             },
             Flown::Settle(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready((read, reply)) => {
-                    self.reconciler.learn_settling(read, reply, now);
+                    self.reconciler.learn_settling(read, reply, clock);
                     true
                 }
             },
             Flown::Ask(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready((inquiry, reply)) => {
-                    self.reconciler.learn_answer(inquiry, reply, now);
+                    match reply {
+                        Some(reply) => self.reconciler.learn_answer(inquiry, reply, clock),
+                        None => self.reconciler.take_back(inquiry, clock),
+                    }
                     true
                 }
             },
@@ -162,8 +174,8 @@ impl Mind {
 
     /// Takes the next work out of the reconciler, and what it wants to tell; returns what it wants
     /// watched from now on.
-    pub(super) fn decide(&mut self, now: Timestamp) -> Vec<Selection> {
-        let work = self.reconciler.next_work(now);
+    pub(super) fn decide(&mut self, (now, clock): (Timestamp, Timestamp)) -> Vec<Selection> {
+        let work = self.reconciler.next_work(clock);
         let demands = self.reconciler.take_demands();
         self.tell(now);
         match work {
@@ -175,13 +187,14 @@ impl Mind {
 
     fn start(&mut self, work: Work, now: Timestamp) {
         let (arrives, told) = (Rc::new(Cell::new(now)), Rc::<RefCell<Vec<Event>>>::default());
-        let is_judged = self.is_judged;
-        let door = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives), is_judged };
+        let reader = self.reader;
+        let within = SimDoor { bench: Rc::clone(&self.bench), opens: Rc::clone(&arrives), reader };
+        let door = LedCluster::new(within.clone(), self.leadership.clone());
         let work = match work {
             Work::Act(job) => {
                 let mut bench = self.bench.borrow_mut();
-                if is_judged {
-                    bench.checker.decided();
+                if reader.is_judged {
+                    bench.checkers[reader.replica].decided();
                 }
                 let record = Record::Decided(job.changes.len(), job.status.is_some());
                 bench.trace.note(now, record);
@@ -195,8 +208,11 @@ impl Mind {
                 (read, reply)
             })),
             Work::Ask(inquiry) => Flown::Ask(Box::pin(async move {
-                let reply = door.answer(&inquiry).await;
-                (*inquiry, reply)
+                if inquiry.effect == Effect::Acts && door.permit().await.is_err() {
+                    return (*inquiry, None);
+                }
+                let reply = within.answer(&inquiry).await;
+                (*inquiry, Some(reply))
             })),
         };
         self.flights.push(Flight { work, arrives, told });
@@ -208,19 +224,29 @@ impl Mind {
         self.is_stirred = true;
     }
 
+    /// Forgets what it recalls of earlier decisions: from now on somebody else decides.
+    pub(super) fn stand_by(&mut self) {
+        self.reconciler.stand_by();
+    }
+
     /// The controller dies with all it knows; another one starts.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn restart(&mut self, leadership: Leadership) {
+        self.leadership = leadership;
         self.reconciler = self.entry.start(&Scope::default(), InterlockMode::default());
         self.flights.clear();
         self.is_stirred = true;
     }
 
-    /// The earliest moment at which it can take a step again.
-    pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
-        let flights = self.flights.iter().map(|flight| flight.arrives.get());
-        let moments = flights.chain(self.reconciler.next_due());
+    /// The earliest moment at which it has something to decide again, by its own clock.
+    pub(super) fn next_due(&self, clock: Timestamp) -> Option<Timestamp> {
+        self.reconciler.next_due().filter(|due| clock < *due && *due < Timestamp::MAX)
+    }
+
+    /// The earliest moment at which one of its requests is through.
+    pub(super) fn next_arrival(&self, now: Timestamp) -> Option<Timestamp> {
+        let arrivals = self.flights.iter().map(|flight| flight.arrives.get());
         // What is never answered never arrives.
-        moments.filter(|moment| now < *moment && *moment < Timestamp::MAX).min()
+        arrivals.filter(|arrives| now < *arrives && *arrives < Timestamp::MAX).min()
     }
 
     /// What was wrong with decisions since the last call: the invariant that the interlock saw

@@ -13,6 +13,9 @@ const REPEATS: [&str; 3] = ["decided again", "started again", "started once more
 /// do.
 const REPEAT: SignedDuration = SignedDuration::from_secs(2);
 
+/// How long it takes until one of two leads that have just started.
+const ELECTED: SignedDuration = SignedDuration::from_secs(30);
+
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
@@ -57,14 +60,14 @@ impl Run<'_> {
     fn judge_end(&mut self) {
         let bench = self.bench.borrow();
         let rollout = bench.rollout();
-        let counts = bench.checker.counts();
+        let counts = bench.checkers[0].counts();
         self.violations.extend((self.prepared.subject.judge_end)(&bench.cluster, rollout, counts));
         // Whoever acts besides the scenario gives it another end.
         let is_alone = self.faults.interruption.is_none() && !self.faults.is_meddled_with;
         if is_alone && self.playback.is_told() {
             self.violations.extend(self.playback.judge_around(&bench));
         }
-        let traffic = bench.checker.judge_end();
+        let traffic = bench.checkers[0].judge_end();
         let traffic = traffic.map(|(invariant, numbers)| self.at_end(invariant, numbers));
         self.violations.extend(traffic);
         if self.is_as_told {
@@ -77,11 +80,16 @@ impl Run<'_> {
     fn begin_repeat(&mut self, repeat: usize, writes: usize) {
         if repeat == 0 {
             self.bench.borrow_mut().leave_alone();
-            self.minds.iter_mut().for_each(|mind| mind.wake_all(self.now));
+            for replica in self.replicas.iter_mut().filter(|replica| replica.leads()) {
+                let clock = replica.clock(self.now);
+                replica.minds.iter_mut().for_each(|mind| mind.wake_all(clock));
+            }
         } else {
-            self.restart();
+            (0..self.replicas.len()).for_each(|replica| self.restart(replica));
         }
-        self.stage = Stage::Tried { repeat, writes, until: self.now + REPEAT };
+        // Of two that start anew, one leads once the Lease of their predecessors has run out.
+        let wait = if self.replicas.len() > 1 { ELECTED } else { SignedDuration::ZERO };
+        self.stage = Stage::Tried { repeat, writes, until: self.now + REPEAT + wait };
     }
 
     /// One step after the end: nobody may write any more.
@@ -89,7 +97,8 @@ impl Run<'_> {
         if matches!(self.take_turn(), Ok(true)) {
             return;
         }
-        if let Some(next) = self.next_moment().filter(|next| *next <= until) {
+        let next = self.next_moment().into_iter().chain(self.campaign_due()).min();
+        if let Some(next) = next.filter(|next| *next <= until) {
             return self.move_to(next);
         }
         let more = self.bench.borrow().attempts - writes;

@@ -14,6 +14,7 @@ use gradus_simkube::{Change, Event, SimCluster};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Run;
+use super::replica::Replica;
 use crate::door::{Bench, frame};
 use crate::faults::{Chance, Faults};
 use crate::trace::Record;
@@ -109,6 +110,16 @@ impl Feed {
         }
     }
 
+    /// It lists again.
+    pub(super) fn begin_anew(&mut self) {
+        self.is_new = true;
+    }
+
+    /// Has it yet to list?
+    pub(super) fn is_unlisted(&self) -> bool {
+        self.is_new
+    }
+
     /// Is it shown nothing but what happens in the cluster?
     pub(super) fn is_steady(&self) -> bool {
         !self.is_new && self.list_at.is_none() && self.silent_until.is_none()
@@ -126,43 +137,42 @@ impl Feed {
     }
 }
 
-impl Run<'_> {
+impl Replica {
     /// The watches that have something to show now.
-    pub(super) fn ready_watches(&self) -> impl Iterator<Item = usize> {
-        let bench = self.bench.borrow();
+    pub(super) fn ready_watches(&self, bench: &Bench, now: Timestamp) -> Vec<usize> {
         let feeds = self.feeds.iter().enumerate();
-        let ready = feeds.filter(|(_, feed)| feed.is_ready(&bench, self.now)).map(|(at, _)| at);
-        ready.collect::<Vec<_>>().into_iter()
+        feeds.filter(|(_, feed)| feed.is_ready(bench, now)).map(|(at, _)| at).collect()
     }
 
     /// The first of them.
-    pub(super) fn first_ready_watch(&mut self) -> Option<usize> {
-        let bench = self.bench.borrow();
+    pub(super) fn first_ready_watch(&mut self, bench: &Bench, now: Timestamp) -> Option<usize> {
         let version = Some(bench.cluster.version());
         if self.quiet_at == version {
             return None;
         }
-        let first = self.feeds.iter().position(|feed| feed.is_ready(&bench, self.now));
+        let first = self.feeds.iter().position(|feed| feed.is_ready(bench, now));
         if first.is_none() && self.feeds.iter().all(Feed::is_steady) {
             self.quiet_at = version;
         }
         first
     }
+}
 
-    /// Shows one event of a watch, or a whole list.
-    pub(super) fn show(&mut self, at: usize) {
+impl Run<'_> {
+    /// Shows one event of a watch of this controller, or a whole list.
+    pub(super) fn show(&mut self, who: usize, at: usize) {
         let now = self.now;
-        let feed = &self.feeds[at];
+        let feed = &self.replicas[who].feeds[at];
         if feed.is_new || feed.list_at.is_some_and(|list_at| list_at <= now) {
-            self.list(at, now);
+            self.list(who, at, now);
             return;
         }
-        let Some(event) = self.news(at, 0) else { return };
+        let Some(event) = self.news(who, at, 0) else { return };
         let (name, version) = (Arc::clone(&event.object.meta.name), event.object.version);
         let faults = &self.faults;
         let chance = self.chance.as_mut();
         let fate = chance.map_or(Fate::Plain, |chance| Fate::draw(chance, faults));
-        let feed = &mut self.feeds[at];
+        let feed = &mut self.replicas[who].feeds[at];
         let record = match fate {
             Fate::Late(silence) if feed.silent_until.is_none_or(|until| until < now) => {
                 feed.silent_until = Some(now + silence);
@@ -174,40 +184,45 @@ impl Run<'_> {
                 Some(Record::Lost(name, version))
             }
             Fate::Twice => {
-                self.observe(at, &event, now);
-                self.observe(at, &event, now);
+                self.observe(who, at, &event, now);
+                self.observe(who, at, &event, now);
                 Some(Record::Twice(name, version))
             }
-            Fate::Overtaken => self.news(at, 1).filter(|next| !is_same(next, &event)).map(|next| {
-                self.observe(at, &next, now);
-                self.observe(at, &event, now);
-                self.feeds[at].version = next.object.version;
-                Record::Overtaken(name, version)
-            }),
+            Fate::Overtaken => {
+                let next = self.news(who, at, 1).filter(|next| !is_same(next, &event));
+                next.map(|next| {
+                    self.observe(who, at, &next, now);
+                    self.observe(who, at, &event, now);
+                    self.replicas[who].feeds[at].version = next.object.version;
+                    Record::Overtaken(name, version)
+                })
+            }
             Fate::Plain | Fate::Late(_) => None,
         };
         match record {
             Some(record) => self.bench.borrow_mut().trace.note(now, record),
-            None => self.observe(at, &event, now),
+            None => self.observe(who, at, &event, now),
         }
     }
 
     /// One of the events that this watch has not shown yet.
-    fn news(&self, at: usize, skipped: usize) -> Option<Event> {
-        let (feed, bench) = (&self.feeds[at], self.bench.borrow());
+    fn news(&self, who: usize, at: usize, skipped: usize) -> Option<Event> {
+        let (feed, bench) = (&self.replicas[who].feeds[at], self.bench.borrow());
         let mut news = bench.cluster.events_after(feed.id, feed.version).ok()?;
         news.nth(skipped).cloned()
     }
 
     /// Shows one event to every engine that wants it.
-    fn observe(&mut self, at: usize, event: &Event, now: Timestamp) {
-        let feed = &mut self.feeds[at];
+    fn observe(&mut self, who: usize, at: usize, event: &Event, now: Timestamp) {
+        let clock = self.replicas[who].clock(now);
+        let Replica { feeds, minds, .. } = &mut self.replicas[who];
+        let feed = &mut feeds[at];
         feed.version = event.object.version;
         let mut bench = self.bench.borrow_mut();
         let name = Arc::clone(&event.object.meta.name);
         bench.trace.note(now, Record::Shown(name, feed.version));
         if feed.engines.contains(&JUDGED) {
-            bench.checker.shown(&event.object);
+            bench.checkers[who].shown(&event.object);
         }
         drop(bench);
         let stays = event.change != Change::Deleted && feed.accepts(&event.object);
@@ -216,27 +231,29 @@ impl Run<'_> {
         let frame = feed.frame(&event.object);
         let seen = if stays { Seen::Apply(frame) } else { Seen::Delete(frame) };
         for engine in &feed.engines {
-            self.minds[*engine].observe(&feed.selection, &object, &seen, now);
+            minds[*engine].observe(&feed.selection, &object, &seen, clock);
         }
     }
 
     /// Shows a whole list to every engine that wants it.
-    fn list(&mut self, at: usize, now: Timestamp) {
+    fn list(&mut self, who: usize, at: usize, now: Timestamp) {
+        let clock = self.replicas[who].clock(now);
         let mut bench = self.bench.borrow_mut();
-        let feed = &mut self.feeds[at];
+        let Replica { feeds, minds, .. } = &mut self.replicas[who];
+        let feed = &mut feeds[at];
         let all = bench.cluster.list(feed.id, "");
         let objects: Vec<_> = all.filter(|object| feed.accepts(object)).cloned().collect();
         feed.version = bench.cluster.version();
         (feed.list_at, feed.is_new) = (None, false);
         bench.trace.note(now, Record::Listed(feed.selection.kind.plural.clone()));
         if feed.engines.contains(&JUDGED) {
-            objects.iter().for_each(|object| bench.checker.shown(object));
+            objects.iter().for_each(|object| bench.checkers[who].shown(object));
         }
         let items = objects.iter().map(|object| Seen::InitApply(feed.frame(object)));
         let list: Vec<Seen> =
             [Seen::Init].into_iter().chain(items).chain([Seen::InitDone]).collect();
         for engine in &feed.engines {
-            self.minds[*engine].observe_list(&feed.selection, &list, now);
+            minds[*engine].observe_list(&feed.selection, &list, clock);
         }
     }
 }
