@@ -97,6 +97,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
                     metrics_port: Some(METRICS_PORT),
                     folder: Some(suite.controller_folder().to_owned()),
                     election: Some(Election::On),
+                    dry_run: false,
                 },
             )
             .await?;

@@ -44,6 +44,8 @@ pub struct Settings {
     pub metrics_port: Option<u16>,
     /// Its working folder, if not ours.
     pub folder: Option<PathBuf>,
+    /// It decides and says, and never writes.
+    pub dry_run: bool,
     /// Does it take part in an election? A program that knows of none is not asked.
     pub election: Option<Election>,
 }
@@ -56,6 +58,8 @@ pub enum Election {
     /// As it does by default, with a lease that ends sooner, so that the one after a crash need not
     /// wait as long as in production.
     On,
+    /// As it does by default.
+    Production,
 }
 
 /// Lease duration, renew deadline and retry period of an election in a test.
@@ -95,6 +99,9 @@ impl Controller {
         if let Some(instance_id) = &settings.instance_id {
             recipe = recipe.flag("instance-id", instance_id);
         }
+        if settings.dry_run {
+            recipe = recipe.argument("--dry-run");
+        }
         if let Some(folder) = &settings.folder {
             recipe = recipe.within(folder);
         }
@@ -104,10 +111,20 @@ impl Controller {
                 recipe =
                     ELECTION.iter().fold(recipe, |recipe, (name, value)| recipe.flag(name, value));
             }
-            None => {}
+            Some(Election::Production) | None => {}
         }
         let elects = settings.election == Some(Election::On);
         Ok(Self { process: Process::start(&recipe, folder)?, elects })
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) -> io::Result<()> {
+        self.process.terminate()
+    }
+
+    /// What it has logged so far.
+    pub fn words(&self) -> String {
+        self.process.words()
     }
 
     /// The end of its log if it has ended, though nobody has killed it.

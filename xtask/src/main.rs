@@ -27,6 +27,7 @@ mod servers;
 mod sim;
 mod stage;
 mod summary;
+mod takeover;
 mod test;
 mod tidy;
 
@@ -91,8 +92,14 @@ const TASKS: &[Task] = &[
         run: differential::run,
     },
     Task {
+        name: "takeover",
+        arguments: "[pair | argo]",
+        help: "let controllers take over from each other, and from Argo Rollouts and back",
+        run: takeover::run,
+    },
+    Task {
         name: "sim",
-        arguments: "[--seeds N] [--from S] [--seed S] [--scenario X]",
+        arguments: "[--two] [--seeds N] [--from S] [--seed S] [--scenario X]",
         help: "run many seeds of every scenario with faults, optimised",
         run: sim::run,
     },

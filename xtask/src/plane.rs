@@ -70,6 +70,8 @@ pub struct Plane {
     servers: Servers,
     // In the order in which they are stopped: what others rely on goes last.
     processes: Vec<Process>,
+    /// How each was started, to be started again.
+    recipes: Vec<Recipe>,
     folder: Folder,
 }
 
@@ -80,7 +82,8 @@ impl Plane {
     /// would learn of later kinds only after a while.
     pub async fn start(servers: &Servers, repository: &Path) -> Result<Self, PlaneError> {
         let folder = Folder::create("real").map_err(|error| file(&std::env::temp_dir(), error))?;
-        let mut plane = Self { servers: servers.clone(), processes: Vec::new(), folder };
+        let mut plane =
+            Self { servers: servers.clone(), processes: Vec::new(), recipes: Vec::new(), folder };
         let [etcd_port, peer_port, api_port] = ports::free().map_err(PlaneError::Port)?;
         let server = format!("https://127.0.0.1:{api_port}");
         plane.write("audit-policy.json", AUDIT_POLICY)?;
@@ -197,6 +200,27 @@ impl Plane {
         let process =
             started.map_err(|source| PlaneError::Start { name: recipe.name.clone(), source })?;
         self.processes.insert(0, process);
+        self.recipes.push(recipe);
+        Ok(())
+    }
+
+    /// Kills a server with `kill -9`, as a node that dies does.
+    pub fn kill_server(&mut self, name: &str) -> Result<(), PlaneError> {
+        let failed = |source| PlaneError::Start { name: name.to_owned(), source };
+        let found = self.processes.iter_mut().find(|process| process.name() == name);
+        found.map_or(Ok(()), |process| process.kill().map_err(failed))
+    }
+
+    /// Starts a killed server again, as it was started before.
+    pub fn start_server(&mut self, name: &str) -> Result<(), PlaneError> {
+        let failed = |source| PlaneError::Start { name: name.to_owned(), source };
+        let Some(recipe) = self.recipes.iter().find(|recipe| recipe.name == name) else {
+            return Ok(());
+        };
+        let process = Process::start(recipe, self.folder.path()).map_err(failed)?;
+        if let Some(at) = self.processes.iter().position(|process| process.name() == name) {
+            self.processes[at] = process;
+        }
         Ok(())
     }
 

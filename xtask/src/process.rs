@@ -119,6 +119,15 @@ impl Process {
         self.guard.try_wait()
     }
 
+    /// Asks the program to end, as Kubernetes asks a container.
+    pub fn terminate(&self) -> io::Result<()> {
+        let guard = self.guard.id();
+        // The program is what the guard started first.
+        let children = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"))?;
+        let program = children.split_whitespace().next().unwrap_or_default().to_owned();
+        Command::new("kill").args(["-TERM", &program]).status().map(drop)
+    }
+
     /// `kill -9`; returns when it is gone. Killing a dead program does nothing.
     pub fn kill(&mut self) -> io::Result<()> {
         self.lifeline = None;

@@ -139,6 +139,11 @@ impl Stage {
         Supervised::start(self.program_of(part), settings, self.plane.folder(), slot).await
     }
 
+    /// A controller of Rollouts whose end nobody prevents.
+    pub fn mortal(&self, settings: &Settings) -> Result<Controller, Failure> {
+        Ok(Controller::start(&self.program, settings, self.plane.folder())?)
+    }
+
     fn program_of(&self, part: ControllerKind) -> &Path {
         match part {
             ControllerKind::Rollouts => &self.program,
