@@ -159,3 +159,41 @@ fn the_hook_and_the_workflow_of_the_documents_run() {
     assert_eq!(said.code, Some(1));
     assert!(said.stdout.starts_with("::error file="), "{}", said.stdout);
 }
+
+/// What the schema of SARIF 2.1.0 requires of the parts that are written.
+#[test]
+fn sarif_has_the_shape_that_its_schema_asks_for() {
+    let folder = folder("sarif shape");
+    let faulty = root().join("crates/cli/tests/faulty/weight-above-100.yaml");
+    let file = folder.join("50% of ours: ü.yaml");
+    std::fs::copy(faulty, &file).unwrap();
+    let done = gradus(&["lint", "-o", "sarif", "-f", file.to_str().unwrap()]);
+    let log: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    assert!(log["$schema"].as_str().unwrap().ends_with("sarif-2.1.0.json"));
+    let runs = log["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 1);
+    let driver = &runs[0]["tool"]["driver"];
+    assert!(driver["name"].is_string() && driver["version"].is_string(), "{driver}");
+    let rules: Vec<&str> = driver["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| rule["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(runs[0]["columnKind"], "unicodeCodePoints");
+    let results = runs[0]["results"].as_array().unwrap();
+    assert!(!results.is_empty());
+    for result in results {
+        assert!(rules.contains(&result["ruleId"].as_str().unwrap()), "{result}");
+        let level = result["level"].as_str().unwrap();
+        assert!(["none", "note", "warning", "error"].contains(&level), "{result}");
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty(), "{result}");
+        let place = &result["locations"][0]["physicalLocation"];
+        let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+        assert!(uri.ends_with("/sarif%20shape/50%25%20of%20ours%3A%20%C3%BC.yaml"), "{uri}");
+        let number = |field: &str| place["region"][field].as_u64().unwrap();
+        assert!(number("startLine") >= 1 && number("startColumn") >= 1, "{place}");
+        assert!(number("endColumn") > number("startColumn"), "{place}");
+    }
+}

@@ -69,7 +69,7 @@ fn sarif(findings: &[Finding]) -> Value {
             "level": one.severity.name(),
             "message": { "text": one.said() },
             "locations": [{ "physicalLocation": {
-                "artifactLocation": { "uri": one.source.name },
+                "artifactLocation": { "uri": as_uri(&one.source.name) },
                 "region": region,
             } }],
         })
@@ -83,8 +83,18 @@ fn sarif(findings: &[Finding]) -> Value {
                 "version": env!("CARGO_PKG_VERSION"),
                 "rules": rules.into_iter().map(|id| json!({ "id": id })).collect::<Vec<_>>(),
             } },
+            "columnKind": "unicodeCodePoints",
             "results": results.collect::<Vec<_>>(),
         }],
+    })
+}
+
+/// A path as a relative reference of RFC 3986.
+fn as_uri(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=@".contains(&byte);
+    path.bytes().fold(String::new(), |uri, byte| match plain(byte) {
+        true => format!("{uri}{}", char::from(byte)),
+        false => format!("{uri}%{byte:02X}"),
     })
 }
 
