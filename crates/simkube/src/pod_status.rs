@@ -111,11 +111,22 @@ impl PodStatus {
                 "finishedAt": whole_seconds(finished).to_string(),
             } }),
         };
+        // What crashes ends with code 1, and is started again.
+        let has_crashed = match self.state.container {
+            ContainerState::Waiting(reason) => reason == "CrashLoopBackOff",
+            ContainerState::Running(_) => self.state.restarts > 0,
+            ContainerState::Terminated { .. } => false,
+        };
+        let last = if has_crashed {
+            json!({ "terminated": { "exitCode": 1, "reason": "Error" } })
+        } else {
+            json!({})
+        };
         json!({
             "name": container["name"], "image": container["image"], "imageID": "",
             "ready": self.state.ready,
             "started": matches!(self.state.container, ContainerState::Running(_)),
-            "restartCount": self.state.restarts, "state": state, "lastState": {},
+            "restartCount": self.state.restarts, "state": state, "lastState": last,
         })
     }
 }

@@ -35,7 +35,7 @@ const IMAGES: &str = r#"[
 const SITUATIONS: &str = r#"
 image-pull       | {} | bad:pull | | image bad:pull of container web cannot be pulled | kubectl describe pod web-
 image-pull-abort | {} | bad:pull | | cannot be pulled | kubectl argo rollouts abort web -n NS
-crash-loop       | {} | bad:crash | | container web crashes | kubectl logs web-
+crash-loop       | {} | bad:crash | | container web crashes; its last exit code was 1 | kubectl logs web-
 probe-failing    | {} | bad:never | | runs but is not ready: its readinessProbe (GET /ready on port 8080) does not succeed (since | kubectl argo rollouts undo web -n NS
 deadline         | {"progressDeadlineSeconds": 1} | bad:never | | condition Progressing says ProgressDeadlineExceeded | kubectl argo rollouts undo web -n NS
 deadline-pods    | {"progressDeadlineSeconds": 1} | bad:never | | runs but is not ready | kubectl describe pod web-
@@ -60,6 +60,8 @@ pause-step       | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause
 pause-user       | {"paused": true} | | | is paused by hand (spec.paused) | kubectl argo rollouts promote web -n NS
 pause-inconclusive | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | inconclusive | InconclusiveAnalysisRun | kubectl argo rollouts promote web -n NS
 aborted          | {"strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}}} | good:2 | abort | was aborted | kubectl argo rollouts retry rollout web -n NS
+traffic-switch   | {"strategy": {"canary": null, "blueGreen": {"activeService": "web", "autoPromotionEnabled": false}}} | good:2 | services | waits before the active Service is switched | kubectl argo rollouts promote web -n NS
+traffic-pods     | {"strategy": {"canary": null, "blueGreen": {"activeService": "web"}}} | bad:never | services | runs but is not ready | kubectl argo rollouts abort web -n NS
 scale-down-delay | {"strategy": {"canary": null, "blueGreen": {"activeService": "web", "scaleDownDelaySeconds": 600}}} | good:2 | services | has lost its traffic and keeps its pods for a while |
 workload-missing | {"template": null, "selector": null, "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}} | | | create the Deployment web in namespace NS | kubectl get deployment -n NS
 wrong-spec       | {"minReadySeconds": -1} | | | spec.minReadySeconds: Invalid value: -1 | kubectl edit rollout web -n NS
