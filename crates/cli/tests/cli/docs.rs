@@ -85,7 +85,7 @@ fn arguments(line: &str) -> Option<Vec<&str>> {
 
 /// Every kind of block, as its fence names it, and the test that tries such blocks. Those of
 /// [`PRINTED`] show output.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 19] = [
     ("console", "every_console_block_runs"),
     ("console error", "every_console_block_runs"),
     ("json lines", "the_documented_lines_are_of_the_protocol"),
@@ -96,6 +96,7 @@ const KINDS: [(&str, &str); 18] = [
     ("sh complete", "kubectl_completes_live_names_as_the_documents_say"),
     ("sh demo", "the_demo_is_open_to_kubectl_as_the_documents_say"),
     ("sh install", "kubectl_finds_and_runs_the_plugin"),
+    ("sh kind", "the_quick_start_builds_loads_and_applies_what_is_there"),
     ("sh operator", "every_command_runs"),
     ("sh plugin", "every_example_of_the_command_pages_works"),
     ("text picture", "every_function_in_a_picture_is_there"),
@@ -177,6 +178,30 @@ fn every_console_block_runs() {
         }
     }
     assert!(count > 3, "the documents show how to use the program");
+}
+
+/// kind and Docker are not asked for: what they are given must be there, and fit together.
+#[test]
+fn the_quick_start_builds_loads_and_applies_what_is_there() {
+    let block = the_block("sh kind");
+    let after = |start: &str| {
+        let line = block.text.lines().find_map(|line| line.strip_prefix(start));
+        line.unwrap_or_else(|| panic!("no line begins with {start:?}:\n{}", block.text))
+    };
+    assert!(root().join("Dockerfile").is_file());
+    let image = after("docker build --tag ").strip_suffix(" .").expect("the repository is built");
+    assert_eq!(after("kind load docker-image "), image);
+    let install = std::fs::read_to_string(root().join("manifests/install.yaml")).unwrap();
+    assert!(install.contains(&format!("image: {image}\n")), "install.yaml runs {image}");
+    let mut applied = Vec::new();
+    for line in block.text.lines().filter(|line| line.starts_with("kubectl apply ")) {
+        let file = line.split(" -f ").nth(1).unwrap();
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        applied.extend(serde_saphyr::from_multiple::<Value>(&text).unwrap());
+    }
+    let name = after("kubectl get rollout ").split(' ').next().unwrap();
+    let is_it = |one: &Value| one["kind"] == "Rollout" && one["metadata"]["name"] == name;
+    assert!(applied.iter().any(is_it), "the Rollout {name} is applied");
 }
 
 #[test]
