@@ -136,6 +136,12 @@ fn a_promotion_shows_all_the_weight_before_it_is_over() {
     assert!(weights.contains(&100) && weights.contains(&50), "{weights:?}");
     let table = gradus(&["simulate", "-f", &file]).stdout;
     assert!(table.lines().any(|line| line.split_whitespace().nth(2) == Some("100")), "{table}");
+    let picture = folder("all-weight-plot").join("out.svg");
+    gradus(&["simulate", "-f", &file, "--plot", picture.to_str().unwrap()]);
+    let svg = std::fs::read_to_string(picture).unwrap();
+    let path = svg.lines().find(|line| line.contains("stroke=\"#d93025\"")).unwrap();
+    let mut heights = path.split(['M', 'L']).filter_map(|point| point.trim().split(' ').nth(1));
+    assert!(heights.any(|y| y == "70.0"), "the line reaches 100 %: {path}");
 }
 
 #[test]
