@@ -29,6 +29,8 @@ pub struct Job {
     pub events: Vec<Event>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
+    /// The revision of the object once the changes are made, where it has one.
+    pub revision: Option<String>,
     /// When it was decided.
     pub decided_at: Timestamp,
     /// Before whom its writes go.

@@ -131,7 +131,7 @@ impl Flags {
         namespaces
     }
 
-    /// Says what the program looks after, and runs its engines until it is asked to end. The
+    /// Logs what the program manages, and runs its engines until it is asked to end. The
     /// settings' namespace is the one of the flags.
     pub fn run(
         self,

@@ -13,6 +13,10 @@ mod tests;
 /// Delay after the first failure of a key; it doubles with each further one.
 pub const FIRST_DELAY: SignedDuration = SignedDuration::from_millis(1);
 
+/// The delay after a write that the server denies. Missing rights, a quota or an admission policy do
+/// not mend within milliseconds, and every try costs the server and its webhooks a request.
+pub const FIRST_DELAY_OF_DENIED: SignedDuration = SignedDuration::from_millis(250);
+
 /// The longest delay after a failure.
 pub const LONGEST_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
@@ -213,7 +217,16 @@ impl<K: Grouped> Queue<K> {
 
 /// The delay after one more failure than so many before: 1 ms, 2 ms, 4 ms, … 10 s.
 pub fn back_off(failures_before: u32) -> SignedDuration {
+    growing(FIRST_DELAY, failures_before)
+}
+
+/// The same for a write that the server denies: 250 ms, 500 ms, 1 s, … 10 s.
+pub fn back_off_of_denied(failures_before: u32) -> SignedDuration {
+    growing(FIRST_DELAY_OF_DENIED, failures_before)
+}
+
+fn growing(first: SignedDuration, failures_before: u32) -> SignedDuration {
     let factor = 1i32.checked_shl(failures_before).filter(|factor| *factor > 0);
-    let delay = factor.and_then(|factor| FIRST_DELAY.checked_mul(factor));
+    let delay = factor.and_then(|factor| first.checked_mul(factor));
     delay.map_or(LONGEST_DELAY, |delay| delay.min(LONGEST_DELAY))
 }

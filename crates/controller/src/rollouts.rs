@@ -306,6 +306,11 @@ impl Watched for Rollouts {
     type Index = RolloutIndex;
     type Source = Source;
 
+    fn revision(world: &World) -> Option<String> {
+        let noted = world.rollout.annotations.get(names::annotation::REVISION);
+        noted.map(ToString::to_string)
+    }
+
     fn sources() -> Vec<Source> {
         vec![
             Source::Rollouts,

@@ -259,10 +259,13 @@ impl Loop {
             Work::Act(job) => {
                 let (key, clock, meter) = (job.key.clone(), self.clock.clone(), reconciler.meter());
                 let head = (job.head.uid, job.head.version);
+                report::say_decision(&job);
+                let revision = job.revision.clone();
                 let tell = move |event: Event| {
                     // Of another object than the one decided about no version is known.
                     let (uid, version) = event.uid.map_or(head, |uid| (uid, 0));
-                    voice.tell(Outgoing { event, uid, version, at: clock.now() }, meter);
+                    let outgoing = Outgoing { event, uid, version, at: clock.now() };
+                    voice.tell(outgoing, revision.as_deref(), meter);
                 };
                 let acting = AssertUnwindSafe(act(executor.cluster(), job, tell)).catch_unwind();
                 under_way.acting.push(Box::pin(async move {
@@ -302,7 +305,7 @@ impl Loop {
             let meter = engine.reconciler.meter();
             let events = engine.reconciler.take_events().into_iter();
             // What a standby sees happen, the leader reports.
-            events.filter(|_| self.leads).for_each(|outgoing| voice.tell(outgoing, meter));
+            events.filter(|_| self.leads).for_each(|outgoing| voice.tell(outgoing, None, meter));
         }
     }
 

@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use gradus_api::names::annotation;
 use gradus_api::patch::Difference;
+use gradus_engine::Head;
 use gradus_engine::ask::Class;
-use gradus_engine::decision::{Decision, Event, Kind, Urgency};
+use gradus_engine::decision::{Change, Decision, Event, Kind, Op, Urgency};
 use gradus_engine::interlock::{Harm, Invariant};
 use gradus_engine::uid::Uid;
 use jiff::{SignedDuration, Timestamp};
@@ -127,6 +129,8 @@ pub enum Alarm {
     Hold {
         /// Which object.
         key: Key,
+        /// Its revision, where it has one.
+        revision: Option<String>,
         /// What is new.
         change: HoldChange,
     },
@@ -408,7 +412,8 @@ impl<W: Watched> Shell<W> {
         let head = W::head(world);
         let state = self.keys.entry(key.clone()).or_default();
         if let Some(change) = state.watch_guard(&decision.why, now) {
-            self.alarms.push(Alarm::Hold { key: key.clone(), change });
+            let revision = W::revision(world);
+            self.alarms.push(Alarm::Hold { key: key.clone(), revision, change });
         }
         state.forget_failed(&decision, now);
         let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
@@ -445,6 +450,7 @@ impl<W: Watched> Shell<W> {
         let Decision { changes, events, .. } = decision;
         Some(Work::Act(Box::new(Job {
             key: key.clone(),
+            revision: noted_revision(&head, &changes).or_else(|| W::revision(world)),
             head,
             changes,
             status,
@@ -454,6 +460,17 @@ impl<W: Watched> Shell<W> {
             lane: if self.queue.is_urgent(key) { Lane::Urgent } else { Lane::Ordinary },
         })))
     }
+}
+
+/// The revision that a change of the object itself gives it.
+fn noted_revision(head: &Head, changes: &[Change]) -> Option<String> {
+    let own = changes.iter().filter(|change| change.target == head.object);
+    own.filter_map(|change| match &change.op {
+        Op::Merge(patch) => patch["metadata"]["annotations"][annotation::REVISION].as_str(),
+        _ => None,
+    })
+    .map(str::to_owned)
+    .next()
 }
 
 /// May one more job that is not urgent be under way in this namespace?

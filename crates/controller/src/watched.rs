@@ -228,6 +228,11 @@ pub trait Watched: Engine {
         format!("{command} {key}")
     }
 
+    /// The revision that log lines name beside an object; `None` where it has none.
+    fn revision(_world: &Self::World) -> Option<String> {
+        None
+    }
+
     /// The Event that tells of an object's end.
     fn farewell(_object: &ObjectRef) -> Option<Event> {
         None

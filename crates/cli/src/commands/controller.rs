@@ -133,7 +133,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let version = env!("CARGO_PKG_VERSION");
     let writes = if arguments.dry_run { ", in a dry run that writes nothing," } else { "" };
     let what = if arguments.controllers.is_empty() { "rollouts" } else { "AnalysisRuns alone" };
-    let title = format!("gradus {version} looks after {what}{writes}");
+    let title = format!("gradus {version} manages {what}{writes}");
     arguments.flags.run(engines, &title, settings)?;
     Ok(ExitCode::SUCCESS)
 }

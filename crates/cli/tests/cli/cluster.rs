@@ -1,4 +1,4 @@
-//! An embedded cluster in the test's own process, for the binary to look after.
+//! An embedded cluster in the test's own process, for the binary to manage.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

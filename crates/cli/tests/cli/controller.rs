@@ -103,7 +103,7 @@ fn a_list_of_kubeconfigs_may_name_one_that_is_not_there() {
     let list = std::env::join_paths([folder.join("missing"), path]).unwrap();
     command.env("KUBECONFIG", list);
     let mut controller = Running::start(command);
-    controller.until(&format!("looks after rollouts of http://127.0.0.1:{port}"));
+    controller.until(&format!("manages rollouts of http://127.0.0.1:{port}"));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_controller_of_analyses_alone_leaves_rollouts_alone() {
     cluster.create(sample("rolling-update.yaml"));
     let (mut controller, health, _) = start(&cluster.kubeconfig, &["--controllers=analysis"]);
     ask_until(health, "/readyz", |status, _| status == 200);
-    assert_eq!(controller.count("looks after AnalysisRuns alone"), 1);
+    assert_eq!(controller.count("manages AnalysisRuns alone"), 1);
     assert!(cluster.rollout("cart")["status"].is_null());
     let refused = gradus(&["controller", "--controllers=rollouts"]);
     assert!(refused.stderr.contains("unsupported controller: rollouts"), "{}", refused.stderr);

@@ -21,6 +21,7 @@ mod found;
 mod help;
 mod interlock;
 mod kubectl;
+mod logs;
 mod outputs;
 mod person;
 mod plugin;

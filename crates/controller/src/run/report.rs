@@ -2,7 +2,8 @@
 //! dry run would do.
 
 use gradus_engine::ask::{Class, Question};
-use gradus_engine::decision::{Event, Frees};
+use gradus_engine::decision::{Event, Frees, Kind};
+use gradus_engine::kinds::ROLLOUT;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -21,15 +22,16 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn tell(&self, outgoing: Outgoing, meter: Meter) {
+    pub(super) fn tell(&self, outgoing: Outgoing, revision: Option<&str>, meter: Meter) {
         let Event { about, kind, reason, message, .. } = &outgoing.event;
         if self.dry_run {
             tracing::info!(%about, "dry run: would emit event {reason}: {message}");
             return;
         }
         tracing::info!(
-            kind = %about.kind.name, namespace = %about.namespace, name = %about.name, %reason,
-            detail = message, "event",
+            kind = %about.kind.name, namespace = %about.namespace, name = %about.name,
+            rollout = rollout(&about.kind, &about.name), revision, %reason, detail = message,
+            "event",
         );
         let kind = crate::events::kind_name(*kind);
         meter(&self.metrics, &Key::of(about), Measured::Event(kind, reason));
@@ -37,6 +39,25 @@ impl Voice {
             tracing::error!("the Event poster has ended; Events are lost");
         }
     }
+}
+
+/// The name of a Rollout, under the field that people filter the log of its controller by.
+fn rollout<'n>(kind: &Kind, name: &'n str) -> Option<&'n str> {
+    (*kind == ROLLOUT).then_some(name)
+}
+
+/// What was decided, before it is done.
+pub(super) fn say_decision(job: &Job) {
+    let Job { key, head, changes, status, events, wake_at, .. } = job;
+    let changes: Vec<&str> = changes.iter().map(|change| &*change.id.0).collect();
+    let events: Vec<&str> = events.iter().map(|event| &*event.reason).collect();
+    let status = status.as_ref().map(|status| status.patch.to_string());
+    tracing::debug!(
+        kind = %head.object.kind.name, namespace = %key.namespace, name = %key.name,
+        rollout = rollout(&head.object.kind, &key.name), revision = job.revision.as_deref(),
+        changes = changes.join(", "), status, events = events.join(", "),
+        wake_at = wake_at.map(tracing::field::display), "decided",
+    );
 }
 
 /// What would be done, in the order in which it would be.
@@ -58,6 +79,21 @@ pub(super) fn say_inquiry(inquiry: &Inquiry) {
         other => format!("ask {other:?}"),
     };
     tracing::info!(key = %inquiry.key, "dry run: would {what}");
+}
+
+/// Only Rollouts have revisions: beside one, the name is that of a Rollout.
+fn say_hold(key: &Key, revision: Option<&str>, change: &HoldChange) {
+    let rollout = revision.map(|_| &*key.name);
+    match change {
+        HoldChange::Held { guard, detail } => tracing::info!(
+            namespace = %key.namespace, name = %key.name, rollout, revision, guard, detail,
+            "is held",
+        ),
+        HoldChange::Freed { guard, seconds } => tracing::info!(
+            namespace = %key.namespace, name = %key.name, rollout, revision, guard, seconds,
+            "is free",
+        ),
+    }
 }
 
 impl Loop {
@@ -148,16 +184,7 @@ impl Loop {
                     );
                 }
             }
-            Alarm::Hold { key, change: HoldChange::Held { guard, detail } } => {
-                tracing::info!(
-                    namespace = %key.namespace, name = %key.name, guard, detail, "is held",
-                );
-            }
-            Alarm::Hold { key, change: HoldChange::Freed { guard, seconds } } => {
-                tracing::info!(
-                    namespace = %key.namespace, name = %key.name, guard, seconds, "is free",
-                );
-            }
+            Alarm::Hold { key, revision, change } => say_hold(&key, revision.as_deref(), &change),
             Alarm::Pruned { key, fields } => {
                 let fields = fields.join(", ");
                 tracing::warn!(

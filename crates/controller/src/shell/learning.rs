@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Alarm, Shell};
 use crate::act::{Acted, Job};
 use crate::cluster::WriteError;
-use crate::queue::back_off;
+use crate::queue::back_off_of_denied;
 use crate::watched::{Key, Watched};
 
 /// A write that failed.
@@ -151,7 +151,8 @@ impl<W: Watched> Shell<W> {
         let again_after = again_after.filter(|_| error.class == Class::Throttled);
         let fixed = again_after.or_else(|| W::retry_after(error.class)).map(|delay| now + delay);
         // A change has a back-off of its own: what is told meanwhile must not shorten it.
-        let own = (error.class == Class::Denied && !is_status).then(|| now + back_off(times - 1));
+        let is_denied = error.class == Class::Denied && !is_status;
+        let own = is_denied.then(|| now + back_off_of_denied(times - 1));
         let retry_at = fixed.or(own).unwrap_or(due);
         let retry_at = asked.map_or(retry_at, |asked| asked.max(retry_at));
         let source = self.watching.source_of(&object.kind).cloned();

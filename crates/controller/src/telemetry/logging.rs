@@ -76,9 +76,9 @@ fn parse(text: &str) -> Result<Level, LoggingError> {
 }
 
 /// The libraries below us log every failed request at every try. We log a failure once, in our own
-/// words, so theirs are only of use to who debugs.
+/// words, so theirs are only of use to whoever debugs them: `--kloglevel`, or trace.
 fn filter(level: Level, libraries: i32) -> EnvFilter {
-    if level >= Level::DEBUG {
+    if level == Level::TRACE {
         return EnvFilter::new(level.as_str());
     }
     let libraries = match libraries {
@@ -120,6 +120,7 @@ mod tests {
         assert_eq!(filter(Level::INFO, -1).to_string(), "gradus=info,off");
         assert_eq!(filter(Level::WARN, 1).to_string(), "gradus=warn,info");
         assert_eq!(filter(Level::INFO, 6).to_string(), "gradus=info,debug");
-        assert_eq!(filter(Level::DEBUG, 0).to_string(), "debug");
+        assert_eq!(filter(Level::DEBUG, 0).to_string(), "gradus=debug,off", "our decisions alone");
+        assert_eq!(filter(Level::TRACE, 0).to_string(), "trace");
     }
 }

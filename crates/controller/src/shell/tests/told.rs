@@ -72,8 +72,29 @@ fn a_refusal_is_told_though_nothing_else_happens() {
     let written = vec![Acknowledged { id: None, object, version: Some(5) }];
     let (failures, pruned) = (Vec::new(), Vec::new());
     shell.learn(Acted { job: told, changes: 0, written, failures, pruned }, at(0));
-    let again = job(&mut shell, at(2)).expect("its back-off is over");
+    assert!(job(&mut shell, at(249)).is_none(), "a denial does not mend within milliseconds");
+    let again = job(&mut shell, at(250)).expect("its back-off is over");
     assert!(!again.changes.is_empty(), "and it is tried again");
+}
+
+#[test]
+fn a_denied_create_is_tried_again_with_a_growing_delay_from_the_first_time() {
+    let mut shell = new_rollout();
+    let mut tries = Vec::new();
+    for now in (0..30_000).step_by(10) {
+        while let Some(job) = job(&mut shell, at(now)) {
+            if job.changes.is_empty() {
+                let object = job.head.object.clone();
+                let written = vec![Acknowledged { id: None, object, version: Some(5) }];
+                let (failures, pruned) = (Vec::new(), Vec::new());
+                shell.learn(Acted { job, changes: 0, written, failures, pruned }, at(now));
+                break;
+            }
+            tries.push(now);
+            refuse(&mut shell, job, Class::Denied, at(now));
+        }
+    }
+    assert_eq!(tries, [0, 250, 750, 1750, 3750, 7750, 15_750, 25_750]);
 }
 
 #[test]
