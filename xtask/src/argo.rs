@@ -8,6 +8,7 @@ mod catalogue;
 mod ground;
 pub mod manifests;
 mod play;
+mod stand_in;
 mod suite;
 
 use futures::{StreamExt, stream};
@@ -25,6 +26,7 @@ use crate::{
 };
 use catalogue::Case;
 use play::{Played, TestResult};
+use stand_in::StandIn;
 use suite::Suite;
 pub use suite::{controller_program, sources};
 
@@ -33,6 +35,9 @@ const INSTANCE: &str = "argo-rollouts-e2e";
 
 /// The port where the suite looks for metrics.
 const METRICS_PORT: u16 = 8090;
+
+/// Where the API server and the stand-in for the Internet are.
+const LOOPBACK: &str = "127.0.0.0/8";
 
 /// Tests wait most of the time, so several share two cores.
 const AT_ONCE: usize = 4;
@@ -86,6 +91,8 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
         ground::prepare(&stage, &suite)?;
+        let manifests = stage.plane.folder().join("argo-e2e");
+        let stand_in = StandIn::ready(&suite.folder(), manifests).await?;
         let controller = stage
             .controller_with(
                 ControllerKind::Rollouts,
@@ -96,6 +103,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
                     instance_id: Some(INSTANCE.to_owned()),
                     metrics_port: Some(METRICS_PORT),
                     folder: Some(suite.controller_folder().to_owned()),
+                    metric_allow: Some(LOOPBACK.to_owned()),
                     election: Some(Election::On),
                     dry_run: false,
                 },
@@ -105,7 +113,8 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
             cases.iter().partition(|case| case.suite == SINGLE);
         let mut played = Vec::new();
         for (cases, at_once) in [(beside, AT_ONCE), (single, 1)] {
-            let plays = cases.into_iter().map(|case| play::alone(&stage, &suite, case, ""));
+            let plays =
+                cases.into_iter().map(|case| play::alone(&stage, &suite, &stand_in, case, ""));
             let mut results = stream::iter(plays).buffer_unordered(at_once);
             while let Some(result) = results.next().await {
                 let result = result?;
@@ -114,7 +123,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
             }
         }
         for failed in played.iter_mut().filter(|one| one.verdict == TestResult::Failed) {
-            *failed = play::alone(&stage, &suite, &failed.case, "-again").await?;
+            *failed = play::alone(&stage, &suite, &stand_in, &failed.case, "-again").await?;
             println!("{}, played again alone", line(failed));
         }
         drop(controller);

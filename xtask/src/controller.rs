@@ -46,6 +46,8 @@ pub struct Settings {
     pub folder: Option<PathBuf>,
     /// It decides and says, and never writes.
     pub dry_run: bool,
+    /// A network that metrics may be asked from, though it is refused by default.
+    pub metric_allow: Option<String>,
     /// Does it take part in an election? A program that knows of none is not asked.
     pub election: Option<Election>,
 }
@@ -104,6 +106,9 @@ impl Controller {
         }
         if let Some(folder) = &settings.folder {
             recipe = recipe.within(folder);
+        }
+        if let Some(network) = &settings.metric_allow {
+            recipe = recipe.flag("metric-allow", network);
         }
         match settings.election {
             Some(Election::Off) => recipe = recipe.flag("leader-elect", "false"),
