@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use crate::metrics::MetricProvider;
 use crate::rollout::{DryRun, FieldRef, MeasurementRetention};
+use crate::schema::with;
 use crate::values::{IntOrString, Time};
 use crate::view::view;
+
+/// What a metric may do about a measurement without data.
+pub const ON_NO_DATA: [&str; 4] = ["wait", "inconclusive", "pass", "fail"];
 
 view! {
     /// A reusable set of metrics; the same for both kinds of template.
@@ -127,6 +133,11 @@ view! {
         /// Number of Successful measurements in a row that make the metric Successful, 0 or more; 0
         /// disables the limit. Default: 0.
         consecutive_success_limit: Option<IntOrString>,
+        /// What a measurement without data means: no value, an empty list, or nothing but NaN. One of
+        /// `wait` (it is not counted, and measured again after `interval`, or after 10 seconds
+        /// without one), `inconclusive`, `pass`, `fail`. Default: the conditions decide; a condition
+        /// that needs a value is then an Error.
+        on_no_data: String => with(String::schema(), json!({ "enum": ON_NO_DATA })),
     }
 
     /// How a run stands.

@@ -3,6 +3,8 @@
 
 pub mod arguments;
 pub mod condition;
+mod functions;
 pub mod merge;
 pub mod run;
 pub mod start;
+pub mod statistics;

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::ask::http::{HttpError, HttpOutcome, HttpReply, HttpRequest};
 use crate::ask::secret::SecretText;
-use crate::ask::{Effect, Failure};
+use crate::ask::{Effect, Failure, ListOf};
 use crate::frame::TextMap;
 use crate::uid::Uid;
 use crate::world::RunPhase;
@@ -58,6 +58,8 @@ pub struct Observed<'a> {
     pub jobs: &'a BTreeMap<Arc<str>, Arc<JobView>>,
     /// Why the Job could not be created.
     pub refused: Option<&'a Failure>,
+    /// The pods that were asked for.
+    pub pods: Option<&'a [Arc<Value>]>,
 }
 
 /// The run a measurement belongs to.
@@ -93,6 +95,15 @@ pub enum Next {
         job: Arc<JobView>,
         /// The measurement.
         then: Reading,
+    },
+    /// These pods, asked for once in each look; until they are known it waits.
+    Pods {
+        /// Which ones.
+        of: ListOf,
+        /// Which look it is.
+        look: i64,
+        /// When the next one is due.
+        until: Timestamp,
     },
     /// Nothing new: the measurement stays as it is, to be looked at again at this moment.
     Wait(Option<Timestamp>),
@@ -156,12 +167,45 @@ pub enum MetricValue {
     Number(f64),
     /// A list of numbers.
     Numbers(Vec<f64>),
+    /// Series of numbers; conditions see all of them, in order, as one list of numbers.
+    Series(Vec<Series>),
     /// A text.
     Text(String),
     /// Any JSON value; its numbers are floating-point.
     Json(Value),
     /// A list of any values.
     List(Vec<Value>),
+}
+
+/// Numbers that were measured at certain times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// What is measured.
+    pub labels: BTreeMap<String, String>,
+    /// Moments, in seconds since 1970, and numbers.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl MetricValue {
+    /// Has nothing been measured? Nothing but NaN, as 0/0 gives where there is no traffic, is nothing.
+    pub fn is_no_data(&self) -> bool {
+        match self {
+            MetricValue::Nil => true,
+            MetricValue::Number(number) => number.is_nan(),
+            MetricValue::Numbers(numbers) => numbers.iter().all(|number| number.is_nan()),
+            MetricValue::Series(series) => {
+                series.iter().flat_map(|one| &one.points).all(|(_, number)| number.is_nan())
+            }
+            MetricValue::Text(text) => text.is_empty(),
+            MetricValue::Json(json) => match json {
+                Value::Null => true,
+                Value::Array(items) => items.is_empty(),
+                Value::Object(fields) => fields.is_empty(),
+                _ => false,
+            },
+            MetricValue::List(items) => items.is_empty(),
+        }
+    }
 }
 
 /// A provider of metrics.

@@ -113,6 +113,11 @@ impl Value {
         Value::Text(Arc::from(text))
     }
 
+    /// A moment: seconds since 1970, and nanoseconds of the next.
+    pub fn time(seconds: i64, nanoseconds: u32) -> Value {
+        Value::Time(Moment::utc(seconds, nanoseconds))
+    }
+
     pub(crate) fn int(number: i64) -> Value {
         Value::Int(IntKind::Int, number)
     }

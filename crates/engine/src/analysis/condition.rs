@@ -7,6 +7,7 @@ use gradus_expr::{
 };
 use jiff::Timestamp;
 
+use super::functions;
 use crate::ask::secret::has_marker;
 use crate::metrics::MetricValue;
 use crate::world::RunPhase;
@@ -15,11 +16,28 @@ use crate::world::RunPhase;
 const NO_DATA: &str = "metric result is nil or empty: no data returned from the metric provider";
 
 /// What the conditions of a metric say of a value. Both are evaluated where they are set.
-pub fn judge(metric: &Metric, result: &MetricValue, now: Timestamp) -> Result<RunPhase, String> {
+///
+/// `earlier` are the values that the metric has had so far.
+pub fn judge(
+    metric: &Metric,
+    result: &MetricValue,
+    earlier: &[serde_json::Value],
+    now: Timestamp,
+) -> Result<RunPhase, String> {
     let value = value(result)?;
+    let series = match result {
+        MetricValue::Series(series) => series.as_slice(),
+        _ => &[],
+    };
+    let history = match uses_history(metric) {
+        true => history(earlier, result)?,
+        false => Value::Nil,
+    };
+    let known = functions::with(environment(&value), series).with_value(HISTORY, &history);
+    let inputs = Inputs::new().with("result", value.clone()).with(HISTORY, history);
     let holds = |field: &str, source: &str| match source {
         "" => Ok(None),
-        source => holds(source, &value, now)
+        source => holds(source, &known, &inputs, &value, now)
             .map(Some)
             .map_err(|cause| format!("could not evaluate {field} \"{source}\": {cause}")),
     };
@@ -32,10 +50,43 @@ pub fn judge(metric: &Metric, result: &MetricValue, now: Timestamp) -> Result<Ru
     })
 }
 
+/// Does a condition look at the values that the metric had before?
+pub fn uses_history(metric: &Metric) -> bool {
+    [&metric.success_condition, &metric.failure_condition]
+        .into_iter()
+        .any(|condition| condition.contains(HISTORY))
+}
+
+/// The name of what a metric has measured so far, oldest first and this value included.
+const HISTORY: &str = "history";
+
+fn history(earlier: &[serde_json::Value], result: &MetricValue) -> Result<Value, String> {
+    let number = |number: &f64| serde_json::Value::from(*number);
+    let this = match result {
+        MetricValue::Nil => serde_json::Value::Null,
+        MetricValue::Number(one) => number(one),
+        MetricValue::Numbers(all) => all.iter().map(number).collect(),
+        MetricValue::Series(series) => {
+            series.iter().flat_map(|one| one.points.iter().map(|(_, one)| number(one))).collect()
+        }
+        MetricValue::Text(text) => serde_json::Value::from(text.clone()),
+        MetricValue::Json(json) => json.clone(),
+        MetricValue::List(items) => items.clone().into(),
+    };
+    let all: Vec<serde_json::Value> = earlier.iter().cloned().chain([this]).collect();
+    Value::from_json(&all.into()).ok_or_else(|| "the answer is nested too deeply".to_owned())
+}
+
 /// The moment that an expression such as `now() - duration("1h")` gives.
-pub fn moment(source: &str, now: Timestamp) -> Result<Timestamp, String> {
-    let environment = Environment::new().with_function(is_nan()).with_function(is_inf());
-    let found = run(source, &environment, Inputs::new(), now)?;
+/// `startedAt` is when the run began.
+pub fn moment(source: &str, now: Timestamp, began: Timestamp) -> Result<Timestamp, String> {
+    let nanoseconds = u32::try_from(began.subsec_nanosecond()).unwrap_or(0);
+    let began = Value::time(began.as_second(), nanoseconds);
+    let environment = Environment::new()
+        .with_function(is_nan())
+        .with_function(is_inf())
+        .with_value(STARTED_AT, &began);
+    let found = run(source, &environment, Inputs::new().with(STARTED_AT, began), now)?;
     match &found {
         Value::Time(moment) => {
             let (seconds, nanoseconds) = moment.unix();
@@ -46,10 +97,14 @@ pub fn moment(source: &str, now: Timestamp) -> Result<Timestamp, String> {
     }
 }
 
+const STARTED_AT: &str = "startedAt";
+
 /// Can a condition work, whatever a provider gives and whatever these names stand for? The error
 /// knows which part cannot.
 pub fn check(source: &str, names: &[String]) -> Result<(), Error> {
-    let known = environment(&Value::Nil).with_type("result", Type::Unknown);
+    let known = functions::with(environment(&Value::Nil), &[])
+        .with_type("result", Type::Unknown)
+        .with_type(HISTORY, Type::Unknown);
     let environment = names.iter().fold(known, |known, name| known.with_type(name, Type::Unknown));
     let program = Program::compile(source, &environment)?;
     let found = match program.type_of() {
@@ -86,12 +141,17 @@ pub fn environment(result: &Value) -> Environment {
         ))
 }
 
-fn holds(source: &str, value: &Value, now: Timestamp) -> Result<bool, String> {
+fn holds(
+    source: &str,
+    known: &Environment,
+    inputs: &Inputs,
+    value: &Value,
+    now: Timestamp,
+) -> Result<bool, String> {
     if has_marker(source) {
         return Err("a condition cannot use a secret argument".to_owned());
     }
-    let inputs = Inputs::new().with("result", value.clone());
-    let found = run(source, &environment(value), inputs, now).map_err(|cause| match value {
+    let found = run(source, known, inputs.clone(), now).map_err(|cause| match value {
         value if value.is_nil() => NO_DATA.to_owned(),
         Value::List(list) if list.items().is_empty() => NO_DATA.to_owned(),
         _ => cause,
@@ -121,6 +181,9 @@ fn value(result: &MetricValue) -> Result<Value, String> {
         MetricValue::Nil => Value::Nil,
         MetricValue::Number(number) => Value::Float(*number),
         MetricValue::Numbers(numbers) => Value::floats(numbers.iter().copied()),
+        MetricValue::Series(series) => Value::floats(
+            series.iter().flat_map(|one| one.points.iter().map(|(_, number)| *number)),
+        ),
         MetricValue::Text(text) => Value::text(text),
         MetricValue::Json(json) => Value::from_json(json).ok_or_else(too_deep)?,
         MetricValue::List(items) => Value::from_json(&items.clone().into()).ok_or_else(too_deep)?,
@@ -188,7 +251,7 @@ mod tests {
             ..Metric::default()
         };
         let now = Timestamp::from_second(1_704_067_201).unwrap();
-        judge(&metric, result, now).map_or_else(|error| error, |phase| phase.text().to_owned())
+        judge(&metric, result, &[], now).map_or_else(|error| error, |phase| phase.text().to_owned())
     }
 
     #[test]
@@ -304,8 +367,10 @@ mod tests {
     #[test]
     fn an_expression_gives_a_moment() {
         let now = Timestamp::new(1_704_067_201, 500_000_000).unwrap();
-        let at = |text: &str| moment(text, now);
+        let began = now - jiff::SignedDuration::from_mins(5);
+        let at = |text: &str| moment(text, now, began);
         assert_eq!(at("now()"), Ok(now));
+        assert_eq!(at("startedAt"), Ok(began));
         let hour = jiff::SignedDuration::from_hours(1);
         assert_eq!(at("now() - duration(\"1h\")"), Ok(now - hour));
         assert_eq!(at("7").unwrap_err(), "expected time.Time, but got int");

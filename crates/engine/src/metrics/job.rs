@@ -9,10 +9,12 @@ use gradus_api::metrics::JobMetric;
 use gradus_api::names::{annotation, label};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{Call, MetricFault, Next, Observed, Provider, Reading, TextMap};
+use super::{Call, ListOf, MetricFault, Next, Observed, Provider, Reading, TextMap};
 use crate::ask::Class;
 use crate::frame::Frame;
+use crate::kinds;
 use crate::uid::Uid;
 use crate::world::RunPhase;
 
@@ -146,17 +148,72 @@ fn look(measurement: &Measurement, seen: &Observed<'_>) -> Next {
         let name = name_of(measurement).unwrap_or_default();
         return Next::refused(format!("job.batch \"{name}\" not found"));
     };
-    if job.phase == RunPhase::Running {
-        let began = measurement.started_at.map_or(seen.now, |time| time.timestamp());
-        return Next::Wait(Some(next_look(began, seen.now)));
+    let judged = |phase: RunPhase, message: String| {
+        let metadata = measurement.metadata.clone();
+        Next::Done(Reading::Judged { phase, text: String::new(), message, metadata })
+    };
+    if job.phase != RunPhase::Running {
+        return judged(job.phase, String::new());
     }
-    Next::Done(Reading::Judged {
-        phase: job.phase,
-        text: String::new(),
-        message: String::new(),
-        metadata: measurement.metadata.clone(),
+    let began = measurement.started_at.map_or(seen.now, |time| time.timestamp());
+    let (look, end) = look_at(began, seen.now);
+    let until = next_look(began, seen.now).min(end);
+    match seen.pods.map(|pods| pods.iter().find_map(|pod| no_image(pod))) {
+        None => {
+            let labels = format!("{POD_LABEL}={}", job.name).into();
+            let namespace = Arc::clone(&seen.run.namespace);
+            Next::Pods { of: ListOf { kind: kinds::POD, namespace, labels }, look, until }
+        }
+        Some(None) => Next::Wait(Some(until)),
+        Some(Some(message)) => judged(RunPhase::Inconclusive, message),
+    }
+}
+
+/// The label by which the pods of a Job are found, in every version of Kubernetes.
+const POD_LABEL: &str = "job-name";
+
+/// Reasons for which a container waits that no waiting mends.
+const NO_IMAGE: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"];
+
+/// Why a pod will never run: the image of a container cannot be had.
+fn no_image(pod: &Value) -> Option<String> {
+    let of = |list: &str| pod["status"][list].as_array().map_or(&[][..], Vec::as_slice);
+    let (first, second) = (of("initContainerStatuses"), of("containerStatuses"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    first.iter().chain(second).find_map(|container| {
+        let waiting = &container["state"]["waiting"];
+        let reason = text(&waiting["reason"]);
+        NO_IMAGE.contains(&reason.as_str()).then(|| {
+            let (pod, container) = (text(&pod["metadata"]["name"]), text(&container["name"]));
+            let message = text(&waiting["message"]);
+            format!("Pod {pod}, container {container} has terminal error ({reason}): {message}\n")
+        })
     })
 }
+
+/// Which look at the pods it is, and when it ends: the first ones last 1, 2, 4, … seconds, later
+/// ones a minute.
+fn look_at(began: Timestamp, now: Timestamp) -> (i64, Timestamp) {
+    let elapsed = now.duration_since(began).as_secs().max(0);
+    let (look, end) = match elapsed {
+        0..DOUBLING_UNTIL => {
+            let look = i64::from((elapsed + 1).ilog2());
+            (look, (2 << look) - 1)
+        }
+        _ => {
+            let look = (elapsed - DOUBLING_UNTIL) / LONGEST_LOOK;
+            (
+                i64::from((DOUBLING_UNTIL + 1).ilog2()) + look,
+                DOUBLING_UNTIL + LONGEST_LOOK * (look + 1),
+            )
+        }
+    };
+    (look, began + SignedDuration::from_secs(end))
+}
+
+/// The seconds in which looks double, and how long each of the later ones is.
+const DOUBLING_UNTIL: i64 = 63;
+const LONGEST_LOOK: i64 = 60;
 
 /// When to look again although the watch has shown nothing: less often the longer it takes.
 fn next_look(began: Timestamp, now: Timestamp) -> Timestamp {

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::format::{decimal, decimals};
 use super::{
-    Call, MetricFault, MetricValue, Next, Observed, Provider, Reading, TextMap, seconds, shown,
+    Call, MetricFault, MetricValue, Next, Observed, Provider, Reading, Series, TextMap, seconds,
+    shown,
 };
 use crate::analysis::condition;
 use crate::ask::http::{Auth, HttpReply, HttpRequest, Method, Tls};
@@ -40,7 +41,8 @@ impl Provider for Prometheus<'_> {
     }
 
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
-        let form = match self.check().and_then(|()| self.form(seen.now)) {
+        let began = seen.run.started_at.unwrap_or(seen.now);
+        let form = match self.check().and_then(|()| self.form(seen.now, began)) {
             Ok(form) => form,
             Err(message) => return Next::refused(message),
         };
@@ -102,14 +104,14 @@ impl Prometheus<'_> {
     }
 
     /// The fields of the query, sorted by name; those of the address are repeated.
-    fn form(&self, now: Timestamp) -> Result<Vec<(String, SecretText)>, String> {
+    fn form(&self, now: Timestamp, began: Timestamp) -> Result<Vec<(String, SecretText)>, String> {
         let query = SecretText::from_marked(&self.0.query);
         let mut form = vec![("query".to_owned(), query)];
         match &self.0.range_query {
             None => form.push(("time".to_owned(), unix(now).into())),
             Some(RangeQuery { start, end, step }) => {
                 let moment = |name: &str, text: &str| {
-                    let parsed = condition::moment(text, now);
+                    let parsed = condition::moment(text, now, began);
                     parsed.map_err(|error| {
                         format!("failed to parse rangeQuery.{name} as time: {error}")
                     })
@@ -248,7 +250,7 @@ fn warnings(answer: &Value) -> TextMap {
 }
 
 /// All samples of an answer, in order, and their text.
-fn numbers(data: &Value) -> Result<(MetricValue, String), String> {
+fn numbers<'a>(data: &'a Value) -> Result<(MetricValue, String), String> {
     let result = &data["result"];
     let list = || result.as_array().into_iter().flatten();
     match data["resultType"].as_str() {
@@ -257,21 +259,38 @@ fn numbers(data: &Value) -> Result<(MetricValue, String), String> {
             Ok((MetricValue::Number(number), decimal(number)))
         }
         Some("vector") => {
-            let numbers: Vec<f64> =
-                list().map(|series| sample(&series["value"])).collect::<Result<_, _>>()?;
-            let text = decimals(&numbers);
-            Ok((MetricValue::Numbers(numbers), text))
+            let all: Vec<Series> =
+                list().map(|one| series(one, [&one["value"]])).collect::<Result<_, _>>()?;
+            Ok(joined(all))
         }
         Some("matrix") => {
-            let points =
-                list().flat_map(|series| series["values"].as_array().into_iter().flatten());
-            let numbers: Vec<f64> = points.map(sample).collect::<Result<_, _>>()?;
-            let text = decimals(&numbers);
-            Ok((MetricValue::Numbers(numbers), text))
+            let points = |one: &'a Value| one["values"].as_array().into_iter().flatten();
+            let all: Vec<Series> =
+                list().map(|one| series(one, points(one))).collect::<Result<_, _>>()?;
+            Ok(joined(all))
         }
         Some(other) => Err(format!("unexpected value type \"{other}\"")),
         None => Err("unexpected value type \"\"".to_owned()),
     }
+}
+
+/// One series of an answer.
+fn series<'a>(one: &Value, points: impl IntoIterator<Item = &'a Value>) -> Result<Series, String> {
+    let labels = one["metric"].as_object().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let point = |pair: &Value| Ok((pair[0].as_f64().unwrap_or_default(), sample(pair)?));
+    Ok(Series {
+        labels: labels.map(|(name, value)| (name.clone(), text(value))).collect(),
+        points: points.into_iter().map(point).collect::<Result<_, String>>()?,
+    })
+}
+
+/// All series with the text of their numbers.
+fn joined(series: Vec<Series>) -> (MetricValue, String) {
+    let numbers: Vec<f64> =
+        series.iter().flat_map(|one| one.points.iter().map(|(_, number)| *number)).collect();
+    let text = decimals(&numbers);
+    (MetricValue::Series(series), text)
 }
 
 /// The number of a pair of a time and a text.

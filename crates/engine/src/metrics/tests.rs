@@ -37,7 +37,8 @@ fn called(provider: &Value, call: Call<'_>, replies: &[HttpOutcome]) -> Next {
     let (metric, run) = (metric(provider.clone()), run());
     let provider = super::provider(&metric).unwrap();
     let jobs = BTreeMap::new();
-    let seen = Observed { now: now(), run: &run, number: 1, replies, jobs: &jobs, refused: None };
+    let (jobs, refused, pods) = (&jobs, None, None);
+    let seen = Observed { now: now(), run: &run, number: 1, replies, jobs, refused, pods };
     next(&*provider, call, &seen)
 }
 
@@ -58,6 +59,7 @@ fn told(next: &Next) -> String {
         Next::Create { name, then, .. } => format!("create {name}, {}", outcome_told(then)),
         Next::Delete { job, then } => format!("delete {}, {}", job.name, outcome_told(then)),
         Next::Wait(moment) => format!("wait until {moment:?}"),
+        Next::Pods { of, .. } => format!("pods {}", of.labels),
     }
 }
 

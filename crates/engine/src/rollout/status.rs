@@ -463,7 +463,10 @@ pub fn phase_of(spec: &RolloutSpec, next: &RolloutStatus) -> (String, String) {
     if spec.paused {
         return because(phase::PAUSED, "manually paused");
     }
-    if let Some(first) = next.pause_conditions.first() {
+    // What a person must decide comes before a pause that would end by itself.
+    let undecided = [pause::INCONCLUSIVE_ANALYSIS_RUN, pause::INCONCLUSIVE_EXPERIMENT];
+    let undecided = undecided.into_iter().find_map(|reason| next.pause_condition(reason));
+    if let Some(first) = undecided.or(next.pause_conditions.first()) {
         return (phase::PAUSED.into(), first.reason.clone());
     }
     if spec.restart_at.is_some() && spec.restart_at != next.restarted_at {

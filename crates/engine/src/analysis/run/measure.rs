@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gradus_api::analysis::{Measurement, MetricResult};
+use gradus_api::analysis::{Measurement, Metric, MetricResult};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::prepare::{PlannedMetric, RunPlan};
-use super::tasks::{MetricTask, due};
-use super::{RunDraft, stored};
+use super::tasks::{MetricTask, due, interval};
+use super::{RunDraft, later, stored};
 use crate::analysis::condition;
 use crate::ask::http::HttpOutcome;
-use crate::ask::{Ask, AskId, Class, Effect, Failure, Question, Reply};
+use crate::ask::{Ask, AskId, Class, Effect, Failure, ListOf, Question, Reply};
 use crate::decision::{Change, Frees, Guard, ObjectRef};
 use crate::frame::{Frame, TextMap};
 use crate::kinds;
@@ -82,6 +82,21 @@ impl Measuring<'_> {
             let outcome = Reading::Error(MetricFault::new("no provider specified", ""));
             return Some(Taken { outcome, metadata: BTreeMap::new(), began: now, ended: now });
         };
+        let call = match self.call {
+            // What waits for data is asked anew.
+            Call::Resume(_) if waits_for_data(metric) => Call::Run,
+            Call::Terminate(_) if waits_for_data(metric) => {
+                let (phase, metadata) = (RunPhase::Inconclusive, provider.metadata());
+                let outcome = Reading::Judged {
+                    phase,
+                    text: String::new(),
+                    message: String::new(),
+                    metadata: TextMap::new(),
+                };
+                return Some(Taken { outcome, metadata, began: now, ended: now });
+            }
+            call => call,
+        };
         let run = draft.run();
         let of = Of {
             namespace: Arc::clone(&run.namespace),
@@ -96,12 +111,30 @@ impl Measuring<'_> {
         let mut replies: Vec<HttpOutcome> = Vec::new();
         let mut jobs = draft.world.jobs.clone();
         let mut refused: Option<&Failure> = None;
+        let mut pods: Option<Vec<Arc<Value>>> = None;
         for _ in 0..REQUEST_LIMIT {
-            let seen = Observed { now, run: &of, number, replies: &replies, jobs: &jobs, refused };
-            let outcome = match metrics::next(&*provider, self.call, &seen) {
+            let (replies_so_far, pods_seen) = (replies.as_slice(), pods.as_deref());
+            let seen = Observed {
+                now,
+                run: &of,
+                number,
+                replies: replies_so_far,
+                jobs: &jobs,
+                refused,
+                pods: pods_seen,
+            };
+            let outcome = match metrics::next(&*provider, call, &seen) {
                 Next::Done(outcome) => outcome,
                 Next::Wait(moment) => {
                     moment.into_iter().for_each(|moment| draft.wake(moment));
+                    return None;
+                }
+                Next::Pods { of, look, until } => {
+                    pods = draft.pods(of, look);
+                    if pods.is_some() {
+                        continue;
+                    }
+                    draft.wake(until);
                     return None;
                 }
                 Next::Send(request, effect) => {
@@ -151,6 +184,15 @@ impl Measuring<'_> {
         let name = &self.planned.metric.name;
         AskId(format!("measure {uid} {name} {number} {operation} {resume} {step}").into())
     }
+}
+
+/// Is a measurement of this metric in flight because there was no data? Providers that take longer
+/// have an end of their own.
+fn waits_for_data(metric: &Metric) -> bool {
+    let provider = &metric.provider;
+    let is_slow =
+        provider.job.is_some() || provider.kayenta.is_some() || !provider.plugin.is_empty();
+    metric.on_no_data == "wait" && !is_slow
 }
 
 /// What became of a Job that is to be created.
@@ -209,6 +251,23 @@ impl<'w> RunDraft<'w> {
         }
     }
 
+    /// Asks for pods once a look, and gives them once they are known. Nothing hinges on them, so
+    /// one that fails is made up for by the next look.
+    fn pods(&mut self, of: ListOf, look: i64) -> Option<Vec<Arc<Value>>> {
+        let ask = Ask {
+            id: AskId(format!("pods of {} look {look}", of.labels).into()),
+            question: Question::List(of),
+            effect: Effect::Reads,
+            after: None,
+        };
+        let answer = self.world.answers.get(&ask.id);
+        self.ask(ask);
+        match &answer?.reply {
+            Ok(Reply::Objects(pods)) => Some(pods.clone()),
+            _ => None,
+        }
+    }
+
     fn create(&mut self, name: &Arc<str>, job: &Value) -> Created<'w> {
         let target = ObjectRef::new(kinds::JOB, &self.run().namespace, name);
         let change = Change::create(target.clone(), job.clone());
@@ -254,6 +313,19 @@ impl<'w> RunDraft<'w> {
         Change::delete(target, job.uid).or_skip()
     }
 
+    /// The values that a metric has had so far, for conditions that look at them.
+    fn earlier(&self, metric: &Metric) -> Vec<Value> {
+        if !condition::uses_history(metric) {
+            return Vec::new();
+        }
+        let all = self.result(&metric.name).map_or(&[][..], |result| &result.measurements);
+        let is_value = |one: &&Measurement| one.finished_at.is_some() && !one.value.is_empty();
+        let read = |one: &Measurement| {
+            serde_json::from_str(&one.value).unwrap_or_else(|_| one.value.clone().into())
+        };
+        all.iter().filter(is_value).map(read).collect()
+    }
+
     /// Records a measurement.
     fn record(&mut self, planned: &PlannedMetric, call: Call<'_>, found: Taken) {
         let Taken { outcome, metadata, began, ended } = found;
@@ -261,7 +333,8 @@ impl<'w> RunDraft<'w> {
             Call::Run => Measurement { started_at: stored(began), ..Measurement::default() },
             Call::Resume(last) | Call::Terminate(last) => last.clone(),
         };
-        judge(&mut measurement, planned, outcome, ended);
+        let earlier = self.earlier(&planned.metric);
+        judge(&mut measurement, planned, (outcome, &earlier), ended);
         if matches!(call, Call::Terminate(_)) {
             let phase = RunPhase::of(&measurement.phase);
             if matches!(phase, RunPhase::Successful | RunPhase::Inconclusive) {
@@ -294,9 +367,10 @@ impl<'w> RunDraft<'w> {
 fn judge(
     measurement: &mut Measurement,
     planned: &PlannedMetric,
-    outcome: Reading,
+    (outcome, earlier): (Reading, &[Value]),
     ended: Timestamp,
 ) {
+    let metric = &planned.metric;
     let (phase, message) = match outcome {
         Reading::InFlight { resume_at, metadata } => {
             measurement.phase = RunPhase::Running.text().to_owned();
@@ -304,11 +378,25 @@ fn judge(
             measurement.metadata = metadata;
             return;
         }
+        Reading::Value { result, text, metadata }
+            if result.is_no_data() && !metric.on_no_data.is_empty() =>
+        {
+            measurement.metadata = metadata;
+            measurement.value = cut(text);
+            let Some(phase) = without_data(metric) else {
+                measurement.phase = RunPhase::Running.text().to_owned();
+                measurement.message = format!("{NO_DATA}; it is measured again");
+                measurement.resume_at = stored(later(ended, interval(metric)));
+                return;
+            };
+            (phase, format!("{NO_DATA} (onNoData: {})", metric.on_no_data))
+        }
         Reading::Value { result, text, metadata } => {
             measurement.metadata = metadata;
-            match condition::judge(&planned.metric, &result, ended) {
+            match condition::judge(metric, &result, earlier, ended) {
                 Ok(phase) => {
                     measurement.value = cut(text);
+                    measurement.resume_at = None;
                     (phase, String::new())
                 }
                 Err(message) => (RunPhase::Error, message),
@@ -327,6 +415,19 @@ fn judge(
     measurement.phase = phase.text().to_owned();
     measurement.message = cut(message);
     measurement.finished_at = stored(ended);
+}
+
+/// What is said of a measurement that has none.
+const NO_DATA: &str = "no data returned from the metric provider";
+
+/// What no data means to a metric; `None` where it waits for some.
+fn without_data(metric: &Metric) -> Option<RunPhase> {
+    match metric.on_no_data.as_str() {
+        "pass" => Some(RunPhase::Successful),
+        "fail" => Some(RunPhase::Failed),
+        "inconclusive" => Some(RunPhase::Inconclusive),
+        _ => None,
+    }
 }
 
 fn count(result: &mut MetricResult, phase: RunPhase) {

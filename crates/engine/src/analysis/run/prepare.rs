@@ -3,18 +3,22 @@
 
 use std::collections::BTreeSet;
 
-use gradus_api::analysis::{AnalysisRunStatus, Metric};
+use gradus_api::analysis::{AnalysisRunStatus, Metric, ON_NO_DATA};
 use gradus_api::values::{IntOrString, parse_go_duration};
 use regex_lite::Regex;
 use thiserror::Error;
 
 use super::substitute::{self, SubstituteError};
 use super::view::AnalysisRunView;
+use crate::analysis::condition;
 use crate::metrics::provider_count;
 use crate::world::RunPhase;
 
 /// Measurements of a metric that are kept where no rule says otherwise.
 const KEPT: usize = 10;
+
+/// The same where a condition looks at the values before.
+const KEPT_HISTORY: usize = 100;
 
 /// A run that can be carried out.
 pub struct RunPlan {
@@ -63,7 +67,8 @@ pub fn prepare(run: &AnalysisRunView) -> Result<RunPlan, PrepareError> {
     let mut metrics = Vec::new();
     for raw in raw {
         let metric = substitute::metric(raw, &values)?;
-        metrics.push(PlannedMetric { metric, is_dry: false, kept: KEPT });
+        let kept = if condition::uses_history(&metric) { KEPT_HISTORY } else { KEPT };
+        metrics.push(PlannedMetric { metric, is_dry: false, kept });
     }
     check(&metrics).map_err(PrepareError::Invalid)?;
     for (index, rule) in run.spec.dry_run.iter().enumerate() {
@@ -107,7 +112,10 @@ fn check(metrics: &[PlannedMetric]) -> Result<(), String> {
     for (index, PlannedMetric { metric, .. }) in metrics.iter().enumerate() {
         let problem = match names.insert(&metric.name) {
             false => Some(format!("duplicate name '{}'", metric.name)),
-            true => limits(metric).or_else(|| times(metric)).or_else(|| provider(metric)),
+            true => limits(metric)
+                .or_else(|| times(metric))
+                .or_else(|| no_data(metric))
+                .or_else(|| provider(metric)),
         };
         if let Some(problem) = problem {
             return Err(format!("metrics[{index}]: {problem}"));
@@ -118,6 +126,12 @@ fn check(metrics: &[PlannedMetric]) -> Result<(), String> {
 
 fn number(field: &Option<IntOrString>) -> i32 {
     field.as_ref().map_or(0, IntOrString::int_value)
+}
+
+fn no_data(metric: &Metric) -> Option<String> {
+    let text = metric.on_no_data.as_str();
+    (!text.is_empty() && !ON_NO_DATA.contains(&text))
+        .then(|| format!("onNoData must be one of {}, not \"{text}\"", ON_NO_DATA.join(", ")))
 }
 
 fn limits(metric: &Metric) -> Option<String> {

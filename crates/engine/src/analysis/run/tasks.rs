@@ -113,6 +113,11 @@ fn pause_after(metric: &Metric, last: &Measurement) -> SignedDuration {
     if RunPhase::of(&last.phase) == RunPhase::Error {
         return RETRY;
     }
+    interval(metric)
+}
+
+/// The pause between two measurements.
+pub fn interval(metric: &Metric) -> SignedDuration {
     parse_go_duration(&metric.interval).unwrap_or(RETRY).max(SHORTEST)
 }
 

@@ -39,11 +39,22 @@ fn after(
     jobs: &[Arc<JobView>],
     refused: Option<&Failure>,
 ) -> Next {
+    with_pods(metric, call, jobs, refused, Some(&[]))
+}
+
+fn with_pods(
+    metric: &Metric,
+    call: Call<'_>,
+    jobs: &[Arc<JobView>],
+    refused: Option<&Failure>,
+    pods: Option<&[Arc<Value>]>,
+) -> Next {
     let run =
         Of { namespace: "shop".into(), name: "run".into(), uid: Uid::parse(UID), started_at: None };
     let jobs: BTreeMap<Arc<str>, Arc<JobView>> =
         jobs.iter().map(|job| (Arc::clone(&job.name), Arc::clone(job))).collect();
-    let seen = Observed { now: now(), run: &run, number: 3, replies: &[], jobs: &jobs, refused };
+    let seen =
+        Observed { now: now(), run: &run, number: 3, replies: &[], jobs: &jobs, refused, pods };
     next(&*provider(metric).unwrap(), call, &seen)
 }
 
@@ -146,6 +157,67 @@ fn the_end_of_a_job_is_the_verdict() {
     assert_eq!(judged(Next::Done(then)), RunPhase::Inconclusive);
     let absent = after(&metric, Call::Terminate(&measurement), &[], None);
     assert_eq!(judged(absent), RunPhase::Inconclusive, "nothing is left to delete");
+}
+
+#[test]
+fn a_job_whose_image_cannot_be_had_has_shown_nothing() {
+    let pod = |list: &str, reason: &str| {
+        let mut pod = json!({ "metadata": { "name": "p" }, "status": {} });
+        pod["status"][list] = json!([{ "name": "c",
+            "state": { "waiting": { "reason": reason, "message": "no such image" } } }]);
+        Arc::new(pod)
+    };
+    let (metric, measurement) = (metric("m", json!({ "name": "c" })), in_flight());
+    let seen = |pods: Option<&[Arc<Value>]>| {
+        with_pods(&metric, Call::Resume(&measurement), &[job(json!([]), UID)], None, pods)
+    };
+    let cases = [
+        ("it is pulled in vain", pod("containerStatuses", "ErrImagePull"), "ErrImagePull"),
+        ("and again", pod("containerStatuses", "ImagePullBackOff"), "ImagePullBackOff"),
+        (
+            "of an init container",
+            pod("initContainerStatuses", "InvalidImageName"),
+            "InvalidImageName",
+        ),
+        ("it is created", pod("containerStatuses", "ContainerCreating"), ""),
+        ("it crashes", pod("containerStatuses", "CrashLoopBackOff"), ""),
+    ];
+    for (what, pod, reason) in cases {
+        match (seen(Some(&[pod])), reason) {
+            (Next::Wait(Some(at)), "") => assert!(now() < at, "{what}"),
+            (Next::Done(Reading::Judged { phase, message, .. }), reason) => {
+                assert_eq!(phase, RunPhase::Inconclusive, "{what}");
+                let expected =
+                    format!("Pod p, container c has terminal error ({reason}): no such image\n");
+                assert_eq!(message, expected, "{what}");
+            }
+            (next, _) => panic!("{what}: {next:?}"),
+        }
+    }
+    let Next::Pods { of, look, until } = seen(None) else { panic!("its pods are asked for") };
+    assert_eq!(&*of.labels, format!("job-name={NAME}"));
+    assert_eq!((look, until.as_second()), (3, 1005), "10 seconds after its start");
+}
+
+#[test]
+fn pods_are_looked_at_once_a_minute_at_last() {
+    let began = Timestamp::from_second(0).unwrap();
+    let cases = [
+        (-5, 0, 1),
+        (0, 0, 1),
+        (1, 1, 3),
+        (2, 1, 3),
+        (3, 2, 7),
+        (62, 5, 63),
+        (63, 6, 123),
+        (122, 6, 123),
+        (123, 7, 183),
+        (3663, 66, 3723),
+    ];
+    for (elapsed, look, end) in cases {
+        let found = look_at(began, Timestamp::from_second(elapsed).unwrap());
+        assert_eq!(found, (look, Timestamp::from_second(end).unwrap()), "after {elapsed} seconds");
+    }
 }
 
 #[test]

@@ -193,7 +193,7 @@ const BACKGROUND_FAILS: &str = "
 image v2             | start run 2   | 2 -            | Paused   | 1 | CanaryPauseStep
 turns 2 Failed       |               | 2 Failed       | Degraded | 0 | RolloutAborted: Rollout aborted update to revision 2: Background analysis phase error/failed
 retry                | start run 2.1 | 2 Failed, 2.1 - | Paused  | 1 | CanaryPauseStep
-turns 2.1 Inconclusive |             | 2 Failed, 2.1 Inconclusive | Paused | 1 | CanaryPauseStep
+turns 2.1 Inconclusive |             | 2 Failed, 2.1 Inconclusive | Paused | 1 | InconclusiveAnalysisRun
 promote              | start run 2.2, end run 2.2 | 2 Failed, 2.1 Inconclusive, 2.2 - ending | Healthy | 3 | ";
 
 #[test]
