@@ -81,7 +81,12 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     or_interrupted(async {
         let stage = Stage::set(&servers).await?;
         let result = if wish.faults.is_empty() {
-            undisturbed(&stage, &scenarios, wish.names.is_empty()).await
+            let are_all = wish.names.is_empty();
+            let left_out = if are_all { scenario::left_out()? } else { Summary::default() };
+            undisturbed(&stage, &scenarios, are_all).await.map(|mut summary| {
+                summary += left_out;
+                summary
+            })
         } else {
             faults::everywhere(&stage, &scenarios, wish.faults).await
         };
@@ -111,7 +116,8 @@ async fn once_and_crashed(
     scenarios: &[RealScenario],
     crashed: &[RealScenario],
 ) -> Result<Summary, Failure> {
-    let mut summary = undisturbed(stage, scenarios, true).await?;
+    let mut summary = scenario::left_out()?;
+    summary += undisturbed(stage, scenarios, true).await?;
     summary += faults::everywhere(stage, crashed, &CRASHES).await?;
     Ok(summary)
 }

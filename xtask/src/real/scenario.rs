@@ -27,6 +27,7 @@ use crate::{
     plane::User,
     proxy, repository,
     stage::{ControllerKind, Stage, Supervised},
+    summary::Summary,
 };
 
 /// What has not happened by then does not happen. Generous: many scenarios share two processors.
@@ -81,9 +82,25 @@ pub struct RealScenario {
     part: ControllerKind,
 }
 
-/// Every scenario of the repository, the example's included, but those that ask metric servers: what
-/// these answer follows from the embedded cluster.
+/// Every scenario of the repository, the example's included, but those that are left out.
 pub fn all() -> Result<Vec<RealScenario>, Failure> {
+    let every = every()?.into_iter();
+    Ok(every.filter(|real| real.left_out_because().is_none()).collect())
+}
+
+/// The scenarios that cannot be played on a real control plane, each with a line that says why.
+pub fn left_out() -> Result<Summary, Failure> {
+    let mut summary = Summary::default();
+    for real in every()? {
+        if let Some(why) = real.left_out_because() {
+            println!("  {} skipped: {why}", real.name());
+            summary += Summary::skipped();
+        }
+    }
+    Ok(summary)
+}
+
+fn every() -> Result<Vec<RealScenario>, Failure> {
     let mut scenarios = Vec::new();
     let folders = [
         ("scenarios", ControllerKind::Rollouts),
@@ -91,13 +108,6 @@ pub fn all() -> Result<Vec<RealScenario>, Failure> {
     ];
     for (folder, part) in folders {
         for scenario in gradus_lab::load_all(&repository().join(folder))? {
-            if !scenario.plugins.is_empty() {
-                continue; // Its plugins are played by the simulator; the real ones have their suite.
-            }
-            if scenario.metrics.is_some() {
-                println!("  {} skipped: no metric server stands beside a real one", scenario.name);
-                continue;
-            }
             scenarios.push(RealScenario { scenario: scenario.hastened(scenario.time_scale), part });
         }
     }
@@ -108,6 +118,14 @@ impl RealScenario {
     /// A scenario about Rollouts that is in no file.
     pub fn of(scenario: Scenario) -> Self {
         RealScenario { scenario, part: ControllerKind::Rollouts }
+    }
+
+    fn left_out_because(&self) -> Option<&'static str> {
+        if !self.scenario.plugins.is_empty() {
+            return Some("its plugins are played by the simulator; real ones have their suite");
+        }
+        let asks = self.scenario.metrics.is_some();
+        asks.then_some("what its metric servers answer follows from the embedded cluster")
     }
 
     pub fn name(&self) -> &str {
