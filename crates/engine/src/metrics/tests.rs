@@ -1,6 +1,7 @@
 //! Providers with recorded answers: what they request, and what they make of the answers.
 
 mod asked;
+mod documented;
 mod queried;
 
 use serde_json::json;

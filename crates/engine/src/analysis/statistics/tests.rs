@@ -55,12 +55,15 @@ fn is_within_alpha(found: [f64; 2]) -> bool {
     found[0] <= 1.0 && found[1] <= 5.0
 }
 
+/// What it is about, two samples, what is looked for, and the p-value.
+type RankCase = (&'static str, Vec<f64>, Vec<f64>, Alternative, f64);
+
 #[test]
 fn ranks_give_the_known_probabilities() {
     // Few numbers: one of 20 ways to choose 3 of 6. Many: by the normal distribution, with correction
     // for ties and for whole numbers.
     let long = |offset: f64| (0..30).map(|at| f64::from(at * 7 % 31) + offset).collect::<Vec<_>>();
-    let cases: Vec<(&str, Vec<f64>, Vec<f64>, Alternative, f64)> = vec![
+    let cases: Vec<RankCase> = vec![
         ("all greater", vec![4., 5., 6.], vec![1., 2., 3.], Alternative::Greater, 0.05),
         ("all less", vec![1., 2., 3.], vec![4., 5., 6.], Alternative::Less, 0.05),
         ("either", vec![4., 5., 6.], vec![1., 2., 3.], Alternative::Differs, 0.1),
