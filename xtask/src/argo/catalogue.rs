@@ -33,13 +33,23 @@ impl Case {
         name == self.suite || name == self.test || name == self.to_string()
     }
 
-    /// What selects this test alone: each suite `X` is started by a function `TestX`, but for one.
+    /// What selects this test alone.
     pub fn pattern(&self) -> String {
-        let starter = match self.suite.as_str() {
+        format!("^{}$/^{}$", self.starter(), self.test)
+    }
+
+    /// As Go reports it.
+    pub fn reported(&self) -> String {
+        format!("{}/{}", self.starter(), self.test)
+    }
+
+    /// The function that starts its suite: `TestX` for a suite `X`, but for one.
+    fn starter(&self) -> String {
+        let suite = match self.suite.as_str() {
             "HeaderRouteSuite" => "HeaderRoutingSuite",
             suite => suite,
         };
-        format!("^Test{starter}$/^{}$", self.test)
+        format!("Test{suite}")
     }
 
     /// A namespace of its own; one suite reads its configuration in a namespace it names.
@@ -76,6 +86,7 @@ fn case(line: &str) -> Option<Case> {
 fn tests_are_methods_whose_name_begins_with_test() {
     let found = case("func (s *CanarySuite) TestX() {").unwrap();
     assert_eq!(found.pattern(), "^TestCanarySuite$/^TestX$");
+    assert_eq!(found.reported(), "TestCanarySuite/TestX");
     assert_eq!(found.namespace(), "canarysuite-testx");
     assert_eq!(case("func (s *CanarySuite) SetupSuite() {"), None);
     assert_eq!(case("func TestCanarySuite(t *testing.T) {"), None);
