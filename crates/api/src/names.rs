@@ -91,6 +91,8 @@ pub mod annotation {
     pub const ANALYSIS_RUN_NAMESPACE: &str = "analysisrun.argoproj.io/namespace";
     /// Metric a Job measures.
     pub const ANALYSIS_RUN_METRIC: &str = "analysisrun.argoproj.io/metric-name";
+    /// Which Rollouts have moved traffic on a route, and between whom, as JSON; there only meanwhile.
+    pub const TRAFFIC: &str = "gradus.dev/traffic";
     /// Which annotations of an ALB Ingress each Rollout manages, as JSON.
     pub const MANAGED_ALB: &str = "rollouts.argoproj.io/managed-alb-annotations";
     /// Which actions of an Ingress were whose, as older versions wrote it.

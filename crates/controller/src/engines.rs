@@ -27,6 +27,12 @@ pub static GRADUS: Engines = Engines {
         Entry::of::<Releases<ManagedRoute<3>>>(),
         Entry::of::<Releases<ManagedRoute<4>>>(),
         Entry::of::<Releases<ManagedRoute<5>>>(),
+        Entry::of::<Releases<ManagedRoute<6>>>(),
+        Entry::of::<Releases<ManagedRoute<7>>>(),
+        Entry::of::<Releases<ManagedRoute<8>>>(),
+        Entry::of::<Releases<ManagedRoute<9>>>(),
+        Entry::of::<Releases<ManagedRoute<10>>>(),
+        Entry::of::<Releases<ManagedRoute<11>>>(),
     ],
 };
 

@@ -12,6 +12,7 @@ mod fault;
 mod gateway;
 mod ingress;
 mod istio;
+mod mark;
 mod nginx;
 mod own;
 mod registry;
@@ -35,6 +36,8 @@ use crate::decision::{Kind, ObjectRef};
 use crate::kinds;
 use crate::world::{Known, RolloutView, Route, Unusable, World};
 pub use fault::{FaultCause, Need, RouteFault};
+pub use mark::Moved;
+pub(crate) use mark::planned;
 pub use registry::{
     Access, ConfigField, Release, RouterEntry, Undo, accesses, metric_label, routes, unsupported,
 };
@@ -69,7 +72,13 @@ pub const fn released_kind(at: usize) -> Kind {
         2 => smi::TRAFFIC_SPLIT,
         3 => ambassador::MAPPING,
         4 => appmesh::VIRTUAL_NODE,
-        _ => apisix::APISIX_ROUTE,
+        5 => apisix::APISIX_ROUTE,
+        6 => istio::VIRTUAL_SERVICE,
+        7 => traefik::TRAEFIK_SERVICE,
+        8 => gateway::RouteFamily::Http.kind(),
+        9 => gateway::RouteFamily::Grpc.kind(),
+        10 => gateway::RouteFamily::Tcp.kind(),
+        _ => gateway::RouteFamily::Tls.kind(),
     }
 }
 
@@ -156,6 +165,12 @@ impl Goal<'_> {
         (self.max_weight - self.weight - additional).max(0)
     }
 
+    /// Does everything go to the stable side, and nothing of ours is beside it?
+    fn is_at_rest(&self) -> bool {
+        let has_routes = !self.header_routes.is_empty() || !self.mirror_routes.is_empty();
+        self.weight == 0 && self.additional.is_empty() && !has_routes
+    }
+
     /// The part of a Service: that of its side, if it is on one.
     fn weight_of(&self, backends: Backends<'_>, service: &str) -> Option<i32> {
         match backends.side(service) {
@@ -222,6 +237,12 @@ pub trait Router {
 
     /// What the data plane says of its objects as they stand; `None` where it says nothing.
     fn reported(&self, _seen: &RoutingObjects) -> Option<Report> {
+        None
+    }
+
+    /// What a goal moves on an object of the user's; `None` where the object is not one whose weights
+    /// this router writes.
+    fn moved(&self, _object: &ObjectRef, _goal: &Goal<'_>) -> Option<Moved> {
         None
     }
 

@@ -50,7 +50,8 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
     let goal = goal(&draft.objects, roles, &aim, &stable_hash);
     let mut draft = draft;
     for router in &routers {
-        match router.plan(&goal, &draft.objects.routes) {
+        let rollout = draft.objects.rollout();
+        match traffic::planned(&**router, rollout, &goal, &draft.objects.routes) {
             Ok(writes) => {
                 draft = writes
                     .into_iter()

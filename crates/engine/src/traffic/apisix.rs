@@ -8,6 +8,7 @@ mod tests;
 use gradus_api::traffic::ApisixRoute;
 use serde_json::{Value, json};
 
+use super::mark::{self, Moved};
 use super::own;
 use super::registry::{names, routing_in};
 use super::split::relative;
@@ -40,19 +41,25 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         let route = routing.apisix.as_deref()?.route.as_ref();
         Some(Box::new(Apisix { rollout, route }))
     },
-    releases: &[Release {
-        kind: APISIX_ROUTE,
-        managers: own::managers,
-        released: own::released,
-        named_in: |_, spec| {
-            // The user's own comes first: as long as it is named, leftovers are looked for.
-            let routing = routing_in(spec);
-            let own = routing["apisix"]["route"]["name"].as_str().map(str::to_owned);
-            own.into_iter()
-                .flat_map(|own| [vec![own], names(&routing["managedRoutes"])].concat())
-                .collect()
+    releases: &[
+        Release {
+            kind: APISIX_ROUTE,
+            managers: own::managers,
+            released: own::released,
+            named_in: |_, spec| {
+                // The user's own comes first: as long as it is named, leftovers are looked for.
+                let routing = routing_in(spec);
+                let own = routing["apisix"]["route"]["name"].as_str().map(str::to_owned);
+                own.into_iter()
+                    .flat_map(|own| [vec![own], names(&routing["managedRoutes"])].concat())
+                    .collect()
+            },
         },
-    }],
+        mark::release(APISIX_ROUTE, |_, spec| {
+            let name = &routing_in(spec)["apisix"]["route"]["name"];
+            name.as_str().map(str::to_owned).into_iter().collect()
+        }),
+    ],
 };
 
 /// The router of a Rollout.
@@ -109,6 +116,10 @@ impl Router for Apisix<'_> {
             WeightSplit { object: object.clone(), parts }
         };
         selected.into_iter().map(split).collect()
+    }
+
+    fn moved(&self, object: &ObjectRef, goal: &Goal<'_>) -> Option<Moved> {
+        (*object == self.need()?.object).then(|| Moved::between(goal.sides.fixed, goal))
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {

@@ -10,7 +10,8 @@ use gradus_api::rollout::CanaryStep;
 use gradus_api::rollout::canary::SetMirrorRoute;
 use serde_json::{Map, Value, json};
 
-use super::registry::weighted_template;
+use super::mark::{self, Moved};
+use super::registry::{names, routing_in, weighted_template};
 use super::report;
 use super::split::relative;
 use super::{
@@ -19,8 +20,10 @@ use super::{
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
-use config::{GatewayConfig, NamedRoute, RouteFamily};
+pub(super) use config::RouteFamily;
+use config::{GatewayConfig, NamedRoute};
 use rules::RuleGoal;
+pub(super) use rules::is_managed;
 
 /// The name under which the plugin's configuration stands.
 const NAME: &str = "argoproj-labs/gatewayAPI";
@@ -46,8 +49,21 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         let routes = config::read(routing.plugins.get(NAME)?, &ENTRY.config.path());
         Some(Box::new(Gateway { rollout, routes }))
     },
-    releases: &[],
+    releases: &[
+        mark::release(RouteFamily::Http.kind(), |_, spec| named_in(spec, RouteFamily::Http)),
+        mark::release(RouteFamily::Grpc.kind(), |_, spec| named_in(spec, RouteFamily::Grpc)),
+        mark::release(RouteFamily::Tcp.kind(), |_, spec| named_in(spec, RouteFamily::Tcp)),
+        mark::release(RouteFamily::Tls.kind(), |_, spec| named_in(spec, RouteFamily::Tls)),
+    ],
 };
+
+/// The routes of one kind that a Rollout's spec names, read from its JSON.
+fn named_in(spec: &Value, family: RouteFamily) -> Vec<String> {
+    let config = &routing_in(spec)["plugins"][NAME];
+    let one = config[family.field()].as_str().filter(|name| !name.is_empty());
+    let several = names(&config[format!("{}s", family.field())]);
+    one.map(str::to_owned).into_iter().chain(several).collect()
+}
 
 /// The router of a Rollout.
 struct Gateway<'r> {
@@ -102,6 +118,13 @@ impl Router for Gateway<'_> {
             report::of_parents(seen.get(&object)?, &object.to_string())
         };
         self.wanted().iter().filter_map(of_route).max()
+    }
+
+    fn moved(&self, object: &ObjectRef, goal: &Goal<'_>) -> Option<Moved> {
+        self.wanted().iter().find(|route| self.need(route).object == *object)?;
+        let label = self.routes.as_ref().ok()?.label.as_ref().map(|(key, _)| key.as_str());
+        let moved = Moved::between(goal.sides.preferring_fixed(), goal);
+        Some(moved.and_routes(&self.managed()).and_label(label))
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {

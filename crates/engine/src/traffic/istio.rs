@@ -13,7 +13,8 @@ use gradus_api::names::router_event;
 use gradus_api::traffic::{IstioDestinationRule, IstioRouting, IstioVirtualService};
 use serde_json::{Map, Value, json};
 
-use super::registry::routing_in;
+use super::mark::{self, Moved};
+use super::registry::{names, routing_in};
 use super::{
     Access, Backends, ConfigField, Goal, Need, Receiver, Release, Report, RouteFault, RouteOp,
     RouteView, RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, Undo, WHOLE,
@@ -25,7 +26,8 @@ use crate::world::RolloutView;
 use service::Lanes;
 
 const GROUP: &str = "networking.istio.io";
-const VIRTUAL_SERVICE: Kind = Kind::new(GROUP, "v1alpha3", "VirtualService", "virtualservices");
+pub(super) const VIRTUAL_SERVICE: Kind =
+    Kind::new(GROUP, "v1alpha3", "VirtualService", "virtualservices");
 pub(super) const DESTINATION_RULE: Kind =
     Kind::new(GROUP, "v1alpha3", "DestinationRule", "destinationrules");
 const VERBS: &[&str] = &["get", "list", "watch", "patch"];
@@ -46,15 +48,24 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         let config = routing.istio.as_deref()?;
         Some(Box::new(Istio { rollout, config }))
     },
-    releases: &[Release {
-        kind: DESTINATION_RULE,
-        managers: own::users,
-        released: |rule, _| Undo::Patch(rule::released(rule)),
-        named_in: |_, spec| {
-            let name = &routing_in(spec)["istio"]["destinationRule"]["name"];
-            name.as_str().map(str::to_owned).into_iter().collect()
+    releases: &[
+        Release {
+            kind: DESTINATION_RULE,
+            managers: own::users,
+            released: |rule, _| Undo::Patch(rule::released(rule)),
+            named_in: |_, spec| {
+                let name = &routing_in(spec)["istio"]["destinationRule"]["name"];
+                name.as_str().map(str::to_owned).into_iter().collect()
+            },
         },
-    }],
+        mark::release(VIRTUAL_SERVICE, |_, spec| {
+            let istio = &routing_in(spec)["istio"];
+            let one = istio["virtualService"]["name"].as_str().map(str::to_owned);
+            let all = one.into_iter().chain(names(&istio["virtualServices"]));
+            let own = Arc::from("");
+            all.map(|name| placed(&name, &own).0.to_owned()).collect()
+        }),
+    ],
 };
 
 /// The router of a Rollout.
@@ -131,6 +142,15 @@ impl Router for Istio<'_> {
             report::of_generation(seen.get(&need.object)?, &need.object.to_string())
         };
         self.services().into_iter().filter_map(of_service).max()
+    }
+
+    fn moved(&self, object: &ObjectRef, goal: &Goal<'_>) -> Option<Moved> {
+        let backends = match self.lanes(&goal.sides) {
+            Lanes::Hosts(backends) => backends,
+            Lanes::Subsets { canary, stable, .. } => Backends { stable, canary },
+        };
+        let moved = || Moved::between(backends, goal).and_routes(&self.managed());
+        (object.kind == VIRTUAL_SERVICE).then(moved)
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {

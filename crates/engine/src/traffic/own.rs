@@ -55,6 +55,7 @@ pub(super) fn users(meta: &Meta) -> Vec<Arc<str>> {
 pub(super) fn copied(object: &RouteView, field: &str) -> Option<Value> {
     let mut all = object.0["metadata"][field].as_object()?.clone();
     all.remove(LAST_APPLIED);
+    all.remove(annotation::TRAFFIC);
     (!all.is_empty()).then_some(Value::Object(all))
 }
 

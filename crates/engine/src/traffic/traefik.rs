@@ -5,6 +5,8 @@ mod tests;
 
 use serde_json::{Value, json};
 
+use super::mark::{self, Moved};
+use super::registry::routing_in;
 use super::split::relative;
 use super::{
     Access, Backends, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
@@ -13,7 +15,7 @@ use super::{
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
 
-const TRAEFIK_SERVICE: Kind =
+pub(super) const TRAEFIK_SERVICE: Kind =
     Kind::new("traefik.io", "v1alpha1", "TraefikService", "traefikservices");
 /// What Traefik takes for a weight that is not there.
 const DEFAULT_WEIGHT: i64 = 1;
@@ -35,7 +37,10 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         let name = &routing.traefik.as_deref()?.weighted_traefik_service_name;
         Some(Box::new(Traefik { rollout, name }))
     },
-    releases: &[],
+    releases: &[mark::release(TRAEFIK_SERVICE, |_, spec| {
+        let name = &routing_in(spec)["traefik"]["weightedTraefikServiceName"];
+        name.as_str().map(str::to_owned).into_iter().collect()
+    })],
 };
 
 /// The router of a Rollout.
@@ -70,6 +75,10 @@ impl Router for Traefik<'_> {
         });
         let parts = relative(&named.collect::<Vec<_>>(), sides.fixed, super::WHOLE);
         if parts.is_empty() { Vec::new() } else { vec![WeightSplit { object, parts }] }
+    }
+
+    fn moved(&self, object: &ObjectRef, goal: &Goal<'_>) -> Option<Moved> {
+        (*object == self.need().object).then(|| Moved::between(goal.sides.fixed, goal))
     }
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {

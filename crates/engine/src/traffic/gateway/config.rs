@@ -43,7 +43,8 @@ impl RouteFamily {
         }
     }
 
-    fn field(self) -> &'static str {
+    /// The field that names one route of it.
+    pub fn field(self) -> &'static str {
         match self {
             RouteFamily::Http => "httpRoute",
             RouteFamily::Grpc => "grpcRoute",
