@@ -116,7 +116,8 @@ fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
             by_pods if follows => by_pods,
             _ => carried,
         };
-        return plain(if is_there { wanted } else { wanted.min(carried) });
+        let weight = if is_there { wanted } else { wanted.min(carried) };
+        return Aim { canary_hash: led_to(objects, roles, weight), ..plain(weight) };
     }
     let weight = by_steps(objects, roles, carried);
     Aim {
@@ -125,6 +126,19 @@ fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
         has_routes: is_there,
         ..plain(0)
     }
+}
+
+/// The revision that the canary side is to lead to: where a router has a destination of its own for
+/// it, this goes on leading to the one before until the new one has the pods for the weight.
+fn led_to(objects: &Objects<'_>, roles: Roles, weight: i32) -> Arc<str> {
+    let new = &objects.sets[roles.new].hash;
+    let has_pods = |known: &str| {
+        find_stable(known, &objects.sets).is_some_and(|at| objects.sets[at].available() > 0)
+    };
+    let known = by_router(objects, TrafficSide::Canary).filter(|known| {
+        has_pods(known) && *known != **new && !is_enough_for(objects, roles, roles.new, weight)
+    });
+    known.map_or_else(|| Arc::clone(new), |known| known.as_str().into())
 }
 
 /// The weight the steps ask for: the current one once the pods are there, until then no more than
