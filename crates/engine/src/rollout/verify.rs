@@ -2,7 +2,7 @@
 //! waits for their word, and so does the end of the update.
 
 use gradus_api::names::{condition, event};
-use gradus_api::rollout::status::AlbStatus;
+use gradus_api::rollout::status::{AlbStatus, TrafficWeights};
 use gradus_api::rollout::{RolloutStatus, StepKind};
 use jiff::SignedDuration;
 
@@ -39,6 +39,9 @@ pub(super) fn apply(
     let report = traffic::reported(objects.rollout(), &objects.routes);
     if asked.is_none() && report.is_none() || !is_due(objects, goal) {
         weights::unhold(&mut status);
+        if report == Some(Report::InForce) {
+            keep(objects, &mut status);
+        }
         return Verified { proposal: Proposal::default().note(status), is_awaited: false };
     }
     let (proposal, is_told) = match asked {
@@ -58,6 +61,17 @@ pub(super) fn apply(
     }
     let is_awaited = !is_set && goal.weight == goal.max_weight;
     Verified { proposal: proposal.note(status), is_awaited }
+}
+
+/// What was in force when it was waited for stays noted while the split is the same.
+fn keep(objects: &Objects<'_>, status: &mut RolloutStatus) {
+    let stored = objects.status.canary.weights.as_deref();
+    let stored = stored.filter(|stored| stored.verified == Some(true));
+    if let (Some(stored), Some(known)) = (stored, &mut status.canary.weights)
+        && (TrafficWeights { verified: None, ..stored.clone() }) == **known
+    {
+        known.verified = Some(true);
+    }
 }
 
 /// What is not answered yet.

@@ -164,6 +164,7 @@ fn the_end_of_an_update_waits_for_what_a_gateway_reports() {
     let mut fixture = through_gateway(2, "True");
     fixture.settle(at(2));
     assert_eq!(fixture.status()["currentStepIndex"], 1, "the weight step is over");
+    assert_eq!(fixture.status()["canary"]["weights"]["verified"], true, "and stays verified");
     fixture.promote();
     fixture.reconcile(at(3));
     fixture.patch_route("HTTPRoute", "web", &json!({ "metadata": { "generation": 3 } }));
