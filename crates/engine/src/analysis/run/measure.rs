@@ -1,6 +1,5 @@
 //! Carries out what is due: asks the providers, and records what they measured.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::analysis::{Measurement, Metric, MetricResult};
@@ -78,64 +77,28 @@ impl Measuring<'_> {
     /// The measurement, or `None` while something is awaited.
     fn carry_out(&self, draft: &mut RunDraft<'_>) -> Option<Taken> {
         let (metric, now) = (&self.planned.metric, draft.now);
-        let Some(provider) = metrics::provider(metric) else {
-            let outcome = Reading::Error(MetricFault::new("no provider specified", ""));
-            return Some(Taken { outcome, metadata: BTreeMap::new(), began: now, ended: now });
-        };
-        let call = match self.call {
-            // What waits for data is asked anew.
-            Call::Resume(_) if waits_for_data(metric) => Call::Run,
-            Call::Terminate(_) if waits_for_data(metric) => {
-                let (phase, metadata) = (RunPhase::Inconclusive, provider.metadata());
-                let outcome = Reading::Judged {
-                    phase,
-                    text: String::new(),
-                    message: String::new(),
-                    metadata: TextMap::new(),
-                };
-                return Some(Taken { outcome, metadata, began: now, ended: now });
-            }
-            call => call,
-        };
-        let run = draft.run();
-        let of = Of {
-            namespace: Arc::clone(&run.namespace),
-            name: Arc::clone(&run.name),
-            uid: run.uid,
-            started_at: draft.status.started_at.map(|time| time.timestamp()),
-        };
-        let result = draft.result(&metric.name);
-        let number =
-            result.map_or(1, |result| result.count.saturating_add(result.error).saturating_add(1));
+        if let Some(taken) = self.unasked(now) {
+            return Some(taken);
+        }
+        let provider = metrics::provider(metric)?;
+        let (of, number) = (draft.identity(), draft.number(&metric.name));
         let (mut began, mut ended) = (now, now);
         let mut replies: Vec<HttpOutcome> = Vec::new();
         let mut jobs = draft.world.jobs.clone();
         let mut refused: Option<&Failure> = None;
-        let mut pods: Option<Vec<Arc<Value>>> = None;
+        let mut known: Option<Vec<Arc<Value>>> = None;
         for _ in 0..REQUEST_LIMIT {
-            let (replies_so_far, pods_seen) = (replies.as_slice(), pods.as_deref());
-            let seen = Observed {
-                now,
-                run: &of,
-                number,
-                replies: replies_so_far,
-                jobs: &jobs,
-                refused,
-                pods: pods_seen,
-            };
-            let outcome = match metrics::next(&*provider, call, &seen) {
+            let (run, pods) = (&of, known.as_deref());
+            let seen = Observed { now, run, number, replies: &replies, jobs: &jobs, refused, pods };
+            let outcome = match metrics::next(&*provider, self.asked(), &seen) {
                 Next::Done(outcome) => outcome,
                 Next::Wait(moment) => {
                     moment.into_iter().for_each(|moment| draft.wake(moment));
                     return None;
                 }
                 Next::Pods { of, look, until } => {
-                    pods = draft.pods(of, look);
-                    if pods.is_some() {
-                        continue;
-                    }
-                    draft.wake(until);
-                    return None;
+                    known = Some(draft.pods(of, look, until)?);
+                    continue;
                 }
                 Next::Send(request, effect) => {
                     let question = Question::Http(request);
@@ -171,6 +134,32 @@ impl Measuring<'_> {
         let fault = MetricFault::new(format!("no result after {REQUEST_LIMIT} requests"), "");
         let metadata = provider.metadata();
         Some(Taken { outcome: Reading::Error(fault), metadata, began, ended })
+    }
+
+    /// What needs no provider: there is none, or what waits for data is ended.
+    fn unasked(&self, now: Timestamp) -> Option<Taken> {
+        let metric = &self.planned.metric;
+        let outcome = match self.call {
+            _ if metrics::provider(metric).is_none() => {
+                Reading::Error(MetricFault::new("no provider specified", ""))
+            }
+            Call::Terminate(_) if waits_for_data(metric) => Reading::Judged {
+                phase: RunPhase::Inconclusive,
+                text: String::new(),
+                message: String::new(),
+                metadata: TextMap::new(),
+            },
+            _ => return None,
+        };
+        Some(Taken { outcome, metadata: TextMap::new(), began: now, ended: now })
+    }
+
+    /// What the provider is asked: what waits for data is measured anew.
+    fn asked(&self) -> Call<'_> {
+        match self.call {
+            Call::Resume(_) if waits_for_data(&self.planned.metric) => Call::Run,
+            call => call,
+        }
     }
 
     /// The same for the same request of the same measurement, so that nothing is asked twice.
@@ -210,6 +199,23 @@ enum Created<'w> {
 impl<'w> RunDraft<'w> {
     fn result(&self, metric: &str) -> Option<&MetricResult> {
         self.status.metric_results.iter().find(|result| result.name == metric)
+    }
+
+    /// The run, as providers see it.
+    fn identity(&self) -> Of {
+        let run = self.run();
+        Of {
+            namespace: Arc::clone(&run.namespace),
+            name: Arc::clone(&run.name),
+            uid: run.uid,
+            started_at: self.status.started_at.map(|time| time.timestamp()),
+        }
+    }
+
+    /// Which measurement of a metric the next one is, from 1.
+    fn number(&self, metric: &str) -> i32 {
+        let result = self.result(metric);
+        result.map_or(1, |result| result.count.saturating_add(result.error).saturating_add(1))
     }
 
     fn last(&self, metric: &str) -> Option<Measurement> {
@@ -253,18 +259,21 @@ impl<'w> RunDraft<'w> {
 
     /// Asks for pods once a look, and gives them once they are known. Nothing hinges on them, so
     /// one that fails is made up for by the next look.
-    fn pods(&mut self, of: ListOf, look: i64) -> Option<Vec<Arc<Value>>> {
+    fn pods(&mut self, of: ListOf, look: i64, until: Timestamp) -> Option<Vec<Arc<Value>>> {
         let ask = Ask {
             id: AskId(format!("pods of {} look {look}", of.labels).into()),
             question: Question::List(of),
             effect: Effect::Reads,
             after: None,
         };
-        let answer = self.world.answers.get(&ask.id);
+        let answer = self.world.answers.get(&ask.id).map(|answer| &answer.reply);
         self.ask(ask);
-        match &answer?.reply {
-            Ok(Reply::Objects(pods)) => Some(pods.clone()),
-            _ => None,
+        match answer {
+            Some(Ok(Reply::Objects(pods))) => Some(pods.clone()),
+            _ => {
+                self.wake(until);
+                None
+            }
         }
     }
 
