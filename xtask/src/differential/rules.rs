@@ -57,8 +57,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         row: "Events of a full promotion",
         explains: |difference, checkpoint, _| {
-            let events = checkpoint.ours["events"].as_array().into_iter().flatten();
-            events.into_iter().any(|event| text(event).ends_with(FULL))
+            let mut events = checkpoint.ours["events"].as_array().into_iter().flatten();
+            events.any(|event| text(event).ends_with(FULL))
                 && differ_in_order_of(difference, &[condition_reason::ROLLOUT_RESUMED])
         },
     },
