@@ -28,7 +28,7 @@ use catalogue::Case;
 use play::{Played, TestResult};
 use stand_in::StandIn;
 use suite::Suite;
-pub use suite::{controller_program, sources};
+pub use suite::{controller_program, sample_plugins, sources};
 
 /// Every object of the suite carries this id, and its controller looks after no others.
 const INSTANCE: &str = "argo-rollouts-e2e";

@@ -19,6 +19,7 @@ mod manifests;
 mod monitoring;
 mod mutants;
 mod plane;
+mod plugins;
 mod ports;
 mod process;
 mod proxy;
@@ -84,6 +85,12 @@ const TASKS: &[Task] = &[
         arguments: "[NAME…]",
         help: "run Argo Rollouts' own end-to-end suite against our controller",
         run: argo::run,
+    },
+    Task {
+        name: "plugins",
+        arguments: "",
+        help: "run Argo Rollouts' sample plugins against our host on a real control plane",
+        run: plugins::run,
     },
     Task {
         name: "differential",

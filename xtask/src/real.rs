@@ -31,7 +31,7 @@ use crate::{
     stage::{ControllerKind, Stage},
     summary::Summary,
 };
-pub use deeds::{apply, create_namespace, perform, remove_namespace, resource};
+pub use deeds::{apply, create_namespace, find, perform, remove_namespace, resource};
 use scenario::RealScenario;
 
 /// The controller dies at a write.

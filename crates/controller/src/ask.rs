@@ -14,7 +14,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_engine::ask::http::{HttpError, HttpOutcome, HttpRequest};
-use gradus_engine::ask::{Class, Effect, PluginCall, PluginReply, Question, Reply};
+use gradus_engine::ask::{
+    Class, Effect, MetricCall, MetricReply, PluginReply, Question, Reply, RouterReply,
+};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
@@ -51,7 +53,9 @@ impl Answerer {
         match question {
             Question::Read(_) | Question::Pods(_) | Question::List(_) => Answerer::Api,
             Question::Http(_) => Answerer::Http,
-            Question::Plugin(_) => Answerer::Process,
+            Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
+                Answerer::Process
+            }
             Question::Weights(_) => Answerer::Cloud,
             Question::Random(_) => Answerer::System,
         }
@@ -111,8 +115,8 @@ pub struct Executor<C> {
     plugins: PluginHost,
 }
 
-/// Plugins that a run plays.
-pub type PlayPlugin = Arc<dyn Fn(&PluginCall) -> PluginReply + Send + Sync>;
+/// Plugins that a run plays: the reply to a question that is for one.
+pub type PlayPlugin = Arc<dyn Fn(&Question) -> Option<Reply> + Send + Sync>;
 
 /// Who runs plugins.
 enum PluginHost {
@@ -197,15 +201,8 @@ impl<C: Cluster> Executor<C> {
                 };
                 Ok(Reply::Http(http.send(&secrets, request).await))
             }
-            Question::Plugin(call) => {
-                let plugins = match &self.plugins {
-                    PluginHost::None => return Ok(Reply::Plugin(plugins::not_configured(call))),
-                    PluginHost::Played(play) => return Ok(Reply::Plugin(play(call))),
-                    PluginHost::Real(plugins) => plugins,
-                };
-                let Key { namespace, name } = &inquiry.key;
-                let rollout = ObjectRef::new(kinds::ROLLOUT, namespace, name);
-                plugins.step(&self.cluster, &rollout, call).await.map(Reply::Plugin)
+            Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
+                self.call_plugin(inquiry).await
             }
             Question::Weights(_) => unanswered(&inquiry.question, "nobody is asked yet".to_owned()),
             Question::Random(count) => {
@@ -216,6 +213,49 @@ impl<C: Cluster> Executor<C> {
 }
 
 impl<C: Cluster> Executor<C> {
+    async fn call_plugin(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
+        let question = &inquiry.question;
+        let unanswered = || unanswered(question, "nobody plays it".to_owned());
+        let plugins = match &self.plugins {
+            PluginHost::None => return plugins::unconfigured(question).map_or_else(unanswered, Ok),
+            PluginHost::Played(play) => return play(question).map_or_else(unanswered, Ok),
+            PluginHost::Real(plugins) => plugins,
+        };
+        let Key { namespace, name } = &inquiry.key;
+        let rollout = || ObjectRef::new(kinds::ROLLOUT, namespace, name);
+        match question {
+            Question::Plugin(call) => {
+                plugins.step(&self.cluster, &rollout(), call).await.map(Reply::Plugin)
+            }
+            Question::RouterPlugin(call) => {
+                plugins.router(&self.cluster, &rollout(), call).await.map(Reply::RouterPlugin)
+            }
+            Question::MetricPlugin(call) => {
+                let run = ObjectRef::new(kinds::ANALYSIS_RUN, namespace, name);
+                self.measure(plugins, &run, call).await.map(Reply::MetricPlugin)
+            }
+            _ => unanswered(),
+        }
+    }
+
+    /// Calls a metric plugin with the secrets that its metric refers to; none is left in the answer.
+    async fn measure(
+        &self,
+        plugins: &Plugins,
+        run: &ObjectRef,
+        call: &MetricCall,
+    ) -> Result<MetricReply, WriteError> {
+        let home = self.home.as_deref();
+        let secrets = secrets::Secrets { cluster: &self.cluster, own: &run.namespace, home };
+        let (metric, hidden) = match secrets.fill(&call.metric).await {
+            Ok(filled) => filled,
+            Err(HttpError::Secret(error)) => return Ok(MetricReply::NoSecret(error)),
+            Err(error) => return Ok(MetricReply::Broken(error.to_string())),
+        };
+        let reply = plugins.metric(&self.cluster, run, call, &metric).await?;
+        Ok(secrets::cleaned_metric(reply, &hidden))
+    }
+
     async fn hear(&self, within: &Within, inquiry: &Inquiry, request: &HttpRequest) -> HttpOutcome {
         let sent = sent(&self.cluster, &inquiry.key.namespace, None, request).await?;
         match within(inquiry, &sent) {
@@ -288,6 +328,11 @@ fn unanswered(question: &Question, message: String) -> Result<Reply, WriteError>
     match question {
         Question::Http(_) => Ok(Reply::Http(Err(HttpError::Connect(message)))),
         Question::Plugin(_) => Ok(Reply::Plugin(PluginReply::Broken(message))),
+        Question::MetricPlugin(call) => {
+            let message = format!("{} rpc call error: {message}", call.operation.method());
+            Ok(Reply::MetricPlugin(MetricReply::Broken(message)))
+        }
+        Question::RouterPlugin(_) => Ok(Reply::RouterPlugin(RouterReply::Broken(message))),
         Question::Read(_)
         | Question::Pods(_)
         | Question::List(_)

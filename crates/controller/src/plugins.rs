@@ -6,8 +6,10 @@ mod config;
 pub mod conformance;
 mod fetch;
 mod lines;
+mod metric;
 mod output;
 mod process;
+mod router;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -18,7 +20,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gradus_engine::ask::{PluginCall, PluginReply};
+use gradus_engine::ask::{
+    MetricCall, MetricReply, PluginCall, PluginReply, Question, Reply, RouterCall, RouterReply,
+};
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_goplugin::PluginKind;
 use serde_json::Value;
@@ -103,6 +107,27 @@ impl Plugins {
         call: &PluginCall,
     ) -> Result<PluginReply, WriteError> {
         step::call(self, cluster, rollout, call).await
+    }
+
+    /// Calls a metric plugin for an AnalysisRun, about this metric with its secrets.
+    pub async fn metric<C: Cluster>(
+        &self,
+        cluster: &C,
+        run: &ObjectRef,
+        call: &MetricCall,
+        metric: &Value,
+    ) -> Result<MetricReply, WriteError> {
+        metric::call(self, cluster, run, call, metric).await
+    }
+
+    /// Calls a traffic plugin for a Rollout.
+    pub async fn router<C: Cluster>(
+        &self,
+        cluster: &C,
+        rollout: &ObjectRef,
+        call: &RouterCall,
+    ) -> Result<RouterReply, WriteError> {
+        router::call(self, cluster, rollout, call).await
     }
 
     /// Ends all plugins: each is asked first, and killed if it does not end soon.
@@ -241,10 +266,22 @@ pub fn refused(data: &Value) -> Vec<String> {
     Config::read(data).refused().map(str::to_owned).collect()
 }
 
-/// The reply to a call of a step plugin where no host of plugins is: that of one not configured.
-pub fn not_configured(call: &PluginCall) -> PluginReply {
-    let name = &call.name;
-    step::unusable(name, &format!("unable to find plugin ({name}): {}", config::missing(name)))
+/// The reply to a question for a plugin that is not configured; `None` for any other question.
+pub fn unconfigured(question: &Question) -> Option<Reply> {
+    Some(match question {
+        Question::Plugin(PluginCall { name, .. }) => {
+            Reply::Plugin(step::unusable(name, &missing(name)))
+        }
+        Question::MetricPlugin(call) => Reply::MetricPlugin(metric::unusable(&missing(&call.name))),
+        Question::RouterPlugin(call) => {
+            Reply::RouterPlugin(router::unusable(&call.name, &missing(&call.name)))
+        }
+        _ => return None,
+    })
+}
+
+fn missing(name: &str) -> String {
+    format!("unable to find plugin ({name}): {}", config::missing(name))
 }
 
 fn pause(failures: u32) -> Duration {

@@ -1,13 +1,14 @@
 //! What can only the outside tell, how is it asked, and what is remembered between two passes?
 
 pub mod http;
+mod plugin;
 pub mod secret;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::rollout::status::AlbStatus;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +16,10 @@ use self::http::{HttpOutcome, HttpRequest};
 use crate::decision::{ChangeId, Kind, ObjectRef};
 use crate::uid::Uid;
 use crate::world::PodView;
+pub use plugin::{
+    MetricCall, MetricOperation, MetricReply, PLUGIN_READY, PluginCall, PluginReply, PluginSaid,
+    RouterCall, RouterGoal, RouterOperation, RouterReply, RouterRoutes,
+};
 
 /// A question a decision wants answered. Listed in every pass that wants or uses the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +93,10 @@ pub enum Question {
     Pods(PodsOf),
     /// One call of a step plugin.
     Plugin(PluginCall),
+    /// One call of a metric plugin.
+    MetricPlugin(Box<MetricCall>),
+    /// Calls of a traffic plugin.
+    RouterPlugin(Box<RouterCall>),
     /// Whether load balancers split the traffic as they were told.
     Weights(WeightsOf),
     /// All objects of a kind with certain labels in a namespace, live.
@@ -161,50 +170,6 @@ pub enum Split {
     Unreadable,
 }
 
-/// What a step plugin is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PluginCall {
-    /// The plugin.
-    pub name: String,
-    /// Run, Terminate or Abort; or [`PLUGIN_READY`].
-    pub operation: String,
-    /// The step, from 0.
-    pub index: i32,
-    /// What the step configures.
-    pub config: Option<Arc<Value>>,
-    /// What the plugin last wanted remembered.
-    pub status: Option<Arc<Value>>,
-}
-
-/// The operation of a step plugin that only asks whether it can be called.
-pub const PLUGIN_READY: &str = "Ready";
-
-/// What came of a call of a step plugin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum PluginReply {
-    /// It answered.
-    Said(PluginSaid),
-    /// It was called, but the call failed.
-    Broken(String),
-    /// It is switched off in the configuration.
-    Disabled,
-    /// It could not be called: it is not configured, or does not start.
-    Unusable(String),
-}
-
-/// A step plugin's own words.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PluginSaid {
-    /// Running, Successful, Failed, Error, or nothing for no change.
-    pub phase: String,
-    /// For people.
-    pub message: String,
-    /// When it wants to be called again.
-    pub requeue_after: SignedDuration,
-    /// What it wants remembered.
-    pub status: Option<Arc<Value>>,
-}
-
 /// Does asking change anything outside?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
@@ -234,6 +199,10 @@ pub enum Reply {
     Pods(Arc<[PodView]>),
     /// What came of a call of a step plugin.
     Plugin(PluginReply),
+    /// What came of a call of a metric plugin.
+    MetricPlugin(MetricReply),
+    /// What came of calls of a traffic plugin.
+    RouterPlugin(RouterReply),
     /// What load balancers say.
     Weights(WeightsSaid),
     /// All objects that were asked for.
@@ -266,6 +235,8 @@ impl std::fmt::Debug for Reply {
             Reply::Object(object) => f.debug_tuple("Object").field(object).finish(),
             Reply::Pods(pods) => f.debug_tuple("Pods").field(pods).finish(),
             Reply::Plugin(reply) => f.debug_tuple("Plugin").field(reply).finish(),
+            Reply::MetricPlugin(reply) => f.debug_tuple("MetricPlugin").field(reply).finish(),
+            Reply::RouterPlugin(reply) => f.debug_tuple("RouterPlugin").field(reply).finish(),
             Reply::Weights(said) => f.debug_tuple("Weights").field(said).finish(),
             Reply::Objects(objects) => f.debug_tuple("Objects").field(objects).finish(),
             Reply::Http(outcome) => f.debug_tuple("Http").field(outcome).finish(),

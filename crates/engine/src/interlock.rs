@@ -123,6 +123,12 @@ pub fn check(world: &World, decision: &Decided, now: Timestamp) -> Option<Harm<D
         return Some(Harm { invariant, message, cut });
     }
     let next = decision.status.as_ref()?;
+    if let Some((invariant, message)) = Traffic::of(world).and_then(|it| it.judge_told(world, next))
+    {
+        let (left, object) = (decision.changes.clone(), world.rollout.reference());
+        let cut = cut::without(world, decision, left, object, now, (invariant, &message));
+        return Some(Harm { invariant, message, cut });
+    }
     let steps = steps::judge(world, next, now).map(|found| (Invariant::StepsGoForward, found));
     let (invariant, message) = steps.or_else(|| {
         verdicts.judge_status(next).map(|found| (Invariant::VerdictsAreObeyed, found))

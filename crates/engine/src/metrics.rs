@@ -25,12 +25,13 @@ use serde_json::Value;
 
 use crate::ask::http::{HttpError, HttpOutcome, HttpReply, HttpRequest};
 use crate::ask::secret::SecretText;
-use crate::ask::{Effect, Failure, ListOf};
+use crate::ask::{Effect, Failure, ListOf, MetricCall, MetricReply};
 use crate::frame::TextMap;
 use crate::uid::Uid;
 use crate::world::RunPhase;
 pub use format::{go_json, go_number};
 pub use job::{JobView, name_of as job_name, superfluous as superfluous_jobs};
+pub use plugin::Plugin;
 
 /// What is to be done about one measurement.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,8 @@ pub struct Observed<'a> {
     pub number: i32,
     /// What came of the requests so far, in order.
     pub replies: &'a [HttpOutcome],
+    /// What a plugin has said so far, in order.
+    pub said: &'a [MetricReply],
     /// The Jobs of the run, by name.
     pub jobs: &'a BTreeMap<Arc<str>, Arc<JobView>>,
     /// Why the Job could not be created.
@@ -80,6 +83,8 @@ pub struct Of {
 pub enum Next {
     /// One more request.
     Send(Box<HttpRequest>, Effect),
+    /// One call of a plugin.
+    Call(Box<MetricCall>, Effect),
     /// This Job; once it is there, that is the measurement.
     Create {
         /// Its name.
@@ -141,6 +146,8 @@ pub enum Reading {
         /// What is needed to look again.
         metadata: TextMap,
     },
+    /// The provider keeps the measurement by itself: this is it, whole.
+    Measured(Box<Measurement>),
     /// There is no value.
     Error(MetricFault),
 }
@@ -219,7 +226,7 @@ pub trait Provider {
     }
 
     /// What it says about the metric as a whole.
-    fn metadata(&self) -> TextMap {
+    fn metadata(&self, _seen: &Observed<'_>) -> TextMap {
         TextMap::new()
     }
 
@@ -241,11 +248,14 @@ pub fn provider(metric: &Metric) -> Option<Box<dyn Provider + '_>> {
         MetricProvider { graphite: Some(spec), .. } => Box::new(graphite::Graphite(spec)),
         MetricProvider { influxdb: Some(spec), .. } => Box::new(influxdb::Influxdb(spec)),
         MetricProvider { skywalking: Some(spec), .. } => Box::new(skywalking::SkyWalking(spec)),
-        MetricProvider { plugin, .. } => {
-            let (name, _) = plugin.iter().next()?;
-            Box::new(plugin::Plugin(name))
-        }
+        MetricProvider { .. } => Box::new(plugin(metric)?),
     })
+}
+
+/// The plugin of a metric, where one measures it.
+pub fn plugin(metric: &Metric) -> Option<Plugin<'_>> {
+    let (name, _) = metric.provider.plugin.iter().next()?;
+    Some(Plugin { name, metric })
 }
 
 /// How many providers a metric names; each plugin counts.

@@ -59,6 +59,11 @@ pub trait Mark: Clone + Serialize + DeserializeOwned + 'static {
 
     /// The objects of this kind that a Rollout uses, by its name and the JSON of its spec.
     fn named_in(rollout: &str, spec: &Value) -> Vec<String>;
+
+    /// May a Rollout with this spec have made such objects by a plugin? Then they are none of ours.
+    fn is_kept_for(_spec: &Value) -> bool {
+        false
+    }
 }
 
 /// Everything one decision about a marked object may look at.
@@ -200,7 +205,8 @@ fn heard<M: Mark>(world: &Marked<M>, ask: &Ask) -> Heard {
 fn is_named_in<M: Mark>(reply: &Reply, object: &str) -> bool {
     let names = |rollout: &Arc<Value>| {
         let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
-        M::named_in(name, &rollout["spec"]).iter().any(|named| named == object)
+        let spec = &rollout["spec"];
+        M::is_kept_for(spec) || M::named_in(name, spec).iter().any(|named| named == object)
     };
     match reply {
         Reply::Object(found) => found.as_ref().is_some_and(names),

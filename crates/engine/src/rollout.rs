@@ -35,6 +35,7 @@ mod step;
 pub mod supported;
 #[cfg(test)]
 mod tests;
+mod told;
 mod unread;
 mod urgency;
 mod verify;

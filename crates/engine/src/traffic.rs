@@ -15,6 +15,7 @@ mod istio;
 mod mark;
 mod nginx;
 mod own;
+mod plugin;
 mod registry;
 mod report;
 mod smi;
@@ -27,11 +28,12 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::rollout::CanaryStep;
 use gradus_api::rollout::canary::{SetHeaderRoute, SetMirrorRoute};
 use gradus_api::traffic::ManagedRoute;
 use serde_json::Value;
 
-use crate::ask::WeightsOf;
+use crate::ask::{RouterCall, WeightsOf};
 use crate::decision::{Kind, ObjectRef};
 use crate::kinds;
 use crate::world::{Known, RolloutView, Route, Unusable, World};
@@ -39,7 +41,8 @@ pub use fault::{FaultCause, Need, RouteFault};
 pub use mark::Moved;
 pub(crate) use mark::planned;
 pub use registry::{
-    Access, ConfigField, Release, RouterEntry, Undo, accesses, metric_label, routes, unsupported,
+    Access, ConfigField, Release, RouterEntry, Undo, accesses, metric_label, plugins_in, routes,
+    unsupported,
 };
 pub(crate) use registry::{NOT_YET, PATH, releases_of, weights_field};
 pub use report::Report;
@@ -104,6 +107,9 @@ pub struct Goal<'a> {
     pub header_routes: Vec<&'a SetHeaderRoute>,
     /// Routes that copy requests, likewise.
     pub mirror_routes: Vec<&'a SetMirrorRoute>,
+    /// The steps whose routes these are, with those that take one back; `None` where no route of ours
+    /// may be left.
+    pub route_steps: Option<&'a [CanaryStep]>,
     /// Every route that may be ours, in order of precedence.
     pub managed_routes: &'a [ManagedRoute],
     /// The canary side has no pods: the weight must go before anything else moves.
@@ -235,6 +241,11 @@ pub trait Router {
         None
     }
 
+    /// What a plugin must be told for the goal to be reached; nothing where objects are written.
+    fn tells(&self, _goal: &Goal<'_>) -> Option<RouterCall> {
+        None
+    }
+
     /// What the data plane says of its objects as they stand; `None` where it says nothing.
     fn reported(&self, _seen: &RoutingObjects) -> Option<Report> {
         None
@@ -280,7 +291,15 @@ pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
     let Some(routing) = canary.and_then(|canary| canary.traffic_routing.as_deref()) else {
         return Vec::new();
     };
-    ROUTERS.iter().filter_map(|entry| (entry.of)(rollout, routing)).collect()
+    let own = ROUTERS.iter().filter_map(|entry| (entry.of)(rollout, routing));
+    own.chain(plugin::of(rollout, routing)).collect()
+}
+
+/// Do plugins split the traffic of a Rollout?
+pub fn names_plugins(rollout: &RolloutView) -> bool {
+    let canary = rollout.spec.fields.strategy.canary.as_ref();
+    let routing = canary.and_then(|canary| canary.traffic_routing.as_deref());
+    routing.is_some_and(|routing| plugin::of(rollout, routing).next().is_some())
 }
 
 /// What the data planes of a Rollout's routers say, the worst of it; `None` where none says anything.

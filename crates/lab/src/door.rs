@@ -20,7 +20,7 @@ use gradus_controller::cluster::{
 use gradus_controller::kube_cluster::classify;
 use gradus_controller::shell::Inquiry;
 use gradus_engine::ask::http::HttpError;
-use gradus_engine::ask::{PLUGIN_READY, PluginCall, Question, Reply};
+use gradus_engine::ask::{Question, Reply};
 use gradus_engine::decision::{Expect, Kind, ObjectRef, Op};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
@@ -38,7 +38,7 @@ use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
 use crate::outside::{Heard, MetricServers};
 use crate::person::Action;
-use crate::played::PlayedPlugins;
+use crate::played::{PlayedPlugins, acts, plugin_of};
 use crate::trace::{Record, Trace};
 use framed::status_of;
 use lead::PairBench;
@@ -187,9 +187,10 @@ impl Bench {
 
     /// One call of a plugin, which counts as a write: the controller may die before it or before it
     /// hears the answer, and then there is none. Where none is configured, nothing is called.
-    fn call_plugin(&mut self, call: &PluginCall, by: usize) -> Option<Reply> {
-        if !self.plugins.has(&call.name) || call.operation == PLUGIN_READY {
-            return Some(Reply::Plugin(self.plugins.call(call, self.now)));
+    fn call_plugin(&mut self, question: &Question, by: usize) -> Option<Reply> {
+        let is_there = plugin_of(question).is_some_and(|name| self.plugins.has(name));
+        if !is_there || !acts(question) || self.plugins.has_done(question) {
+            return self.plugins.answer(question, self.now);
         }
         self.interrupt();
         self.attempts += 1;
@@ -198,12 +199,12 @@ impl Bench {
         if let Some(fault @ (Fault::CrashBefore | Fault::CrashAfter)) = fault {
             self.trace.note(self.now, Record::Struck(fault));
             if fault == Fault::CrashAfter {
-                self.plugins.call(call, self.now);
+                self.plugins.answer(question, self.now);
             }
             self.crashed = Some(by);
             return None;
         }
-        Some(Reply::Plugin(self.plugins.call(call, self.now)))
+        self.plugins.answer(question, self.now)
     }
 
     fn apply(&mut self, write: Write, by: usize) -> Result<Written, WriteError> {
@@ -445,9 +446,9 @@ impl SimDoor {
             Question::Random(count) => {
                 Ok(Reply::Random(self.bench.borrow_mut().draw(*count).into()))
             }
-            Question::Plugin(call) => {
+            Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
                 self.pass().await;
-                let answer = self.bench.borrow_mut().call_plugin(call, self.reader.replica);
+                let answer = self.bench.borrow_mut().call_plugin(question, self.reader.replica);
                 let Some(answer) = answer else { return std::future::pending().await };
                 self.pass().await;
                 Ok(answer)

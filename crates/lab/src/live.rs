@@ -20,7 +20,7 @@ use gradus_controller::kube_cluster::KubeCluster;
 use gradus_controller::lease::Leadership;
 use gradus_controller::run::{Outside, Settings, run};
 use gradus_controller::telemetry::Metrics;
-use gradus_engine::ask::PluginCall;
+use gradus_engine::ask::Question;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
 use gradus_simkube::server::Server;
@@ -315,9 +315,9 @@ impl Lab {
             None => Executor::new(cluster, None, None),
         };
         let (plugins, time) = (Arc::clone(&self.plugins), clock.clone());
-        let play = Arc::new(move |call: &PluginCall| {
+        let play = Arc::new(move |question: &Question| {
             let mut plugins = plugins.lock().unwrap_or_else(PoisonError::into_inner);
-            plugins.call(call, time.now())
+            plugins.answer(question, time.now())
         });
         let executor = executor.with_played_plugins(play);
         let outside =

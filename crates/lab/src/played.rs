@@ -1,13 +1,21 @@
-//! A step plugin that a run plays: what it answers goes by how long it has been at work. What it has
+//! Plugins that a run plays: what they answer goes by how long they have been at work. What one has
 //! begun is known to it alone, as with a real one, and outlives the controller.
+//!
+//! A metric plugin measures for so long and then says how it ended. A traffic plugin takes what it is
+//! told unless it fails, and has it in force when it is successful.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gradus_api::analysis::Measurement;
 use gradus_api::names::{analysis_phase, plugin_operation};
+use gradus_api::values::Time;
 use gradus_api::values::parse_go_duration;
-use gradus_controller::plugins::not_configured;
-use gradus_engine::ask::{PLUGIN_READY, PluginCall, PluginReply, PluginSaid};
+use gradus_controller::plugins::unconfigured;
+use gradus_engine::ask::{
+    MetricCall, MetricOperation, MetricReply, PLUGIN_READY, PluginCall, PluginReply, PluginSaid,
+    Question, Reply, RouterCall, RouterOperation, RouterReply,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -22,6 +30,8 @@ struct Played {
     script: Script,
     /// When it began what has not come to an end, by step.
     begun: BTreeMap<i32, Timestamp>,
+    /// The weight that it was told last, and since when it is told of it.
+    told: Option<(i32, Timestamp)>,
 }
 
 /// What a plugin answers: each phase for so long, the last for ever.
@@ -77,7 +87,8 @@ impl Script {
 impl PlayedPlugins {
     /// Plugins that play these scripts.
     pub fn new(scripts: &BTreeMap<String, Script>) -> Self {
-        let played = |script: &Script| Played { script: script.clone(), begun: BTreeMap::new() };
+        let played =
+            |script: &Script| Played { script: script.clone(), begun: BTreeMap::new(), told: None };
         let plugins = scripts.iter().map(|(name, script)| (name.clone(), played(script)));
         PlayedPlugins { plugins: plugins.collect() }
     }
@@ -87,11 +98,97 @@ impl PlayedPlugins {
         self.plugins.contains_key(name)
     }
 
-    /// What a plugin answers.
-    pub fn call(&mut self, call: &PluginCall, now: Timestamp) -> PluginReply {
-        let Some(Played { script, begun }) = self.plugins.get_mut(&call.name) else {
-            return not_configured(call);
+    /// Does a traffic plugin split the traffic so already? Then telling it again changes nothing.
+    pub fn has_done(&self, question: &Question) -> bool {
+        let Question::RouterPlugin(call) = question else { return false };
+        let told = self.plugins.get(&call.name).and_then(|played| played.told);
+        told.is_some_and(|(weight, _)| weight == call.weight)
+    }
+
+    /// The reply to a question for a plugin; `None` for any other question.
+    pub fn answer(&mut self, question: &Question, now: Timestamp) -> Option<Reply> {
+        let played = match plugin_of(question).and_then(|name| self.plugins.get_mut(name)) {
+            Some(played) => played,
+            None => return unconfigured(question),
         };
+        Some(match question {
+            Question::Plugin(call) => Reply::Plugin(played.step(call, now)),
+            Question::MetricPlugin(call) => Reply::MetricPlugin(played.measure(call, now)),
+            Question::RouterPlugin(call) => Reply::RouterPlugin(played.route(call, now)),
+            _ => return None,
+        })
+    }
+}
+
+/// The plugin that a question is for.
+pub fn plugin_of(question: &Question) -> Option<&str> {
+    Some(match question {
+        Question::Plugin(call) => &call.name,
+        Question::MetricPlugin(call) => &call.name,
+        Question::RouterPlugin(call) => &call.name,
+        _ => return None,
+    })
+}
+
+/// Does this question for a plugin change something outside?
+pub fn acts(question: &Question) -> bool {
+    match question {
+        Question::Plugin(call) => call.operation != PLUGIN_READY,
+        Question::MetricPlugin(call) => !matches!(call.operation, MetricOperation::GetMetadata),
+        Question::RouterPlugin(call) => !matches!(call.operation, RouterOperation::Verify),
+        _ => false,
+    }
+}
+
+impl Played {
+    fn measure(&mut self, call: &MetricCall, now: Timestamp) -> MetricReply {
+        let (began, is_ended) = match &call.operation {
+            MetricOperation::GetMetadata => return MetricReply::Metadata(BTreeMap::new()),
+            MetricOperation::GarbageCollect(_) => return MetricReply::Done,
+            MetricOperation::Run => (now, false),
+            MetricOperation::Resume(last) => (last.started_at.map_or(now, Time::timestamp), false),
+            MetricOperation::Terminate(last) => {
+                (last.started_at.map_or(now, Time::timestamp), true)
+            }
+        };
+        let phase = match self.script.phase(now.duration_since(began)) {
+            analysis_phase::RUNNING if is_ended => analysis_phase::SUCCESSFUL,
+            phase => phase,
+        };
+        let is_over = phase != analysis_phase::RUNNING;
+        MetricReply::Measured(Box::new(Measurement {
+            phase: phase.to_owned(),
+            value: if is_over { "1".to_owned() } else { String::new() },
+            started_at: Some(Time::new(began)),
+            finished_at: Some(Time::new(now)).filter(|_| is_over),
+            resume_at: Some(Time::new(now + SignedDuration::from_secs(10))).filter(|_| !is_over),
+            ..Measurement::default()
+        }))
+    }
+
+    fn route(&mut self, call: &RouterCall, now: Timestamp) -> RouterReply {
+        let first = *self.begun.entry(0).or_insert(now);
+        let known = self.told.filter(|(weight, _)| *weight == call.weight);
+        let since = known.map_or(now, |(_, since)| since);
+        match call.operation {
+            RouterOperation::Split(_) => match self.script.phase(now.duration_since(first)) {
+                analysis_phase::FAILED | analysis_phase::ERROR => {
+                    RouterReply::Broken("failed to set weight via plugin: plays error".to_owned())
+                }
+                _ => {
+                    self.told = Some((call.weight, since));
+                    RouterReply::Told
+                }
+            },
+            RouterOperation::Verify => match self.script.phase(now.duration_since(since)) {
+                analysis_phase::RUNNING => RouterReply::Verified(Some(false)),
+                _ => RouterReply::Verified(Some(known.is_some())),
+            },
+        }
+    }
+
+    fn step(&mut self, call: &PluginCall, now: Timestamp) -> PluginReply {
+        let Played { script, begun, .. } = self;
         if call.operation == PLUGIN_READY {
             return PluginReply::Said(PluginSaid::default());
         }
@@ -143,8 +240,9 @@ mod tests {
         let mut call = |second: i64, operation: &str, index: i32| {
             let (name, operation) = ("a/b".to_owned(), operation.to_owned());
             let call = PluginCall { name, operation, index, config: None, status: None };
-            match plugins.call(&call, Timestamp::from_second(second).unwrap()) {
-                PluginReply::Said(said) => said.phase,
+            let now = Timestamp::from_second(second).unwrap();
+            match plugins.answer(&Question::Plugin(call), now) {
+                Some(Reply::Plugin(PluginReply::Said(said))) => said.phase,
                 other => format!("{other:?}"),
             }
         };

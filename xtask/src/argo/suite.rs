@@ -117,6 +117,17 @@ pub fn controller_program() -> Result<PathBuf, SuiteError> {
     Ok(program)
 }
 
+/// The folder of Argo's sample plugins, built if they are not there.
+pub fn sample_plugins(packages: &[&str]) -> Result<PathBuf, SuiteError> {
+    let suite = Suite::fetched()?;
+    let folder = suite.built.join("plugin-bin");
+    for package in packages {
+        let path = format!("./test/cmd/{package}");
+        suite.build(&folder.join(package), &["build"], &path)?;
+    }
+    Ok(folder)
+}
+
 /// Argo's sources, with its examples.
 pub fn sources() -> Result<PathBuf, SuiteError> {
     Ok(Suite::fetched()?.sources)

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gradus_engine::ask::Class;
+use gradus_api::analysis::Measurement;
 use gradus_engine::ask::http::{HttpError, HttpOutcome, HttpReply, HttpRequest};
-use gradus_engine::ask::secret::{SecretError, SecretPlace, SecretRef, SecretText};
+use gradus_engine::ask::secret::{SecretError, SecretPlace, SecretRef, SecretText, has_marker};
+use gradus_engine::ask::{Class, MetricReply};
 use gradus_engine::decision::{Kind, ObjectRef};
 use serde_json::Value;
 
@@ -65,8 +66,21 @@ pub(super) struct Values {
 impl<C: Cluster> Secrets<'_, C> {
     /// Reads every Secret that a request refers to.
     pub(super) async fn read(&self, request: &HttpRequest) -> Result<Values, HttpError> {
+        self.read_all(&request.references()).await
+    }
+
+    /// A JSON value whose texts have their secrets, and what must not be seen of them.
+    pub(super) async fn fill(&self, marked: &Value) -> Result<(Value, Vec<String>), HttpError> {
+        let mut texts = Vec::new();
+        collect(marked, &mut texts);
+        let references: Vec<&SecretRef> = texts.iter().flat_map(SecretText::references).collect();
+        let values = self.read_all(&references).await?;
+        Ok((values.filled(marked)?, values.hidden_of(references)))
+    }
+
+    async fn read_all(&self, references: &[&SecretRef]) -> Result<Values, HttpError> {
         let mut values = Values::default();
-        for SecretRef { place, name, .. } in request.references() {
+        for SecretRef { place, name, .. } in references {
             let at = (*place, name.clone());
             if *place == SecretPlace::Environment || values.secrets.contains_key(&at) {
                 continue;
@@ -106,9 +120,27 @@ impl Values {
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
+    fn filled(&self, marked: &Value) -> Result<Value, HttpError> {
+        Ok(match marked {
+            Value::String(text) => Value::String(self.resolve(&SecretText::from_marked(text))?),
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.filled(item)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(fields) => {
+                let fields = fields.iter().map(|(key, one)| Ok((key.clone(), self.filled(one)?)));
+                Value::Object(fields.collect::<Result<_, HttpError>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+
     /// Every value that must not be seen: of all references of a request.
     pub(super) fn hidden(&self, request: &HttpRequest) -> Vec<String> {
-        let references = request.references().into_iter();
+        self.hidden_of(request.references())
+    }
+
+    fn hidden_of(&self, references: Vec<&SecretRef>) -> Vec<String> {
+        let references = references.into_iter();
         let found = references.filter_map(|reference| self.value(reference).ok().flatten());
         let mut found: Vec<String> = found.filter(|value| !value.is_empty()).collect();
         // The longest first: a value may be part of another.
@@ -135,6 +167,36 @@ pub(super) fn cleaned(outcome: HttpOutcome, hidden: &[String]) -> HttpOutcome {
         Err(error @ (HttpError::Timeout(_) | HttpError::TooLarge | HttpError::Secret(_))) => {
             Err(error)
         }
+    }
+}
+
+/// A measurement in which no secret is left.
+pub(super) fn cleaned_metric(reply: MetricReply, hidden: &[String]) -> MetricReply {
+    let clean = |text: String| redacted(&text, hidden);
+    let texts = |all: BTreeMap<String, String>| {
+        all.into_iter().map(|(key, text)| (clean(key), clean(text))).collect()
+    };
+    match reply {
+        MetricReply::Measured(measured) => MetricReply::Measured(Box::new(Measurement {
+            message: clean(measured.message),
+            value: clean(measured.value),
+            metadata: texts(measured.metadata),
+            ..*measured
+        })),
+        MetricReply::Metadata(found) => MetricReply::Metadata(texts(found)),
+        MetricReply::Broken(why) => MetricReply::Broken(clean(why)),
+        MetricReply::Unusable(why) => MetricReply::Unusable(clean(why)),
+        reply @ (MetricReply::Done | MetricReply::NoSecret(_)) => reply,
+    }
+}
+
+/// The texts of a JSON value that refer to secrets.
+fn collect(value: &Value, texts: &mut Vec<SecretText>) {
+    match value {
+        Value::String(text) if has_marker(text) => texts.push(SecretText::from_marked(text)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, texts)),
+        _ => {}
     }
 }
 

@@ -75,6 +75,8 @@ pub(super) fn say_job(job: &Job) {
 pub(super) fn say_inquiry(inquiry: &Inquiry) {
     let what = match &inquiry.question {
         Question::Plugin(call) => format!("call plugin {}", call.name),
+        Question::MetricPlugin(call) => format!("call plugin {}", call.name),
+        Question::RouterPlugin(call) => format!("call plugin {}", call.name),
         Question::Http(request) => format!("send {} {}", request.method.text(), request.url),
         other => format!("ask {other:?}"),
     };

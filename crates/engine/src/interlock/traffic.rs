@@ -2,7 +2,7 @@
 //! pods taken away under it?
 
 use gradus_api::names::value;
-use gradus_api::rollout::CanaryStrategy;
+use gradus_api::rollout::{CanaryStrategy, RolloutStatus};
 
 use super::Invariant;
 use super::pods::{Pods, size_after};
@@ -36,6 +36,22 @@ impl<'w> Traffic<'w> {
         }
         let moves = self.moved(change).and_then(|(from, to)| self.moves(pods, from, to));
         moves.or_else(|| self.leads_elsewhere(pods, change))
+    }
+
+    /// What is wrong with a split that a plugin will be told of because the status says so.
+    pub(super) fn judge_told(
+        &self,
+        world: &World,
+        next: &RolloutStatus,
+    ) -> Option<(Invariant, String)> {
+        if !traffic::names_plugins(&world.rollout) {
+            return None;
+        }
+        let weight = |status: &RolloutStatus| {
+            status.canary.weights.as_ref().map(|weights| weights.canary.weight)
+        };
+        let (from, to) = (weight(&world.rollout.status).unwrap_or(0), weight(next)?);
+        if from == to { None } else { self.moves(&Pods::of(world), from, to) }
     }
 
     /// The revision that a side leads to: as the objects of a router say, or as its Service selects.

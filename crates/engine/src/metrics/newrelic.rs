@@ -32,7 +32,7 @@ impl Provider for NewRelic<'_> {
         format!("NerdGraph, Secret {}", self.profile())
     }
 
-    fn metadata(&self) -> TextMap {
+    fn metadata(&self, _: &Observed<'_>) -> TextMap {
         let query = SecretText::from_marked(&self.0.query).to_string();
         [("ResolvedNewRelicQuery".to_owned(), query)].into()
     }

@@ -32,7 +32,7 @@ impl Provider for Prometheus<'_> {
         shown(&self.base())
     }
 
-    fn metadata(&self) -> TextMap {
+    fn metadata(&self, _: &Observed<'_>) -> TextMap {
         let query = SecretText::from_marked(&self.0.query).to_string();
         if query.is_empty() {
             return TextMap::new();

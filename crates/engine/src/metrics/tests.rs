@@ -2,6 +2,7 @@
 
 mod asked;
 mod documented;
+mod plugin;
 mod queried;
 
 use serde_json::json;
@@ -38,8 +39,9 @@ fn called(provider: &Value, call: Call<'_>, replies: &[HttpOutcome]) -> Next {
     let (metric, run) = (metric(provider.clone()), run());
     let provider = super::provider(&metric).unwrap();
     let jobs = BTreeMap::new();
-    let (jobs, refused, pods) = (&jobs, None, None);
-    let seen = Observed { now: now(), run: &run, number: 1, replies, jobs, refused, pods };
+    let (now, said, jobs) = (now(), &[], &jobs);
+    let (refused, pods) = (None, None);
+    let seen = Observed { now, run: &run, number: 1, replies, said, jobs, refused, pods };
     next(&*provider, call, &seen)
 }
 
@@ -56,6 +58,7 @@ fn told(next: &Next) -> String {
             let body = request.body.as_ref().map(|body| format!(" {body}")).unwrap_or_default();
             format!("{acts}{} {}{body}", request.method.text(), request.url)
         }
+        Next::Call(call, _) => format!("call {} {}", call.name, call.operation.method()),
         Next::Done(outcome) => outcome_told(outcome),
         Next::Create { name, then, .. } => format!("create {name}, {}", outcome_told(then)),
         Next::Delete { job, then } => format!("delete {}, {}", job.name, outcome_told(then)),
@@ -78,6 +81,7 @@ fn outcome_told(outcome: &Reading) -> String {
             format!("{} {text}{message}{}", phase.text(), with(metadata))
         }
         Reading::InFlight { resume_at, metadata } => format!("until {resume_at}{}", with(metadata)),
+        Reading::Measured(measured) => format!("measured {}", measured.phase),
         Reading::Error(fault) => format!("! {}{}", fault.message, with(&fault.metadata)),
     }
 }

@@ -76,6 +76,10 @@ impl<const AT: usize> Mark for ManagedRoute<AT> {
         let releases = traffic::releases_of(Self::KIND);
         releases.flat_map(|release| (release.named_in)(rollout, spec)).collect()
     }
+
+    fn is_kept_for(spec: &Value) -> bool {
+        traffic::plugins_in(spec)
+    }
 }
 
 /// Ingresses, the one kind of these that every cluster has.

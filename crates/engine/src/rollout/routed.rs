@@ -10,7 +10,7 @@ use super::objects::Objects;
 use super::plan::{Plan, Proposal};
 use super::replica_sets::{Roles, resize};
 use super::scale::{self, Routed, Sizes, pods_for};
-use super::{canary, weights};
+use super::{canary, told, weights};
 use crate::traffic::TrafficSide;
 use crate::world::Deadline;
 
@@ -65,7 +65,7 @@ pub(super) fn allowed(
     if !is_routed(objects.spec()) || wanted >= set.size || objects.replicas() == 0 {
         return wanted;
     }
-    if weights::is_moving(plan) {
+    if weights::is_moving(plan) || told::is_open(objects) {
         return set.size;
     }
     let share = weights::share(objects, &set.hash);

@@ -23,6 +23,7 @@ mod routers;
 mod rows;
 mod runs;
 mod takeover;
+mod told;
 mod traffic;
 mod unread;
 mod verify;

@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use super::conditions::{self, Statement};
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
+use super::told::{self, Verdict};
 use super::weights;
 use crate::ask::{Ask, Question, Reply, Split, WeightsOf};
 use crate::decision::{EventKind, Frees, Guard, Why};
@@ -37,12 +38,18 @@ pub(super) fn apply(
         locate(&mut status, &[]);
     }
     let report = traffic::reported(objects.rollout(), &objects.routes);
-    if asked.is_none() && report.is_none() || !is_due(objects, goal) {
+    let is_due = is_due(objects, goal);
+    let (heard, verdict) = match is_due {
+        true => told::verdict(objects, goal),
+        false => (Proposal::default(), None),
+    };
+    let is_silent = asked.is_none() && report.is_none() && verdict.is_none();
+    if is_silent || !is_due {
         weights::unhold(&mut status);
         if report == Some(Report::InForce) {
             keep(objects, &mut status);
         }
-        return Verified { proposal: Proposal::default().note(status), is_awaited: false };
+        return Verified { proposal: heard.note(status), is_awaited: false };
     }
     let (proposal, is_told) = match asked {
         Some(asked) => hear(objects, plan, Ask::weights(asked), &mut status),
@@ -55,7 +62,16 @@ pub(super) fn apply(
         Some(report) => take_in(objects, plan, report, &mut status),
         None => (Proposal::default(), true),
     };
-    let (proposal, is_set) = (proposal.and(held), is_told && is_seen);
+    let (held_by_plugin, is_said) = match verdict {
+        None | Some(Verdict::InForce) => (Proposal::default(), true),
+        Some(Verdict::Open) => (Proposal::default(), false),
+        Some(Verdict::Broken(why)) => {
+            let message = format!("Failed to verify weight: {why}");
+            (hold(objects, &mut status, event::WEIGHT_VERIFY_ERROR, message), false)
+        }
+    };
+    let proposal = proposal.and(held).and(heard).and(held_by_plugin);
+    let is_set = is_told && is_seen && is_said;
     if let Some(known) = &mut status.canary.weights {
         known.verified = Some(is_set);
     }
@@ -77,9 +93,16 @@ fn keep(objects: &Objects<'_>, status: &mut RolloutStatus) {
 /// What is not answered yet.
 pub(super) fn explain(objects: &Objects<'_>, plan: &Plan) -> Option<Why> {
     plan.asks.iter().find_map(|ask| {
-        let Question::Weights(of) = &ask.question else { return None };
+        let question = match &ask.question {
+            Question::Weights(of) => {
+                format!("is weight {} of Service {} in force", of.weight, of.canary)
+            }
+            Question::RouterPlugin(call) if told::is_open(objects) => {
+                format!("is weight {} in force, of plugin {}", call.weight, call.name)
+            }
+            _ => return None,
+        };
         let is_open = !objects.world.answers.contains_key(&ask.id);
-        let question = format!("is weight {} of Service {} in force", of.weight, of.canary);
         is_open.then(|| waits(objects, question))
     })
 }
@@ -192,7 +215,7 @@ fn locate(status: &mut RolloutStatus, found: &[AlbStatus]) {
 }
 
 /// The split is not in force: it is said once, in a condition and an Event.
-fn hold(
+pub(super) fn hold(
     objects: &Objects<'_>,
     status: &mut RolloutStatus,
     reason: &'static str,

@@ -16,6 +16,7 @@ use super::plan::{Plan, Proposal};
 use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
+use super::told::{self, Told};
 use super::{canary, experiments, plugin, routed, runs, services, verify};
 use crate::decision::{Change, EventKind};
 use crate::kinds;
@@ -63,11 +64,48 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
         }
     }
     let (recorded, status) = record(&draft.objects, &goal);
+    let (told, state) = told::apply(&draft.objects, &draft.plan, &goal, &status);
+    let refused = match state {
+        Told::All => None,
+        Told::Waits(asked) => Some((asked, None)),
+        Told::Refused(asked, why) => Some((asked, Some(why))),
+    };
+    if let Some((asked, why)) = refused {
+        let held = untold(&draft.objects, status, why);
+        return ControlFlow::Break(draft.with(recorded.and(told).and(asked).and(held)));
+    }
+    let recorded = recorded.and(told);
     let verified = verify::apply(&draft.objects, &draft.plan, &goal, status);
     let draft = draft.with(recorded.and(verified.proposal));
     match verified.is_awaited {
         true => ControlFlow::Break(draft),
         false => ControlFlow::Continue(draft),
+    }
+}
+
+/// A plugin does not know of the split yet: it is noted as not in force, and why it could not be told.
+/// What was noted before stays while nothing else is wanted.
+fn untold(objects: &Objects<'_>, status: RolloutStatus, why: Option<String>) -> Proposal {
+    let mut status = status;
+    let known = objects.status.canary.weights.clone();
+    let bare = |weights: &TrafficWeights| TrafficWeights { verified: None, ..weights.clone() };
+    let is_news = known.as_deref().map(bare) != status.canary.weights.as_deref().map(bare);
+    if let Some(why) = why {
+        let held = verify::hold(objects, &mut status, event::TRAFFIC_ROUTING_ERROR, why);
+        set_unverified(&mut status);
+        return held.note(status);
+    }
+    if !is_news {
+        return Proposal::default();
+    }
+    unhold(&mut status);
+    set_unverified(&mut status);
+    Proposal::default().note(status)
+}
+
+fn set_unverified(status: &mut RolloutStatus) {
+    if let Some(weights) = &mut status.canary.weights {
+        weights.verified = Some(false);
     }
 }
 
@@ -274,6 +312,7 @@ pub(super) fn is_reached(objects: &Objects<'_>, roles: Roles) -> bool {
     traffic::routers(objects.rollout())
         .iter()
         .all(|router| router.plan(&goal, &objects.routes).is_ok_and(|writes| writes.is_empty()))
+        && told::is_done(objects, &goal)
 }
 
 fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a str) -> Goal<'a> {
@@ -305,6 +344,7 @@ fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a 
         additional: &aim.additional,
         header_routes,
         mirror_routes,
+        route_steps: aim.has_routes.then_some(steps),
         managed_routes: strategy.traffic_routing.as_ref().map_or(&[], |it| &it.managed_routes),
         canary_empty: objects.sets[roles.new].available() == 0,
     }

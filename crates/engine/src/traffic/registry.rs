@@ -171,16 +171,20 @@ fn used(routing: &TrafficRouting) -> impl Iterator<Item = &'static RouterEntry> 
 fn unknown(routing: &TrafficRouting) -> Option<RouteFault> {
     let is_known = |config: ConfigField| ROUTERS.iter().any(|entry| entry.config == config);
     let mut fields = routing.asked_for().into_iter();
-    let field = fields.find(|field| !is_known(ConfigField::Field(field)));
-    let path = match field {
-        Some(field) => ConfigField::Field(field).path(),
-        None => {
-            let is_served = |name: &str| ROUTERS.iter().any(|entry| entry.config.name() == name);
-            routing.plugins.keys().find(|name| !is_served(name))?;
-            format!("{PATH}.trafficRouting.plugins")
-        }
-    };
-    Some(RouteFault::configuration(path, NOT_YET))
+    let field = fields.find(|field| !is_known(ConfigField::Field(field)))?;
+    Some(RouteFault::configuration(ConfigField::Field(field).path(), NOT_YET))
+}
+
+/// Does a Rollout's spec name plugins that split the traffic?
+pub fn plugins_in(spec: &Value) -> bool {
+    let plugins = routing_in(spec)["plugins"].as_object();
+    plugins.is_some_and(|plugins| plugins.keys().any(|name| !is_served(name)))
+}
+
+/// Is this entry of `plugins` served without a plugin?
+pub(super) fn is_served(plugin: &str) -> bool {
+    let is_it = |config: ConfigField| matches!(config, ConfigField::Plugin(name) if name == plugin);
+    ROUTERS.iter().any(|entry| is_it(entry.config))
 }
 
 /// Why a router cannot do a step, if it cannot.

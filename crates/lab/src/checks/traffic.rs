@@ -77,7 +77,9 @@ impl Plan {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let replicas = spec["replicas"].as_i64().unwrap_or(1);
         let max = routing["maxTrafficWeight"].as_i64().unwrap_or(100);
-        let same = earlier.filter(|earlier| Arc::ptr_eq(&earlier.spec, spec));
+        // What plugins make of the traffic stands in the status.
+        let is_static = |earlier: &&Plan| !traffic::names_plugins(&earlier.view);
+        let same = earlier.filter(|earlier| Arc::ptr_eq(&earlier.spec, spec)).filter(is_static);
         let view = match same {
             Some(earlier) => Arc::clone(&earlier.view),
             None => Arc::new(RolloutView::read(&frame(rollout), None)),

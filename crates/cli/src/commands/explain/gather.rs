@@ -116,6 +116,8 @@ async fn reply(source: &Source, ask: &Ask, pods: Option<&[Value]>) -> Option<Rep
         }
         // Asked of a plugin, a load balancer or chance, or by another engine.
         Question::Plugin(_)
+        | Question::MetricPlugin(_)
+        | Question::RouterPlugin(_)
         | Question::Http(_)
         | Question::List(_)
         | Question::Random(_)

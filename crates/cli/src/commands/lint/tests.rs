@@ -165,7 +165,7 @@ fn what_will_surprise_is_a_warning() {
         ),
         (rollout("steps: [{experiment: {templates: []}}]", ""), "without duration"),
         (rollout("steps: [{plugin: {name: a/b}}]", ""), "knows no step plugins"),
-        (rollout(plugin, "replicas: 0"), "this version of Gradus does not support it yet"),
+        (rollout(plugin, "replicas: 0"), ""),
         (
             rollout(&format!("{routed}maxSurge: 2"), "replicas: 10"),
             "up to 20 pods at once for 10 replicas",

@@ -12,7 +12,7 @@ use super::tasks::{MetricTask, due, interval};
 use super::{RunDraft, later, stored};
 use crate::analysis::condition;
 use crate::ask::http::HttpOutcome;
-use crate::ask::{Ask, AskId, Class, Effect, Failure, ListOf, Question, Reply};
+use crate::ask::{Ask, AskId, Class, Effect, Failure, ListOf, MetricReply, Question, Reply};
 use crate::decision::{Change, Frees, Guard, ObjectRef};
 use crate::frame::{Frame, TextMap};
 use crate::kinds;
@@ -84,12 +84,21 @@ impl Measuring<'_> {
         let (of, number) = (draft.identity(), draft.number(&metric.name));
         let (mut began, mut ended) = (now, now);
         let mut replies: Vec<HttpOutcome> = Vec::new();
+        let mut said: Vec<MetricReply> = Vec::new();
         let mut jobs = draft.world.jobs.clone();
         let mut refused: Option<&Failure> = None;
         let mut known: Option<Vec<Arc<Value>>> = None;
         for _ in 0..REQUEST_LIMIT {
-            let (run, pods) = (&of, known.as_deref());
-            let seen = Observed { now, run, number, replies: &replies, jobs: &jobs, refused, pods };
+            let seen = Observed {
+                now,
+                run: &of,
+                number,
+                replies: &replies,
+                said: &said,
+                jobs: &jobs,
+                refused,
+                pods: known.as_deref(),
+            };
             let outcome = match metrics::next(&*provider, self.asked(), &seen) {
                 Next::Done(outcome) => outcome,
                 Next::Wait(moment) => {
@@ -104,12 +113,25 @@ impl Measuring<'_> {
                     let question = Question::Http(request);
                     let id = self.id(draft, number, replies.len());
                     let ask = Ask { id, question, effect, after: None };
-                    let (outcome, times) = draft.reply(ask, &*provider, &metric.name)?;
+                    let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
+                    let Reply::Http(outcome) = reply else { return None };
                     if replies.is_empty() {
                         began = times.0;
                     }
                     ended = times.1;
-                    replies.push(outcome);
+                    replies.push(outcome.clone());
+                    continue;
+                }
+                Next::Call(call, effect) => {
+                    let question = Question::MetricPlugin(call);
+                    let id = self.id(draft, number, said.len());
+                    let ask = Ask { id, question, effect, after: None };
+                    let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
+                    let Reply::MetricPlugin(reply) = reply else { return None };
+                    if said.is_empty() {
+                        (began, ended) = times;
+                    }
+                    said.push(reply.clone());
                     continue;
                 }
                 Next::Create { name, job, then } => match draft.create(&name, &job) {
@@ -129,11 +151,10 @@ impl Measuring<'_> {
                     then
                 }
             };
-            return Some(Taken { outcome, metadata: provider.metadata(), began, ended });
+            return Some(Taken { outcome, metadata: provider.metadata(&seen), began, ended });
         }
         let fault = MetricFault::new(format!("no result after {REQUEST_LIMIT} requests"), "");
-        let metadata = provider.metadata();
-        Some(Taken { outcome: Reading::Error(fault), metadata, began, ended })
+        Some(Taken { outcome: Reading::Error(fault), metadata: BTreeMap::new(), began, ended })
     }
 
     /// What needs no provider: there is none, or what waits for data is ended.
@@ -228,7 +249,7 @@ impl<'w> RunDraft<'w> {
         ask: Ask,
         provider: &dyn Provider,
         metric: &str,
-    ) -> Option<(HttpOutcome, (Timestamp, Timestamp))> {
+    ) -> Option<(&'w Reply, (Timestamp, Timestamp))> {
         // What changes something outside is only asked for a run that is stored as begun.
         if ask.effect == Effect::Acts && self.run().status.phase.is_empty() {
             self.must_begin = true;
@@ -237,9 +258,7 @@ impl<'w> RunDraft<'w> {
         let answer = self.world.answers.get(&ask.id);
         self.ask(ask);
         match answer.map(|answer| (answer, &answer.reply)) {
-            Some((answer, Ok(Reply::Http(outcome)))) => {
-                Some((outcome.clone(), (answer.asked_at, answer.answered_at)))
-            }
+            Some((answer, Ok(reply))) => Some((reply, (answer.asked_at, answer.answered_at))),
             Some((_, Err(failure))) => {
                 self.is_reading = true;
                 let guard = Guard::Unreadable { message: failure.message.clone() };
@@ -247,7 +266,7 @@ impl<'w> RunDraft<'w> {
                 self.wake(failure.retry_at);
                 None
             }
-            _ => {
+            None => {
                 self.is_reading = true;
                 let question =
                     format!("{} {} for metric {metric}", provider.kind(), provider.address());
@@ -415,6 +434,24 @@ fn judge(
             measurement.metadata = metadata;
             measurement.value = cut(text);
             (phase, message)
+        }
+        Reading::Measured(measured) => {
+            let is_bare = measured.phase == RunPhase::Error.text() && measured.started_at.is_none();
+            let began = measurement.started_at.filter(|_| !is_bare);
+            let is_over = RunPhase::of(&measured.phase).is_completed();
+            *measurement = Measurement {
+                message: cut(measured.message),
+                value: cut(measured.value),
+                metadata: measured
+                    .metadata
+                    .into_iter()
+                    .map(|(key, text)| (cut(key), cut(text)))
+                    .collect(),
+                started_at: measured.started_at.or(began),
+                finished_at: measured.finished_at.or(stored(ended)).filter(|_| is_over),
+                ..*measured
+            };
+            return;
         }
         Reading::Error(MetricFault { message, metadata, .. }) => {
             measurement.metadata.extend(metadata);

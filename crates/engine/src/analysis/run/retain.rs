@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::prepare::RunPlan;
 use super::view::AnalysisRunView;
 use super::{RunDraft, later};
+use crate::ask::{Ask, AskId, Effect, MetricCall, MetricReply, Question, Reply};
 use crate::decision::{Change, Decision, Op};
 use crate::metrics;
 use crate::world::RunPhase;
@@ -21,6 +22,14 @@ pub fn trim(draft: &mut RunDraft<'_>, plan: &RunPlan) {
         if surplus == 0 {
             continue;
         }
+        if let Some(plugin) = metrics::plugin(&planned.metric) {
+            let (count, call) = (result.measurements.len(), plugin.garbage(planned.kept));
+            if !is_collected(draft, name, count, call, planned.kept) {
+                continue;
+            }
+        }
+        let results = &mut draft.status.metric_results;
+        let Some(result) = results.iter_mut().find(|result| result.name == *name) else { continue };
         result.measurements.drain(..surplus);
         if planned.metric.provider.job.is_none() {
             continue;
@@ -36,6 +45,38 @@ pub fn trim(draft: &mut RunDraft<'_>, plan: &RunPlan) {
         let deletions: Vec<Change> = surplus.into_iter().map(|job| draft.deletion(job)).collect();
         draft.changes.extend(deletions);
     }
+}
+
+/// Has the plugin cleared away what belongs to measurements that are to go? It is asked once they are
+/// stored; one that cannot keeps them, up to a limit.
+fn is_collected(
+    draft: &mut RunDraft<'_>,
+    metric: &str,
+    count: usize,
+    call: MetricCall,
+    kept: usize,
+) -> bool {
+    let is_stored = draft.status.metric_results == draft.world.run.status.metric_results;
+    if draft.is_completed() {
+        return true; // Nobody will ask any more: the outside has heard what there was to hear.
+    }
+    if !is_stored {
+        return count > most(kept);
+    }
+    let id = AskId(format!("collect {} {metric} {count}", draft.run().uid).into());
+    let answer = draft.world.answers.get(&id).map(|answer| &answer.reply);
+    let question = Question::MetricPlugin(Box::new(call));
+    draft.ask(Ask { id, question, effect: Effect::Acts, after: None });
+    match answer {
+        Some(Ok(Reply::MetricPlugin(MetricReply::Done))) => true,
+        Some(_) => count > most(kept),
+        None => false,
+    }
+}
+
+/// The most measurements that are kept for a plugin that does not clear away.
+fn most(kept: usize) -> usize {
+    kept.saturating_mul(2).saturating_add(10)
 }
 
 /// A completed run is deleted when its time has come.

@@ -53,8 +53,9 @@ fn with_pods(
         Of { namespace: "shop".into(), name: "run".into(), uid: Uid::parse(UID), started_at: None };
     let jobs: BTreeMap<Arc<str>, Arc<JobView>> =
         jobs.iter().map(|job| (Arc::clone(&job.name), Arc::clone(job))).collect();
+    let (now, said) = (now(), &[]);
     let seen =
-        Observed { now: now(), run: &run, number: 3, replies: &[], jobs: &jobs, refused, pods };
+        Observed { now, run: &run, number: 3, replies: &[], said, jobs: &jobs, refused, pods };
     next(&*provider(metric).unwrap(), call, &seen)
 }
 

@@ -139,7 +139,9 @@ fn answers_of_prometheus_become_numbers() {
         ],
     );
     let metric = metric(spec);
-    let metadata = provider(&metric).unwrap().metadata();
+    let (now, run, jobs, replies, said) = (now(), run(), BTreeMap::new(), &[], &[]);
+    let seen = Observed { now, run: &run, number: 1, replies, said, jobs: &jobs, refused: None };
+    let metadata = provider(&metric).unwrap().metadata(&seen);
     assert_eq!(metadata["ResolvedPrometheusQuery"], "q");
 }
 

@@ -270,9 +270,3 @@ fn skywalking_gives_all_data_whatever_the_status() {
     let without = json!({ "skywalking": { "address": "http://s", "query": "q" } });
     assert_eq!(after(&without, &[]), "! time: invalid duration \"\"");
 }
-
-#[test]
-fn a_plugin_is_an_error_that_names_it() {
-    let found = after(&json!({ "plugin": { "org/name": {} } }), &[]);
-    assert!(found.contains("unable to find plugin (org/name)"), "{found}");
-}

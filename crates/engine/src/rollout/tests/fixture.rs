@@ -15,7 +15,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::pods::marks;
-use crate::ask::{Answer, AskId, Class, Failure, PluginReply, Recall, Reply, WeightsSaid};
+use crate::ask::{
+    Answer, AskId, Class, Failure, PluginReply, Recall, Reply, RouterReply, WeightsSaid,
+};
 use crate::decision::{Change, ChangeId, Decision, Event, Op, Why};
 use crate::frame::Frame;
 use crate::interlock;
@@ -38,6 +40,8 @@ pub struct Fixture {
     lists: usize,
     /// What step plugins will answer, in this order.
     replies: Vec<PluginReply>,
+    /// What traffic plugins answer next.
+    routed: Option<Vec<RouterReply>>,
     calls: Vec<String>,
     /// What load balancers say when they are asked, if they are; nothing while it is not known.
     balancer: Option<Option<Result<WeightsSaid, Failure>>>,
@@ -80,6 +84,7 @@ impl Fixture {
             budget: None,
             lists: 0,
             replies: Vec::new(),
+            routed: Some(Vec::new()),
             calls: Vec::new(),
             balancer: None,
             deployment: None,
@@ -259,7 +264,9 @@ impl Fixture {
         self.now = now;
         let decision = self.decide();
         if !decision.changes.is_empty() {
-            self.answers.retain(|_, answer| matches!(answer.reply, Ok(Reply::Plugin(_))));
+            self.answers.retain(|_, answer| {
+                matches!(answer.reply, Ok(Reply::Plugin(_) | Reply::RouterPlugin(_)))
+            });
         }
         let mut writes: Vec<String> =
             decision.changes.iter().map(|change| self.apply(change, now)).collect();
