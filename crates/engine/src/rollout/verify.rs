@@ -39,7 +39,8 @@ pub(super) fn apply(
     }
     let report = traffic::reported(objects.rollout(), &objects.routes);
     let is_due = is_due(objects, goal);
-    let (heard, verdict) = match is_due {
+    // Of an abort a plugin is told, and asked nothing: like everything else it is not waited for.
+    let (heard, verdict) = match is_due && !objects.is_aborted() {
         true => told::verdict(objects, goal),
         false => (Proposal::default(), None),
     };
