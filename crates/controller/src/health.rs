@@ -21,14 +21,14 @@ use debug::hide_env_values;
 pub use debug::{DebugToken, DebugTokenError};
 
 /// Namespace and name of an object that somebody asks about.
-pub type Key = (String, String);
+pub type ObjectName = (String, String);
 
 /// A question to the loop: the World and the Decision of a key, as JSON without secrets.
 pub struct WorldRequest {
     /// Of which kind, as a person writes it: its name or its plural.
     pub kind: String,
     /// Of which object.
-    pub key: Key,
+    pub key: ObjectName,
     /// Where the answer goes; `None` where there is no such object.
     pub reply: oneshot::Sender<Option<Value>>,
 }
@@ -60,7 +60,7 @@ impl Health {
         self.ready.load(Ordering::Relaxed)
     }
 
-    async fn world(&self, kind: String, key: Key) -> Result<Option<Value>, Away> {
+    async fn world(&self, kind: String, key: ObjectName) -> Result<Option<Value>, Away> {
         let (reply, answer) = oneshot::channel();
         self.worlds.send(WorldRequest { kind, key, reply }).await.map_err(|_| Away)?;
         answer.await.map_err(|_| Away)

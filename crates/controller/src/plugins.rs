@@ -29,7 +29,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, WriteError};
-use config::{Config, Entry};
+use config::{Config, PluginEntry};
 use process::{CallFailure, Running};
 
 pub use lines::{PROTOCOL as LINES_PROTOCOL, VERSION as LINES_VERSION};
@@ -62,7 +62,7 @@ type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
 /// One plugin: its process, and what became of the last attempts to start it.
 #[derive(Default)]
 struct Slot {
-    running: Option<(Arc<Entry>, Running)>,
+    running: Option<(Arc<PluginEntry>, Running)>,
     failures: u32,
     not_before: Option<Instant>,
     error: String,
@@ -181,7 +181,7 @@ impl Plugins {
         &self,
         cluster: &C,
         kind: PluginKind,
-        entry: &Arc<Entry>,
+        entry: &Arc<PluginEntry>,
         slot: &mut Slot,
     ) -> Result<Running, PluginError> {
         if let Some((known, running)) = &slot.running
@@ -224,7 +224,7 @@ impl Plugins {
         &self,
         cluster: &C,
         kind: PluginKind,
-        entry: &Arc<Entry>,
+        entry: &Arc<PluginEntry>,
     ) -> Result<Running, String> {
         let name = &entry.name;
         let unfit = |why: String| format!("unable to get plugin client ({name}): {why}");

@@ -26,7 +26,7 @@ use crate::watched::Selection;
 pub use counted::counted;
 pub use outage::Outage;
 use pace::Beginning;
-use problem::{Problem, Scope, Step};
+use problem::{Extent, Problem, Step};
 
 #[cfg(test)]
 mod tests;
@@ -155,7 +155,7 @@ impl Watch {
                 Some(Err(error)) => problem::explain(&error, &self.source.selection),
                 None => problem::stalled(LIST_LIMIT.as_secs()),
             };
-            let is_worth_telling = problem.scope != Scope::Nobody;
+            let is_worth_telling = problem.scope != Extent::Nobody;
             let failed = self.failed(problem);
             if is_worth_telling {
                 return Err(failed);
@@ -196,16 +196,16 @@ impl Watch {
         self.has_failed = true;
         self.pause = Some(self.wait);
         self.wait = (self.wait * 2).min(TRY_AGAIN.1);
-        let was_patient = std::mem::replace(&mut self.is_patient, scope == Scope::Passing);
+        let was_patient = std::mem::replace(&mut self.is_patient, scope == Extent::Passing);
         let resource = problem::resource(&self.source.selection);
         match scope {
-            Scope::Nobody => {}
-            Scope::Server(trouble) => self.outage.note(resource, trouble, &failed.message),
-            Scope::Kind | Scope::Passing if self.outage.is_returning(&resource) => {
+            Extent::Nobody => {}
+            Extent::Server(trouble) => self.outage.note(resource, trouble, &failed.message),
+            Extent::Kind | Extent::Passing if self.outage.is_returning(&resource) => {
                 return Failed { cause: Cause::Away, ..failed };
             }
-            Scope::Passing if !was_patient => {}
-            Scope::Kind | Scope::Passing => {
+            Extent::Passing if !was_patient => {}
+            Extent::Kind | Extent::Passing => {
                 self.outage.solved(&resource); // The server is there; it is something else.
                 self.say(&failed.message);
             }

@@ -15,7 +15,7 @@ use crate::world::{RunPhase, RunView};
 
 /// Who wants it.
 #[derive(Clone, Debug)]
-pub struct Owner<'a> {
+pub struct RunOwner<'a> {
     /// The namespace of both.
     pub namespace: &'a Arc<str>,
     /// The owner's uid.
@@ -26,7 +26,7 @@ pub struct Owner<'a> {
 
 /// What is known when it is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct KnownRuns<'a> {
     /// The objects of the wanted kind that the owner controls.
     pub existing: &'a [Arc<RunView>],
     /// What the outside has answered.
@@ -58,14 +58,14 @@ pub struct Wanted {
 #[derive(Clone, Debug)]
 pub struct Obtained {
     /// The object, or what is missing.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// Questions that this rests on, to be asked in every pass that comes here.
     pub asks: Vec<Ask>,
 }
 
 /// The wanted object, or what is missing.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// It is there: it has the wanted spec, has not ended and is not being ended.
     Exists(Arc<RunView>),
     /// It is to be created by this change; the view is how it will look.
@@ -75,7 +75,7 @@ pub enum Outcome {
 }
 
 /// Finds or plans the wanted object.
-pub fn obtain(owner: &Owner<'_>, known: &Known<'_>, wanted: Wanted) -> Obtained {
+pub fn obtain(owner: &RunOwner<'_>, known: &KnownRuns<'_>, wanted: Wanted) -> Obtained {
     let intent = RunView::intent(&wanted.kind, &wanted.spec);
     let mut asks = Vec::new();
     let mut number = 0;
@@ -87,7 +87,7 @@ pub fn obtain(owner: &Owner<'_>, known: &Known<'_>, wanted: Wanted) -> Obtained 
         number += 1;
         if let Some(existing) = known.existing.iter().find(|existing| existing.name == name) {
             if existing.is_usable() && existing.intent == intent {
-                return Obtained { outcome: Outcome::Exists(Arc::clone(existing)), asks };
+                return Obtained { outcome: RunOutcome::Exists(Arc::clone(existing)), asks };
             }
             continue;
         }
@@ -95,11 +95,11 @@ pub fn obtain(owner: &Owner<'_>, known: &Known<'_>, wanted: Wanted) -> Obtained 
         match is_free(owner, known, &target) {
             Free::Yes => {
                 let (view, change) = create(owner, known.now, wanted, target, intent);
-                return Obtained { outcome: Outcome::Create(view, change), asks };
+                return Obtained { outcome: RunOutcome::Create(view, change), asks };
             }
             Free::Unknown => {
                 asks.push(Ask::read(target.clone()));
-                return Obtained { outcome: Outcome::Read(target), asks };
+                return Obtained { outcome: RunOutcome::Read(target), asks };
             }
             Free::No => asks.push(Ask::read(target)),
         }
@@ -114,7 +114,7 @@ enum Free {
 }
 
 /// A name counts as free until a create is refused; then the object of that name is read.
-fn is_free(owner: &Owner<'_>, known: &Known<'_>, target: &ObjectRef) -> Free {
+fn is_free(owner: &RunOwner<'_>, known: &KnownRuns<'_>, target: &ObjectRef) -> Free {
     let refused = known.failed.get(&ChangeId::of("create", target));
     if refused.is_none_or(|failure| failure.class != Class::Exists) {
         return Free::Yes;
@@ -140,7 +140,7 @@ pub(crate) fn is_controlled_by(object: &Value, uid: Uid) -> bool {
 }
 
 fn create(
-    owner: &Owner<'_>,
+    owner: &RunOwner<'_>,
     now: Timestamp,
     wanted: Wanted,
     target: ObjectRef,
@@ -187,7 +187,7 @@ mod tests {
     fn a_name_is_taken_that_is_free_and_a_run_that_does_the_same_is_used() {
         let namespace: Arc<str> = "shop".into();
         let uid = Uid::parse("00000000-0000-4000-8000-000000000001");
-        let owner = Owner { namespace: &namespace, uid, reference: json!({ "name": "web" }) };
+        let owner = RunOwner { namespace: &namespace, uid, reference: json!({ "name": "web" }) };
         let spec = json!({ "metrics": [] });
         let wanted = || Wanted {
             kind: kinds::ANALYSIS_RUN,
@@ -199,8 +199,8 @@ mod tests {
         };
         let now = Timestamp::UNIX_EPOCH;
         let (answers, failed) = (BTreeMap::new(), BTreeMap::new());
-        let nothing = Known { existing: &[], answers: &answers, failed: &failed, now };
-        let Outcome::Create(first, change) = obtain(&owner, &nothing, wanted()).outcome else {
+        let nothing = KnownRuns { existing: &[], answers: &answers, failed: &failed, now };
+        let RunOutcome::Create(first, change) = obtain(&owner, &nothing, wanted()).outcome else {
             panic!("nothing is there: it is created");
         };
         assert_eq!((&*first.name, first.step, &*first.hash), ("web-1", Some(2), "abc"));
@@ -209,20 +209,20 @@ mod tests {
         assert_eq!(body["spec"], spec);
 
         let existing = [Arc::clone(&first)];
-        let there = Known { existing: &existing, ..nothing };
+        let there = KnownRuns { existing: &existing, ..nothing };
         let found = obtain(&owner, &there, wanted()).outcome;
-        assert!(matches!(found, Outcome::Exists(run) if run == first), "the same is used");
+        assert!(matches!(found, RunOutcome::Exists(run) if run == first), "the same is used");
 
         let ended = [Arc::new(RunView { is_ending: true, ..(*first).clone() })];
-        let found = obtain(&owner, &Known { existing: &ended, ..nothing }, wanted()).outcome;
+        let found = obtain(&owner, &KnownRuns { existing: &ended, ..nothing }, wanted()).outcome;
         assert!(
-            matches!(&found, Outcome::Create(run, _) if &*run.name == "web-1.1"),
+            matches!(&found, RunOutcome::Create(run, _) if &*run.name == "web-1.1"),
             "one that is being ended is not used: {found:?}"
         );
         let other = Wanted { spec: json!({ "metrics": [{}] }), ..wanted() };
         let found = obtain(&owner, &there, other).outcome;
         assert!(
-            matches!(&found, Outcome::Create(run, _) if &*run.name == "web-1.1"),
+            matches!(&found, RunOutcome::Create(run, _) if &*run.name == "web-1.1"),
             "one that measures something else is not used: {found:?}"
         );
     }

@@ -16,7 +16,7 @@ mod image;
 mod order;
 pub mod quantity;
 
-pub use self::equal::{Side, injected_stable_hash, normalized_digest, users_template};
+pub use self::equal::{TemplateSide, injected_stable_hash, normalized_digest, users_template};
 
 /// The value of the label `rollouts-pod-template-hash` for this template, as the API server
 /// stores it: without the label, injected affinity or ephemeral metadata. A collision count of 0

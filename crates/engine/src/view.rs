@@ -212,8 +212,8 @@ pub fn rollout(rollout: &Value, objects: &Objects) -> RolloutSummary {
     let head = Object::new(rollout);
     let spec: RolloutSpec = decode(&rollout["spec"]).0;
     let status: RolloutStatus = decode(&rollout["status"]).0;
-    let family = tree::Family::of(&head, objects);
-    let roles = tree::Roles { spec: &spec, status: &status };
+    let family = tree::Relatives::of(&head, objects);
+    let roles = tree::Described { spec: &spec, status: &status };
     let sets = family.replica_sets(head.uid());
     let (phase, message) = standing::phase(head.generation(), &spec, &status);
     RolloutSummary {
@@ -241,7 +241,7 @@ pub fn rollout(rollout: &Value, objects: &Objects) -> RolloutSummary {
 pub fn experiment(experiment: &Value, objects: &Objects) -> ExperimentSummary {
     let head = Object::new(experiment);
     let status: ExperimentStatus = decode(&experiment["status"]).0;
-    let family = tree::Family::of(&head, objects);
+    let family = tree::Relatives::of(&head, objects);
     ExperimentSummary {
         name: head.name().to_owned(),
         namespace: head.namespace().to_owned(),
@@ -261,7 +261,7 @@ pub fn strategy(spec: &RolloutSpec) -> Option<StrategyName> {
     }
 }
 
-fn canary_available(roles: tree::Roles<'_>, sets: &[Object<'_>]) -> i64 {
+fn canary_available(roles: tree::Described<'_>, sets: &[Object<'_>]) -> i64 {
     let canary = sets.iter().find(|set| roles.tags(set).contains(&Tag::Canary));
     canary.map_or(0, |set| set.number("status", "availableReplicas"))
 }

@@ -188,13 +188,13 @@ impl Bench {
     /// One call of a plugin, which counts as a write: the controller may die before it or before it
     /// hears the answer, and then there is none. Where none is configured, nothing is called.
     fn call_plugin(&mut self, question: &Question, by: usize) -> Option<Reply> {
-        let is_there = plugin_of(question).is_some_and(|name| self.plugins.has(name));
-        if !is_there || !acts(question) || self.plugins.has_done(question) {
+        let name = plugin_of(question).unwrap_or_default();
+        if !self.plugins.has(name) || !acts(question) || self.plugins.has_done(question) {
             return self.plugins.answer(question, self.now);
         }
         self.interrupt();
         self.attempts += 1;
-        self.expect_lead(by, &call.name);
+        self.expect_lead(by, name);
         let fault = self.fault();
         if let Some(fault @ (Fault::CrashBefore | Fault::CrashAfter)) = fault {
             self.trace.note(self.now, Record::Struck(fault));

@@ -44,7 +44,7 @@ pub struct Tryout {
     /// How images behave.
     pub behaviours: Vec<Behaviour>,
     /// What people do: each at its time, and those that wait for a sight one after the other.
-    pub deeds: Vec<Deed>,
+    pub deeds: Vec<PlannedDeed>,
     /// What step plugins answer, by name.
     pub plugins: BTreeMap<String, Script>,
     /// How the versions do, and what analyses find of it.
@@ -53,7 +53,7 @@ pub struct Tryout {
 
 /// What somebody does.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Deed {
+pub struct PlannedDeed {
     /// Not before so long after the update began.
     pub after: Option<SignedDuration>,
     /// Not before the rollout stands like this.
@@ -231,7 +231,7 @@ impl Tryout {
             ..Step::default()
         });
         let mut timed: Vec<(SignedDuration, Action)> =
-            self.deeds.iter().filter_map(Deed::timed).collect();
+            self.deeds.iter().filter_map(PlannedDeed::timed).collect();
         let turns: BTreeSet<SignedDuration> =
             self.outlook.turns().filter(|turn| turn.is_positive()).collect();
         timed.extend(turns.into_iter().map(|turn| {
@@ -368,7 +368,7 @@ impl Report {
     }
 }
 
-impl Deed {
+impl PlannedDeed {
     /// When and what, if it waits for nothing but its time.
     fn timed(&self) -> Option<(SignedDuration, Action)> {
         let after = self.after.filter(|_| self.when.is_none())?;

@@ -31,11 +31,11 @@ struct Check {
     args: Vec<String>,
     /// What it is for
     #[arg(long, value_enum, default_value = "step")]
-    kind: Kind,
+    kind: InterfaceName,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
+enum InterfaceName {
     Step,
     Metric,
     Router,
@@ -45,9 +45,9 @@ enum Kind {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::Check(Check { program, args, kind }) = &arguments.command;
     let kind = match kind {
-        Kind::Step => Interface::Step,
-        Kind::Metric => Interface::Metric,
-        Kind::Router => Interface::Router,
+        InterfaceName::Step => Interface::Step,
+        InterfaceName::Metric => Interface::Metric,
+        InterfaceName::Router => Interface::Router,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let findings = runtime.context("the runtime")?.block_on(check(program, args, kind));

@@ -18,14 +18,14 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// All that is configured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Config {
-    entries: BTreeMap<(PluginKind, String), Result<Arc<Entry>, String>>,
+    entries: BTreeMap<(PluginKind, String), Result<Arc<PluginEntry>, String>>,
     /// Lists that are none.
     broken: BTreeMap<PluginKind, String>,
 }
 
 /// One plugin.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct PluginEntry {
     pub name: String,
     pub location: Location,
     /// What the program must be.
@@ -81,7 +81,7 @@ impl Config {
     }
 
     /// A plugin, or why it cannot be used.
-    pub fn entry(&self, kind: PluginKind, name: &str) -> Result<Arc<Entry>, String> {
+    pub fn entry(&self, kind: PluginKind, name: &str) -> Result<Arc<PluginEntry>, String> {
         match (self.entries.get(&(kind, name.to_owned())), self.broken.get(&kind)) {
             (Some(entry), _) => entry.clone(),
             (None, Some(why)) => Err(why.clone()),
@@ -113,7 +113,7 @@ fn list(text: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-fn entry(name: &str, item: &Value) -> Result<Arc<Entry>, String> {
+fn entry(name: &str, item: &Value) -> Result<Arc<PluginEntry>, String> {
     let wrong = |what: &str, expected: &str| format!("plugin {name}: {what}: expected {expected}");
     if !is_name(name) {
         return Err(format!(
@@ -158,7 +158,7 @@ fn entry(name: &str, item: &Value) -> Result<Arc<Entry>, String> {
             .filter(|limit| !limit.is_zero() && *limit <= LONGEST)
             .ok_or_else(|| wrong("timeout", "a duration of at most 5m"))?,
     };
-    Ok(Arc::new(Entry {
+    Ok(Arc::new(PluginEntry {
         name: name.to_owned(),
         location,
         sha256,

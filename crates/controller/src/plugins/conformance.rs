@@ -9,7 +9,7 @@ use gradus_goplugin::PluginKind;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::config::{Entry, Location};
+use super::config::{Location, PluginEntry};
 use super::process::{self, CallFailure, Running};
 
 /// Which interface a plugin is expected to have.
@@ -30,7 +30,7 @@ pub struct Finding {
 /// Plays everything at a plugin.
 pub async fn check(program: &Path, args: &[String], kind: PluginKind) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let entry = Arc::new(Entry {
+    let entry = Arc::new(PluginEntry {
         name: "check/plugin".to_owned(),
         location: Location::File(PathBuf::new()),
         sha256: [0; 32],

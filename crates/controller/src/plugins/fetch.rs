@@ -22,7 +22,7 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-use super::config::{Entry, Location};
+use super::config::{Location, PluginEntry};
 use crate::cluster::Cluster;
 
 /// The largest program; real ones have 30 to 80 MB.
@@ -35,7 +35,7 @@ const REDIRECTS: usize = 5;
 pub(super) async fn headers<C: Cluster>(
     cluster: &C,
     namespace: &Arc<str>,
-    entry: &Entry,
+    entry: &PluginEntry,
 ) -> Result<HeaderMap, String> {
     const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
     let mut headers = HeaderMap::new();
@@ -62,7 +62,7 @@ pub(super) async fn headers<C: Cluster>(
 pub(super) async fn program(
     folder: &Path,
     kind: PluginKind,
-    entry: &Entry,
+    entry: &PluginEntry,
     headers: HeaderMap,
 ) -> Result<PathBuf, String> {
     let folder = std::path::absolute(folder).map_err(|error| failed(folder, &error))?;

@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::config::Entry;
+use super::config::PluginEntry;
 use super::lines;
 use super::output::Lines;
 use super::wire::{Wire, WireEvent};
@@ -92,7 +92,7 @@ impl Running {
 /// Starts a plugin: it can be called when this returns. The words of errors are Argo Rollouts'.
 pub(super) async fn start(
     kind: PluginKind,
-    entry: &Entry,
+    entry: &PluginEntry,
     program: &Path,
 ) -> Result<Running, String> {
     let name = &entry.name;
@@ -149,7 +149,7 @@ struct Pending {
     reply: oneshot::Sender<Result<Value, CallFailure>>,
 }
 
-async fn connect(kind: PluginKind, entry: &Entry, program: &Path) -> Result<Process, String> {
+async fn connect(kind: PluginKind, entry: &PluginEntry, program: &Path) -> Result<Process, String> {
     let folder = Folder::new()?;
     let mut child = spawn(kind, entry, program, &folder.0).await?;
     restrict(&child);
@@ -208,7 +208,7 @@ async fn connect(kind: PluginKind, entry: &Entry, program: &Path) -> Result<Proc
 
 async fn spawn(
     kind: PluginKind,
-    entry: &Entry,
+    entry: &PluginEntry,
     program: &Path,
     folder: &Path,
 ) -> Result<Child, String> {
@@ -231,7 +231,7 @@ async fn spawn(
 }
 
 /// What go-plugin needs, what our own protocol needs, and what the configuration lists.
-fn environment(kind: PluginKind, entry: &Entry, folder: &Path) -> Vec<(OsString, OsString)> {
+fn environment(kind: PluginKind, entry: &PluginEntry, folder: &Path) -> Vec<(OsString, OsString)> {
     let (cookie, value) = kind.cookie();
     let mut all: Vec<(OsString, OsString)> = [
         (cookie, value),

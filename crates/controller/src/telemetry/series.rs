@@ -12,7 +12,7 @@ pub(super) const ROLLOUTS: &str = "rollouts";
 /// The series of all objects.
 #[derive(Default)]
 pub(super) struct Series {
-    shown: BTreeMap<Key, Shown>,
+    shown: BTreeMap<Key, ShownObject>,
     gone: BTreeMap<Key, Timestamp>,
     requests: BTreeSet<[String; 5]>,
 }
@@ -22,7 +22,7 @@ type Key = (String, String);
 
 /// What is shown of one Rollout.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct ShownObject {
     /// The gauges, if there are any.
     pub(super) figures: Option<RolloutFigures>,
     /// The guard that holds it.
@@ -93,10 +93,15 @@ impl Series {
     }
 
     /// Notes that the object is gone; returns what was shown. Its counters stay until then.
-    pub(super) fn hide(&mut self, namespace: &str, name: &str, until: Timestamp) -> Option<Shown> {
+    pub(super) fn hide(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        until: Timestamp,
+    ) -> Option<ShownObject> {
         let shown = self.shown.get_mut(&key(namespace, name))?;
         self.gone.insert(key(namespace, name), until);
-        Some(Shown {
+        Some(ShownObject {
             figures: shown.figures.take(),
             guard: shown.guard.take(),
             events: BTreeSet::new(),
@@ -134,7 +139,7 @@ impl Series {
         Gone { namespace, name, events, requests }
     }
 
-    fn entry(&mut self, namespace: &str, name: &str) -> &mut Shown {
+    fn entry(&mut self, namespace: &str, name: &str) -> &mut ShownObject {
         self.shown.entry(key(namespace, name)).or_default()
     }
 }

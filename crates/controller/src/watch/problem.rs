@@ -14,7 +14,7 @@ pub(super) struct Problem {
     /// How the watch goes on.
     pub(super) step: Step,
     /// Whom it concerns.
-    pub(super) scope: Scope,
+    pub(super) scope: Extent,
     /// What the caller is told.
     pub(super) failed: Failed,
 }
@@ -30,7 +30,7 @@ pub(super) enum Step {
 
 /// Whom a failure concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum Extent {
     /// Nobody: it happens to every watch that was away for a while.
     Nobody,
     /// This kind alone.
@@ -45,7 +45,7 @@ pub(super) enum Scope {
 pub(super) fn stalled(seconds: u64) -> Problem {
     let message = format!("cannot reach the API server: no answer within {seconds} s");
     let failed = Failed { cause: Cause::Away, message };
-    Problem { step: Step::Anew, scope: Scope::Server(Trouble::Unreachable), failed }
+    Problem { step: Step::Anew, scope: Extent::Server(Trouble::Unreachable), failed }
 }
 
 /// What a failure means and how it is said.
@@ -82,16 +82,16 @@ pub(super) fn explain(error: &Error, selection: &Selection) -> Problem {
 fn unreadable(error: &serde_json::Error, selection: &Selection) -> Problem {
     let message = format!("cannot read an object of {}: {error}", resource(selection));
     let failed = Failed { cause: Cause::Away, message };
-    Problem { step: Step::On, scope: Scope::Kind, failed }
+    Problem { step: Step::On, scope: Extent::Kind, failed }
 }
 
-fn scope(code: Option<u16>) -> Scope {
+fn scope(code: Option<u16>) -> Extent {
     match code {
-        None => Scope::Server(Trouble::Unreachable),
-        Some(401) => Scope::Server(Trouble::Unauthorized),
-        Some(410) => Scope::Nobody,
-        Some(429) => Scope::Passing,
-        Some(_) => Scope::Kind,
+        None => Extent::Server(Trouble::Unreachable),
+        Some(401) => Extent::Server(Trouble::Unauthorized),
+        Some(410) => Extent::Nobody,
+        Some(429) => Extent::Passing,
+        Some(_) => Extent::Kind,
     }
 }
 

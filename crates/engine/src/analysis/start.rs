@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::merge;
 use crate::kinds;
-use crate::obtain::{self, Known, Obtained, Owner, Wanted};
+use crate::obtain::{self, KnownRuns, Obtained, RunOwner, Wanted};
 use crate::world::Templates;
 
 /// The run that is wanted.
@@ -28,7 +28,7 @@ pub struct NewRun {
 }
 
 /// The run: one that is there and measures the same, or a new one.
-pub fn start(owner: &Owner<'_>, known: &Known<'_>, run: NewRun) -> Obtained {
+pub fn start(owner: &RunOwner<'_>, known: &KnownRuns<'_>, run: NewRun) -> Obtained {
     let wanted = Wanted {
         kind: kinds::ANALYSIS_RUN,
         base: run.name,

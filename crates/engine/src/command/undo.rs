@@ -4,7 +4,7 @@ use gradus_api::names::annotation;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::template::{Side, normalized_digest, users_template};
+use crate::template::{TemplateSide, normalized_digest, users_template};
 
 /// What an undo comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,8 +47,8 @@ pub fn undo(rollout: &Value, replica_sets: &[Value], to: i64) -> Result<Undo, Un
     let set = found.1;
     let ephemeral = set["metadata"]["annotations"][annotation::EPHEMERAL_METADATA].as_str();
     let template = &set["spec"]["template"];
-    let wanted = normalized_digest(template, ephemeral, Side::Live);
-    let current = normalized_digest(&rollout["spec"]["template"], None, Side::Desired);
+    let wanted = normalized_digest(template, ephemeral, TemplateSide::Live);
+    let current = normalized_digest(&rollout["spec"]["template"], None, TemplateSide::Desired);
     if rollout["spec"]["workloadRef"].is_null() && wanted == current {
         return Ok(Undo::Same);
     }

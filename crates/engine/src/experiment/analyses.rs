@@ -13,7 +13,7 @@ use crate::analysis::start::{self, NewRun};
 use crate::ask::{Ask, Class, Reply};
 use crate::decision::{After, Change, EventKind, Frees, Guard, ObjectRef, Why};
 use crate::kinds;
-use crate::obtain::{Known, Outcome, Owner};
+use crate::obtain::{KnownRuns, RunOutcome, RunOwner};
 use crate::world::{RunPhase, RunView};
 
 /// The next status of an analysis, and what is to be done for it.
@@ -126,9 +126,11 @@ fn begin(
         ..before.clone()
     };
     match obtained.outcome {
-        Outcome::Exists(run) => (taken(&run), asked),
-        Outcome::Read(target) => (before.clone(), asked.and(Plan::read(pass.experiment, target))),
-        Outcome::Create(run, change) => match pass.tried(&change) {
+        RunOutcome::Exists(run) => (taken(&run), asked),
+        RunOutcome::Read(target) => {
+            (before.clone(), asked.and(Plan::read(pass.experiment, target)))
+        }
+        RunOutcome::Create(run, change) => match pass.tried(&change) {
             Tried::Denied(failure) => unmade(&failure.message),
             Tried::Held(failure) if failure.class != Class::Exists => {
                 (before.clone(), asked.and(Plan::held(&change, failure)))
@@ -138,15 +140,15 @@ fn begin(
     }
 }
 
-fn owner<'w>(pass: &Pass<'w>) -> Owner<'w> {
+fn owner<'w>(pass: &Pass<'w>) -> RunOwner<'w> {
     let experiment = pass.experiment;
     let (namespace, uid) = (&experiment.namespace, experiment.uid);
-    Owner { namespace, uid, reference: experiment.owner_reference() }
+    RunOwner { namespace, uid, reference: experiment.owner_reference() }
 }
 
-fn known<'w>(pass: &Pass<'w>) -> Known<'w> {
+fn known<'w>(pass: &Pass<'w>) -> KnownRuns<'w> {
     let (answers, failed) = (&pass.world.answers, &pass.world.recall.failed);
-    Known { existing: pass.owned.runs, answers, failed, now: pass.now }
+    KnownRuns { existing: pass.owned.runs, answers, failed, now: pass.now }
 }
 
 fn new_run(pass: &Pass<'_>, analysis: &ExperimentAnalysis, spec: Value) -> NewRun {

@@ -19,7 +19,7 @@ use crate::world::{Deadline, ReplicaSetView, RunPhase};
 
 /// One set of pods, and what it is to become.
 #[derive(Clone, Copy)]
-pub(super) struct Goal<'w> {
+pub(super) struct TemplateGoal<'w> {
     /// As the spec has it.
     pub template: &'w ExperimentTemplate,
     /// As it is stored.
@@ -32,20 +32,20 @@ pub(super) struct Goal<'w> {
 
 /// What a part of a set of pods wants done, and whether it has gone wrong for good.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct TemplatePart {
     pub plan: Plan,
     pub error: Option<String>,
     /// Is its ReplicaSet created or resized?
     pub has_moved: bool,
 }
 
-impl Part {
+impl TemplatePart {
     pub fn of(plan: Plan) -> Self {
-        Part { plan, ..Part::default() }
+        TemplatePart { plan, ..TemplatePart::default() }
     }
 
     pub fn broken(error: String) -> Self {
-        Part { error: Some(error), ..Part::default() }
+        TemplatePart { error: Some(error), ..TemplatePart::default() }
     }
 }
 
@@ -61,11 +61,11 @@ pub(super) fn next(pass: &Pass<'_>, template: &ExperimentTemplate) -> (TemplateS
     };
     let is_over = pass.is_terminating || is_completed(&before.status);
     let desired = if is_over { 0 } else { template.replicas_or_default() };
-    let goal = Goal { template, before: &before, desired, set };
+    let goal = TemplateGoal { template, before: &before, desired, set };
     let (served, address) = service::next(pass, goal);
     let sized = match set {
         Some(set) => size(pass, goal, set),
-        None if is_over => Part::default(),
+        None if is_over => TemplatePart::default(),
         None => create(pass, goal),
     };
     let mut next = before.clone();
@@ -111,7 +111,7 @@ fn find<'w>(
 /// How it stands. What has ended stays as it ended.
 fn judge(
     pass: &Pass<'_>,
-    goal: Goal<'_>,
+    goal: TemplateGoal<'_>,
     next: TemplateStatus,
     error: Option<String>,
 ) -> TemplateStatus {
@@ -156,7 +156,7 @@ fn tell(pass: &Pass<'_>, before: &TemplateStatus, next: &TemplateStatus) -> Plan
 }
 
 /// Says what pods are waited for, and until when.
-fn watch_over(pass: &Pass<'_>, goal: Goal<'_>, next: &TemplateStatus) -> Plan {
+fn watch_over(pass: &Pass<'_>, goal: TemplateGoal<'_>, next: &TemplateStatus) -> Plan {
     if next.status != analysis_phase::PROGRESSING {
         return Plan::default();
     }
@@ -176,12 +176,13 @@ fn watch_over(pass: &Pass<'_>, goal: Goal<'_>, next: &TemplateStatus) -> Plan {
 }
 
 /// A new ReplicaSet, still without pods.
-fn create(pass: &Pass<'_>, goal: Goal<'_>) -> Part {
+fn create(pass: &Pass<'_>, goal: TemplateGoal<'_>) -> TemplatePart {
     let name = name_of(pass, goal.template);
     let target = replica_set(pass, &name);
     let change = Change::create(target.clone(), manifest(pass, goal, &name));
     let template = &goal.template.name;
-    let made = |change: Change| Part { has_moved: true, ..Part::of(Plan::change(change)) };
+    let made =
+        |change: Change| TemplatePart { has_moved: true, ..TemplatePart::of(Plan::change(change)) };
     match pass.tried(&change) {
         Tried::Never => made(change),
         Tried::Denied(failure) => {
@@ -189,7 +190,7 @@ fn create(pass: &Pass<'_>, goal: Goal<'_>) -> Part {
             let text = format!("Failed to create new replica set \"{name}\": {message}");
             let about = pass.experiment.reference();
             let reason = gradus_api::names::reason::REPLICA_SET_CREATE_ERROR.to_owned();
-            Part {
+            TemplatePart {
                 plan: Plan::event(event(about, EventKind::Normal, reason, text)),
                 error: Some(format!(
                     "Failed to create ReplicaSet for template '{template}': {message}"
@@ -201,14 +202,16 @@ fn create(pass: &Pass<'_>, goal: Goal<'_>) -> Part {
         | Tried::Held(Failure { class: Class::Exists, .. }) => {
             match owner_of(pass, &target, goal) {
                 Holder::Nobody => made(change),
-                Holder::Unknown | Holder::Ours => Part::of(Plan::read(pass.experiment, target)),
-                Holder::Another => Part::broken(format!(
+                Holder::Unknown | Holder::Ours => {
+                    TemplatePart::of(Plan::read(pass.experiment, target))
+                }
+                Holder::Another => TemplatePart::broken(format!(
                     "Failed to create ReplicaSet for template '{template}': replicasets.apps \
                  \"{name}\" already exists"
                 )),
             }
         }
-        Tried::Held(failure) => Part::of(Plan::held(&change, failure)),
+        Tried::Held(failure) => TemplatePart::of(Plan::held(&change, failure)),
         Tried::Due(_) => made(change),
     }
 }
@@ -222,7 +225,7 @@ pub(super) enum Holder {
 }
 
 /// Whose is an object of a name that a set of pods wants? A read of it says so.
-pub(super) fn owner_of(pass: &Pass<'_>, target: &ObjectRef, goal: Goal<'_>) -> Holder {
+pub(super) fn owner_of(pass: &Pass<'_>, target: &ObjectRef, goal: TemplateGoal<'_>) -> Holder {
     let id = crate::ask::Ask::read(target.clone()).id;
     match pass.world.answers.get(&id).map(|answer| &answer.reply) {
         Some(Ok(Reply::Object(Some(object)))) => {
@@ -246,7 +249,7 @@ fn replica_set(pass: &Pass<'_>, name: &Arc<str>) -> ObjectRef {
     ObjectRef::new(kinds::REPLICA_SET, &pass.experiment.namespace, name)
 }
 
-fn manifest(pass: &Pass<'_>, goal: Goal<'_>, name: &str) -> Value {
+fn manifest(pass: &Pass<'_>, goal: TemplateGoal<'_>, name: &str) -> Value {
     let template = pod_template(goal.template);
     let hash = pod_template_hash(&template, goal.before.collision_count);
     replica_set_create::manifest(NewReplicaSet {
@@ -292,7 +295,7 @@ enum Sizing {
     To(i32),
 }
 
-fn sizing(pass: &Pass<'_>, goal: Goal<'_>, set: &ReplicaSetView) -> Sizing {
+fn sizing(pass: &Pass<'_>, goal: TemplateGoal<'_>, set: &ReplicaSetView) -> Sizing {
     if set.deleting {
         return Sizing::Nothing;
     }
@@ -317,10 +320,10 @@ fn sizing(pass: &Pass<'_>, goal: Goal<'_>, set: &ReplicaSetView) -> Sizing {
     }
 }
 
-fn size(pass: &Pass<'_>, goal: Goal<'_>, set: &ReplicaSetView) -> Part {
+fn size(pass: &Pass<'_>, goal: TemplateGoal<'_>, set: &ReplicaSetView) -> TemplatePart {
     let note = |value: Value| json!({ annotation::SCALE_DOWN_DEADLINE: value });
     let body = match sizing(pass, goal, set) {
-        Sizing::Nothing => return Part::default(),
+        Sizing::Nothing => return TemplatePart::default(),
         Sizing::Wait(until) => {
             let why = Why {
                 guard: Guard::Delay,
@@ -329,7 +332,7 @@ fn size(pass: &Pass<'_>, goal: Goal<'_>, set: &ReplicaSetView) -> Part {
                 since: None,
                 frees: Frees::At(until),
             };
-            return Part::of(Plan::waits(why).waking(Some(until)));
+            return TemplatePart::of(Plan::waits(why).waking(Some(until)));
         }
         Sizing::Note(until) => {
             json!({ "metadata": { "annotations": note(json!(Time::new(until).to_string())) } })
@@ -346,14 +349,14 @@ fn size(pass: &Pass<'_>, goal: Goal<'_>, set: &ReplicaSetView) -> Part {
     let change = Change::patch(replica_set(pass, &set.name), body.clone(), set.version);
     let to = body["spec"]["replicas"].as_i64();
     match pass.tried(&change) {
-        Tried::Held(failure) => Part::of(Plan::held(&change, failure)),
+        Tried::Held(failure) => TemplatePart::of(Plan::held(&change, failure)),
         Tried::Denied(failure) if !is_completed(&goal.before.status) => {
             unsized_part(pass, goal, set, &failure.message)
         }
         Tried::Denied(failure) if pass.now < failure.retry_at => {
-            Part::of(Plan::held(&change, failure))
+            TemplatePart::of(Plan::held(&change, failure))
         }
-        Tried::Never | Tried::Due(_) | Tried::Denied(_) => Part {
+        Tried::Never | Tried::Due(_) | Tried::Denied(_) => TemplatePart {
             has_moved: to.is_some(),
             plan: match to {
                 Some(to) => resized(pass, set, change, to),
@@ -378,13 +381,18 @@ fn resized(pass: &Pass<'_>, set: &ReplicaSetView, change: Change, to: i64) -> Pl
 }
 
 /// The size is refused for good.
-fn unsized_part(pass: &Pass<'_>, goal: Goal<'_>, set: &ReplicaSetView, message: &str) -> Part {
+fn unsized_part(
+    pass: &Pass<'_>,
+    goal: TemplateGoal<'_>,
+    set: &ReplicaSetView,
+    message: &str,
+) -> TemplatePart {
     let (name, desired) = (&goal.template.name, goal.desired);
     let way = direction(set.size, i64::from(desired));
     let text = format!("Failed to scale {} {way}: {message}", set.name);
     let reason = reason_of::REPLICA_SET_UPDATE_ERROR.to_owned();
     let told = event(pass.experiment.reference(), EventKind::Warning, reason, text);
-    Part {
+    TemplatePart {
         plan: Plan::event(told),
         error: Some(format!(
             "Unable to scale ReplicaSet for template '{name}' to desired replica count \

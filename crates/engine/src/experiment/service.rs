@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gradus_api::names::label;
 use serde_json::{Value, json};
 
-use super::pods::{self, Goal, Holder, Part};
+use super::pods::{self, Holder, TemplateGoal, TemplatePart};
 use super::view::ExperimentService;
 use super::{Pass, Plan, Tried, is_completed};
 use crate::ask::{Class, Failure};
@@ -16,7 +16,7 @@ use crate::kinds;
 type Address = (String, String);
 
 /// What is to be done about the Service of a set of pods, and how it is found from now on.
-pub(super) fn next(pass: &Pass<'_>, goal: Goal<'_>) -> (Part, Address) {
+pub(super) fn next(pass: &Pass<'_>, goal: TemplateGoal<'_>) -> (TemplatePart, Address) {
     let found: Vec<&Arc<ExperimentService>> =
         pass.owned.services.iter().filter(|service| is_of(pass, goal, service)).collect();
     let before = goal.before;
@@ -25,13 +25,13 @@ pub(super) fn next(pass: &Pass<'_>, goal: Goal<'_>) -> (Part, Address) {
         ([], Some(set)) if goal.template.service.is_some() && goal.desired > 0 => {
             create(pass, goal, &set.name, &set.hash, stored)
         }
-        ([], _) if goal.desired == 0 => (Part::default(), Address::default()),
-        ([], _) => (Part::default(), stored),
+        ([], _) if goal.desired == 0 => (TemplatePart::default(), Address::default()),
+        ([], _) => (TemplatePart::default(), stored),
         ([service], set) => {
             let has_pods = set.is_some_and(|set| set.size > 0 || set.reported_available > 0);
             if goal.desired > 0 || has_pods {
                 let hash = set.map_or(stored.1, |set| set.hash.to_string());
-                return (Part::default(), (service.name.to_string(), hash));
+                return (TemplatePart::default(), (service.name.to_string(), hash));
             }
             delete(pass, goal, service, stored)
         }
@@ -40,12 +40,12 @@ pub(super) fn next(pass: &Pass<'_>, goal: Goal<'_>) -> (Part, Address) {
             let message = format!("multiple Services match single experiment template: {name}");
             let guard = Guard::InvalidSpec { message };
             let why = pass.experiment.why(guard, "metadata.ownerReferences", Frees::Edit);
-            (Part::of(Plan::waits(why)), stored)
+            (TemplatePart::of(Plan::waits(why)), stored)
         }
     }
 }
 
-fn is_of(pass: &Pass<'_>, goal: Goal<'_>, service: &ExperimentService) -> bool {
+fn is_of(pass: &Pass<'_>, goal: TemplateGoal<'_>, service: &ExperimentService) -> bool {
     *service.experiment == *pass.experiment.name && *service.template == *goal.template.name
 }
 
@@ -55,14 +55,14 @@ fn reference(pass: &Pass<'_>, name: &Arc<str>) -> ObjectRef {
 
 fn create(
     pass: &Pass<'_>,
-    goal: Goal<'_>,
+    goal: TemplateGoal<'_>,
     set: &Arc<str>,
     hash: &Arc<str>,
     stored: Address,
-) -> (Part, Address) {
+) -> (TemplatePart, Address) {
     let ports = ports(&goal.template.template);
     if ports.is_empty() {
-        return (Part::default(), Address::default());
+        return (TemplatePart::default(), Address::default());
     }
     let given = goal.template.service.as_ref().map_or("", |service| service.name.as_str());
     let name: Arc<str> = if given.is_empty() { Arc::clone(set) } else { given.into() };
@@ -71,19 +71,21 @@ fn create(
     let made = (name.to_string(), hash.to_string());
     let template = &goal.template.name;
     let broken = |cause: String| {
-        Part::broken(format!("Failed to create Service {name} for template '{template}': {cause}"))
+        TemplatePart::broken(format!(
+            "Failed to create Service {name} for template '{template}': {cause}"
+        ))
     };
     match pass.tried(&change) {
-        Tried::Never => (Part::of(Plan::change(change)), made),
+        Tried::Never => (TemplatePart::of(Plan::change(change)), made),
         Tried::Denied(failure) => {
             (broken(format!("cannot create service: {}", failure.message)), stored)
         }
         Tried::Due(Failure { class: Class::Exists, .. })
         | Tried::Held(Failure { class: Class::Exists, .. }) => {
             match pods::owner_of(pass, &target, goal) {
-                Holder::Nobody => (Part::of(Plan::change(change)), made),
+                Holder::Nobody => (TemplatePart::of(Plan::change(change)), made),
                 Holder::Unknown | Holder::Ours => {
-                    (Part::of(Plan::read(pass.experiment, target)), stored)
+                    (TemplatePart::of(Plan::read(pass.experiment, target)), stored)
                 }
                 Holder::Another => {
                     let cause = format!(
@@ -94,31 +96,31 @@ fn create(
                 }
             }
         }
-        Tried::Held(failure) => (Part::of(Plan::held(&change, failure)), stored),
-        Tried::Due(_) => (Part::of(Plan::change(change)), made),
+        Tried::Held(failure) => (TemplatePart::of(Plan::held(&change, failure)), stored),
+        Tried::Due(_) => (TemplatePart::of(Plan::change(change)), made),
     }
 }
 
 fn delete(
     pass: &Pass<'_>,
-    goal: Goal<'_>,
+    goal: TemplateGoal<'_>,
     service: &ExperimentService,
     stored: Address,
-) -> (Part, Address) {
+) -> (TemplatePart, Address) {
     if service.is_deleting {
-        return (Part::default(), Address::default());
+        return (TemplatePart::default(), Address::default());
     }
     let change = Change::delete(reference(pass, &service.name), service.uid);
     match pass.tried(&change) {
         Tried::Denied(failure) if !is_completed(&goal.before.status) => {
             let (name, message) = (&goal.template.name, &failure.message);
             let error = format!("Failed to delete Service for template '{name}': {message}");
-            (Part::broken(error), stored)
+            (TemplatePart::broken(error), stored)
         }
         Tried::Denied(failure) | Tried::Held(failure) if pass.now < failure.retry_at => {
-            (Part::of(Plan::held(&change, failure)), stored)
+            (TemplatePart::of(Plan::held(&change, failure)), stored)
         }
-        _ => (Part::of(Plan::change(change)), Address::default()),
+        _ => (TemplatePart::of(Plan::change(change)), Address::default()),
     }
 }
 
@@ -139,7 +141,13 @@ fn ports(template: &Value) -> Vec<Value> {
     ports.map(port).collect()
 }
 
-fn manifest(pass: &Pass<'_>, goal: Goal<'_>, name: &str, hash: &str, ports: Vec<Value>) -> Value {
+fn manifest(
+    pass: &Pass<'_>,
+    goal: TemplateGoal<'_>,
+    name: &str,
+    hash: &str,
+    ports: Vec<Value>,
+) -> Value {
     let mut selector = pods::pod_template(goal.template)["metadata"]["labels"].take();
     if !selector.is_object() {
         selector = json!({});

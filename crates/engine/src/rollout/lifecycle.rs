@@ -10,7 +10,7 @@ use super::replica_sets::Roles;
 use crate::analysis::arguments::Subject;
 use crate::ask::Ask;
 use crate::decision::{Change, Kind, ObjectRef};
-use crate::obtain::{Known, Obtained, Outcome, Owner};
+use crate::obtain::{KnownRuns, Obtained, RunOutcome, RunOwner};
 use crate::world::{ReplicaSetView, RunPhase, RunView};
 
 /// A run that was wanted: what getting it takes, and how that stands.
@@ -33,12 +33,12 @@ pub(super) enum Start {
 pub(super) fn started(obtained: Obtained) -> Started {
     let asked = obtained.asks.into_iter().fold(Proposal::default(), Proposal::ask);
     match obtained.outcome {
-        Outcome::Exists(run) => Started { proposal: asked, outcome: Start::Run(run) },
-        Outcome::Create(run, change) => {
+        RunOutcome::Exists(run) => Started { proposal: asked, outcome: Start::Run(run) },
+        RunOutcome::Create(run, change) => {
             let proposal = asked.write(change, Edit::Run(Arc::clone(&run)));
             Started { proposal, outcome: Start::Run(run) }
         }
-        Outcome::Read(target) => unread(asked, target),
+        RunOutcome::Read(target) => unread(asked, target),
     }
 }
 
@@ -49,14 +49,18 @@ pub(super) fn unread(proposal: Proposal, target: ObjectRef) -> Started {
 }
 
 /// The Rollout as the owner of what it starts.
-pub(super) fn owner<'w>(objects: &Objects<'w>) -> Owner<'w> {
+pub(super) fn owner<'w>(objects: &Objects<'w>) -> RunOwner<'w> {
     let rollout = objects.rollout();
-    Owner { namespace: &rollout.namespace, uid: rollout.uid, reference: rollout.owner_reference() }
+    RunOwner {
+        namespace: &rollout.namespace,
+        uid: rollout.uid,
+        reference: rollout.owner_reference(),
+    }
 }
 
 /// What is known of the objects of a kind.
-pub(super) fn known<'d>(objects: &'d Objects<'_>, kind: &Kind) -> Known<'d> {
-    Known {
+pub(super) fn known<'d>(objects: &'d Objects<'_>, kind: &Kind) -> KnownRuns<'d> {
+    KnownRuns {
         existing: objects.runs_of(kind),
         answers: &objects.world.answers,
         failed: &objects.world.recall.failed,

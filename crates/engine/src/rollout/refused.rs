@@ -19,7 +19,7 @@ use crate::decision::{
     After, Change, ChangeId, Decision, Event, EventKind, Frees, Guard, OnRefusal, Op, Urgency, Why,
 };
 use crate::obtain::is_controlled_by;
-use crate::template::{Side, normalized_digest};
+use crate::template::{TemplateSide, normalized_digest};
 use crate::world::World;
 
 /// The decision of what the passes came to, without changes that are put off, cut before the first
@@ -279,6 +279,6 @@ fn is_ours_and_equal(objects: &Objects<'_>, object: &Arc<Value>) -> bool {
     let rollout = objects.rollout();
     let is_ours = is_controlled_by(object, rollout.uid);
     let noted = object["metadata"]["annotations"][annotation::EPHEMERAL_METADATA].as_str();
-    let digest = normalized_digest(&object["spec"]["template"], noted, Side::Live);
+    let digest = normalized_digest(&object["spec"]["template"], noted, TemplateSide::Live);
     is_ours && digest == rollout.spec.template_digest
 }

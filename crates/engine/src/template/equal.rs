@@ -15,7 +15,7 @@ type Object = Map<String, Value>;
 
 /// Where a template comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum TemplateSide {
     /// A ReplicaSet: the controller's additions are taken out.
     Live,
     /// A Rollout or the workload it names: everything in it is the user's.
@@ -28,8 +28,8 @@ pub enum Side {
 /// quantity is written, what the API server fills in, the deprecated `serviceAccount`, fields that
 /// Kubernetes does not know. Of a live template also not: the metadata recorded in `ephemeral`
 /// (the annotation's JSON; unreadable is none) and an injected anti-affinity term.
-pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: Side) -> u128 {
-    let recorded = ephemeral.filter(|_| side == Side::Live);
+pub fn normalized_digest(template: &Value, ephemeral: Option<&str>, side: TemplateSide) -> u128 {
+    let recorded = ephemeral.filter(|_| side == TemplateSide::Live);
     let recorded = recorded.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let mut digest = Wide::default();
     let metadata = template.get("metadata");
@@ -62,7 +62,7 @@ pub fn users_template(template: &Value, ephemeral: Option<&str>) -> Value {
         }
     }
     let affinity = template.get("spec").and_then(|spec| spec.get("affinity"));
-    if let Some(affinity) = affinity.and_then(|all| users(all, Side::Live)) {
+    if let Some(affinity) = affinity.and_then(|all| users(all, TemplateSide::Live)) {
         let is_empty = affinity.as_object().is_some_and(|parts| parts.values().all(is_zero));
         let spec = template.get_mut("spec").and_then(Value::as_object_mut);
         let spec = spec.expect("a template with an affinity has a spec");
@@ -92,10 +92,10 @@ fn hash_expression(term: &Value) -> Option<&Value> {
 
 /// The affinity that is the user's. An anti-affinity without terms asks for nothing; so does an
 /// affinity without parts, which is encoded as none.
-fn users(affinity: &Value, side: Side) -> Option<Value> {
+fn users(affinity: &Value, side: TemplateSide) -> Option<Value> {
     let mut affinity = affinity.as_object()?.clone();
     if let Some(Value::Object(anti_affinity)) = affinity.get_mut("podAntiAffinity") {
-        if side == Side::Live {
+        if side == TemplateSide::Live {
             remove_injected_term(anti_affinity);
         }
         if anti_affinity.values().all(is_zero) {

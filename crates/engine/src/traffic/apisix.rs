@@ -139,7 +139,8 @@ impl Router for Apisix<'_> {
                 }
                 (None, _) => {}
                 (Some(route), stored) => {
-                    let maker = header::Maker { base: known, selected: &selected, route, goal };
+                    let maker =
+                        header::HeaderRouteMaker { base: known, selected: &selected, route, goal };
                     last.extend(self.plan_header(&managed, stored, &maker)?);
                 }
             }
@@ -182,7 +183,7 @@ impl Apisix<'_> {
         &self,
         need: &Need,
         stored: Option<&RouteView>,
-        maker: &header::Maker<'_>,
+        maker: &header::HeaderRouteMaker<'_>,
     ) -> Result<Option<RouteWrite>, RouteFault> {
         let target = need.object.clone();
         let Some(stored) = stored else {

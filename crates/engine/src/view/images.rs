@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Tag;
 use super::object::{Object, text};
-use super::tree::{Family, Roles};
+use super::tree::{Described, Relatives};
 
 /// An image that runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,7 +41,11 @@ impl ImageTag {
 const ORDER: [Tag; 6] = [Tag::Canary, Tag::Stable, Tag::Active, Tag::Preview, Tag::Ping, Tag::Pong];
 
 /// Images of everything that has pods below a Rollout.
-pub(super) fn of_rollout(family: &Family<'_>, head: &Object<'_>, roles: Roles<'_>) -> Vec<Image> {
+pub(super) fn of_rollout(
+    family: &Relatives<'_>,
+    head: &Object<'_>,
+    roles: Described<'_>,
+) -> Vec<Image> {
     let mut found = Found::default();
     for set in family.replica_sets(head.uid()) {
         let tags = roles.tags(&set);
@@ -55,7 +59,7 @@ pub(super) fn of_rollout(family: &Family<'_>, head: &Object<'_>, roles: Roles<'_
 }
 
 /// Images of everything that has pods below an Experiment.
-pub(super) fn of_experiment(family: &Family<'_>, head: &Object<'_>) -> Vec<Image> {
+pub(super) fn of_experiment(family: &Relatives<'_>, head: &Object<'_>) -> Vec<Image> {
     let mut found = Found::default();
     found.add_experiment(family, head);
     found.images()
@@ -65,7 +69,7 @@ pub(super) fn of_experiment(family: &Family<'_>, head: &Object<'_>) -> Vec<Image
 struct Found(BTreeMap<String, Vec<ImageTag>>);
 
 impl Found {
-    fn add_experiment(&mut self, family: &Family<'_>, experiment: &Object<'_>) {
+    fn add_experiment(&mut self, family: &Relatives<'_>, experiment: &Object<'_>) {
         for set in family.replica_sets(experiment.uid()) {
             let template = set.annotation(annotation::EXPERIMENT_TEMPLATE_NAME);
             let tag = template.map(|name| ImageTag::Template(name.to_owned()));

@@ -118,7 +118,7 @@ fn a_replica_set_plays_its_parts() {
         let spec: RolloutSpec = decode(&json!({ "strategy": strategy })).0;
         let status: RolloutStatus = decode(&serde_json::from_str(status).unwrap()).0;
         let set = json!({ "metadata": { "labels": { "rollouts-pod-template-hash": hash } } });
-        let tags = tree::Roles { spec: &spec, status: &status }.tags(&Object::new(&set));
+        let tags = tree::Described { spec: &spec, status: &status }.tags(&Object::new(&set));
         let tags: Vec<&str> = tags.into_iter().map(Tag::name).collect();
         assert_eq!(tags.join(" "), expected, "{what}");
     }

@@ -15,14 +15,14 @@ use super::{Fact, Node, NodeKind, Objects, Outcome, Tag, pod};
 const JOB_NAME: &str = "job-name";
 
 /// The objects of one namespace, by the identity of their owner.
-pub(super) struct Family<'o> {
+pub(super) struct Relatives<'o> {
     sets: BTreeMap<&'o str, Vec<Object<'o>>>,
     pods: BTreeMap<&'o str, Vec<Object<'o>>>,
     experiments: BTreeMap<&'o str, Vec<Object<'o>>>,
     runs: BTreeMap<&'o str, Vec<Object<'o>>>,
 }
 
-impl<'o> Family<'o> {
+impl<'o> Relatives<'o> {
     pub fn of(head: &Object<'_>, objects: &'o Objects) -> Self {
         let by_owner = |list: &'o [serde_json::Value]| {
             let mut found: BTreeMap<&str, Vec<Object<'_>>> = BTreeMap::new();
@@ -34,7 +34,7 @@ impl<'o> Family<'o> {
             }
             found
         };
-        Family {
+        Relatives {
             sets: by_owner(&objects.replica_sets),
             pods: by_owner(&objects.pods),
             experiments: by_owner(&objects.experiments),
@@ -74,12 +74,12 @@ fn sorted<'o, K: Ord>(
 
 /// What decides which part a ReplicaSet plays.
 #[derive(Clone, Copy)]
-pub(super) struct Roles<'r> {
+pub(super) struct Described<'r> {
     pub spec: &'r RolloutSpec,
     pub status: &'r RolloutStatus,
 }
 
-impl Roles<'_> {
+impl Described<'_> {
     /// The parts of one of the Rollout's own ReplicaSets, in the order in which they are shown.
     pub fn tags(self, set: &Object<'_>) -> Vec<Tag> {
         let (hash, status) = (set.hash(), self.status);
@@ -109,9 +109,9 @@ impl Roles<'_> {
 
 /// A Rollout, its revisions from the newest, and what belongs to each.
 pub(super) fn rollout(
-    family: &Family<'_>,
+    family: &Relatives<'_>,
     head: &Object<'_>,
-    roles: Roles<'_>,
+    roles: Described<'_>,
     phase: &str,
 ) -> Node {
     let sets = family.replica_sets(head.uid());
@@ -139,7 +139,7 @@ pub(super) fn rollout(
 }
 
 /// An Experiment, its ReplicaSets and its runs.
-pub(super) fn experiment(family: &Family<'_>, head: &Object<'_>) -> Node {
+pub(super) fn experiment(family: &Relatives<'_>, head: &Object<'_>) -> Node {
     let mut sets = family.replica_sets(head.uid());
     sets.sort_by_key(|set| Reverse(set.revision()));
     let sets = sets.iter().map(|set| replica_set(family, set, Vec::new()));
@@ -148,7 +148,7 @@ pub(super) fn experiment(family: &Family<'_>, head: &Object<'_>) -> Node {
     node(NodeKind::Experiment, head, text(&head.part("status")["phase"]), children)
 }
 
-fn replica_set(family: &Family<'_>, set: &Object<'_>, tags: Vec<Tag>) -> Node {
+fn replica_set(family: &Relatives<'_>, set: &Object<'_>, tags: Vec<Tag>) -> Node {
     let pods = family.pods(set.uid()).iter().map(pod::node).collect();
     let deadline = set.annotation(annotation::SCALE_DOWN_DEADLINE);
     let deadline = deadline.and_then(|text| text.parse().ok()).map(Fact::ScaleDownAt);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::digest::{Bearer, Pair, digest, is_key, is_of, sorted, template_digests};
 use crate::frame::{Frame, Meta};
-use crate::template::{self, Side};
+use crate::template::{self, TemplateSide};
 use crate::uid::Uid;
 
 /// A ReplicaSet as decisions see it.
@@ -107,7 +107,7 @@ impl ReplicaSetView {
                 let given = template_digests(&spec.template["metadata"]);
                 let digests = sorted(own.iter().copied().chain(given).collect());
                 let digest =
-                    template::normalized_digest(spec.template, notes.ephemeral, Side::Live);
+                    template::normalized_digest(spec.template, notes.ephemeral, TemplateSide::Live);
                 (digest, digests)
             }
         };

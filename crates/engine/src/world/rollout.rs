@@ -14,7 +14,7 @@ use crate::decision::ObjectRef;
 use crate::frame::{Frame, TextMap};
 use crate::kinds;
 use crate::rollout::selector;
-use crate::template::{self, Side};
+use crate::template::{self, TemplateSide};
 use crate::uid::Uid;
 
 /// A Rollout as decisions see it.
@@ -204,7 +204,11 @@ impl Spec {
         };
         Spec {
             template: raw["template"].to_string().into(),
-            template_digest: template::normalized_digest(&raw["template"], None, Side::Desired),
+            template_digest: template::normalized_digest(
+                &raw["template"],
+                None,
+                TemplateSide::Desired,
+            ),
             step_hash: if is_canary { template::step_hash(steps).into() } else { "".into() },
             older_step_hashes: if is_canary {
                 template::older_step_hashes(steps)
@@ -233,7 +237,7 @@ impl Spec {
         Spec {
             selector: fields.selector.as_ref().map_or_else(String::new, selector::text).into(),
             template: template.to_string().into(),
-            template_digest: template::normalized_digest(template, None, Side::Desired),
+            template_digest: template::normalized_digest(template, None, TemplateSide::Desired),
             errors,
             origin,
             fields,

@@ -17,7 +17,7 @@ fn rollout(steps: &Value) -> Value {
     })
 }
 
-fn tryout(steps: Value, deeds: Vec<Deed>, new: Behaviour) -> Report {
+fn tryout(steps: Value, deeds: Vec<PlannedDeed>, new: Behaviour) -> Report {
     let behaviours = vec![Behaviour { image: "web:2".to_owned(), ..new }];
     let image = "web:2".to_owned();
     let objects = vec![rollout(&steps)];
@@ -25,8 +25,8 @@ fn tryout(steps: Value, deeds: Vec<Deed>, new: Behaviour) -> Report {
     tryout.run(&Faults::default()).unwrap()
 }
 
-fn deed(minutes: i64, action: Action) -> Deed {
-    Deed { after: Some(SignedDuration::from_mins(minutes)), when: None, action }
+fn deed(minutes: i64, action: Action) -> PlannedDeed {
+    PlannedDeed { after: Some(SignedDuration::from_mins(minutes)), when: None, action }
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn deeds_come_at_their_time_whatever_waits_for_a_sight() {
     let paused = When { phase: Some(phase::PAUSED.to_owned()), ..When::default() };
     let hour = Some(SignedDuration::from_hours(1));
     let deeds = vec![
-        Deed { after: hour, when: Some(paused), action: Action::Promote },
+        PlannedDeed { after: hour, when: Some(paused), action: Action::Promote },
         deed(5, Action::Scale(8)),
     ];
     let report = tryout(open, deeds, Behaviour::default());

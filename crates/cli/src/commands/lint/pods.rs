@@ -19,7 +19,7 @@ static JOB: LazyLock<Shape> = LazyLock::new(|| Shape::built_in("Job"));
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// A part of a document that becomes pods.
-struct Part {
+struct PodPart {
     /// Where it stands.
     path: String,
     /// Where the same stands in the object that is judged.
@@ -39,7 +39,7 @@ pub fn of_template(document: &Document, path: &str) -> Vec<Finding> {
     of_part(document, &pods(path.to_owned(), &template))
 }
 
-fn parts(document: &Document) -> Vec<Part> {
+fn parts(document: &Document) -> Vec<PodPart> {
     let object = document.json();
     let spec = &object["spec"];
     let list =
@@ -61,7 +61,7 @@ fn parts(document: &Document) -> Vec<Part> {
     }
     let jobs = list(&spec["metrics"]);
     let jobs = jobs.filter(|(_, metric)| metric["provider"]["job"]["spec"].is_object());
-    let part = |(at, metric): (usize, Value)| Part {
+    let part = |(at, metric): (usize, Value)| PodPart {
         path: format!("spec.metrics[{at}].provider.job.spec"),
         inside: "spec",
         object: json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "job" },
@@ -71,7 +71,7 @@ fn parts(document: &Document) -> Vec<Part> {
 }
 
 /// The ReplicaSet that a template would be part of. Its labels are judged elsewhere.
-fn pods(path: String, template: &Value) -> Part {
+fn pods(path: String, template: &Value) -> PodPart {
     let labels = json!({ "app": "any" });
     let mut template = template.clone();
     if let Some(fields) = template.as_object_mut() {
@@ -80,10 +80,10 @@ fn pods(path: String, template: &Value) -> Part {
     let spec = json!({ "selector": { "matchLabels": labels }, "template": template });
     let object = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": { "name": "pods" }, "spec": spec });
-    Part { path, inside: "spec.template", object }
+    PodPart { path, inside: "spec.template", object }
 }
 
-fn of_part(document: &Document, part: &Part) -> Vec<Finding> {
+fn of_part(document: &Document, part: &PodPart) -> Vec<Finding> {
     let path = |field: &str| field.replacen(part.inside, &part.path, 1);
     let shape: &Shape = if part.object["kind"] == "Job" { &JOB } else { &REPLICA_SET };
     let mut findings = Vec::new();
@@ -125,7 +125,7 @@ fn own_words(field: &str, value: &Value) -> Option<String> {
 }
 
 /// Probes that name a port which their container does not have.
-fn probes(document: &Document, part: &Part) -> Vec<Finding> {
+fn probes(document: &Document, part: &PodPart) -> Vec<Finding> {
     let containers = &part.object["spec"]["template"]["spec"]["containers"];
     let mut findings = Vec::new();
     for (at, container) in containers.as_array().into_iter().flatten().enumerate() {

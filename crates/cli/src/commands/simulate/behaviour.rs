@@ -9,7 +9,7 @@ use gradus_lab::outlook::{Given, Measured};
 use gradus_lab::person::Action;
 use gradus_lab::played::{EXPECTED, Script};
 use gradus_lab::sight::When;
-use gradus_lab::tryout::{Deed, Tryout};
+use gradus_lab::tryout::{PlannedDeed, Tryout};
 use gradus_simkube::behave::{Behaviour, Crash, Flapping};
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -115,7 +115,11 @@ fn add_file(tryout: &mut Tryout, path: &str) -> anyhow::Result<()> {
     tryout.outlook.measured.extend(file.metrics);
     tryout.outlook.given.extend(file.analyses);
     let deeds = file.actions.into_iter();
-    tryout.deeds.extend(deeds.map(|act| Deed { after: act.at, when: act.when, action: act.r#do }));
+    tryout.deeds.extend(deeds.map(|act| PlannedDeed {
+        after: act.at,
+        when: act.when,
+        action: act.r#do,
+    }));
     Ok(())
 }
 
@@ -201,7 +205,7 @@ fn change(behaviour: &mut Behaviour, form: &str, given: &str) -> anyhow::Result<
 fn add_deed(tryout: &mut Tryout, text: &str) -> anyhow::Result<()> {
     if text == "promote" {
         let pauses = open_pauses(tryout);
-        tryout.deeds.extend(pauses.into_iter().map(|step| Deed {
+        tryout.deeds.extend(pauses.into_iter().map(|step| PlannedDeed {
             after: None,
             when: Some(When { phase: Some("Paused".to_owned()), step, ..When::default() }),
             action: Action::Promote,
@@ -221,7 +225,7 @@ fn add_deed(tryout: &mut Tryout, text: &str) -> anyhow::Result<()> {
             None => bail!("behaviour {text:?} is not known; expected one of {FORMS}"),
         },
     };
-    tryout.deeds.push(Deed { after: Some(duration(time, text)?), when: None, action });
+    tryout.deeds.push(PlannedDeed { after: Some(duration(time, text)?), when: None, action });
     Ok(())
 }
 

@@ -26,8 +26,8 @@ pub fn text(report: &Report, rollout: &Value) -> String {
     let told: Vec<&Sample> = told(&report.timeline).collect();
     for part in folded(&told) {
         let sample = match part {
-            Part::Sample(sample) => sample,
-            Part::Repeated { lines, times, until } => {
+            TimelinePart::Sample(sample) => sample,
+            TimelinePart::Repeated { lines, times, until } => {
                 let until = clock(until);
                 writeln!(out, "{:>10}  … {lines} lines like these {times} times more", until)
                     .expect(INFALLIBLE);
@@ -94,7 +94,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// What is shown of a timeline.
-pub enum Part<'s> {
+pub enum TimelinePart<'s> {
     /// Where it stood.
     Sample(&'s Sample),
     /// The samples before this happened again and again.
@@ -114,7 +114,7 @@ const LONGEST: usize = 8;
 const FEWEST: usize = 3;
 
 /// The samples with what repeats shown once.
-pub fn folded<'s>(samples: &[&'s Sample]) -> Vec<Part<'s>> {
+pub fn folded<'s>(samples: &[&'s Sample]) -> Vec<TimelinePart<'s>> {
     let is_like = |one: &Sample, other: &Sample| {
         *one == Sample { at: one.at, runs: one.runs.clone(), ..other.clone() }
     };
@@ -136,10 +136,10 @@ pub fn folded<'s>(samples: &[&'s Sample]) -> Vec<Part<'s>> {
             .filter(|(_, count)| *count >= FEWEST)
             .max_by_key(|(length, count)| (length * count, std::cmp::Reverse(*length)));
         let (length, count) = found.unwrap_or((1, 1));
-        parts.extend(samples[at..at + length].iter().copied().map(Part::Sample));
+        parts.extend(samples[at..at + length].iter().copied().map(TimelinePart::Sample));
         let last = samples[at + length * count - 1].at;
         if count > 1 {
-            parts.push(Part::Repeated { lines: length, times: count - 1, until: last });
+            parts.push(TimelinePart::Repeated { lines: length, times: count - 1, until: last });
         }
         at += length * count;
     }
@@ -185,8 +185,8 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
         .into_iter()
         .map(|part| {
             let sample = match part {
-                Part::Sample(sample) => sample,
-                Part::Repeated { lines, times, until } => {
+                TimelinePart::Sample(sample) => sample,
+                TimelinePart::Repeated { lines, times, until } => {
                     let seconds = until.as_secs_f64();
                     return json!({ "repeated": lines, "times": times, "until_seconds": seconds });
                 }

@@ -154,7 +154,7 @@ impl Measuring<'_> {
             return Some(Taken { outcome, metadata: provider.metadata(&seen), began, ended });
         }
         let fault = MetricFault::new(format!("no result after {REQUEST_LIMIT} requests"), "");
-        Some(Taken { outcome: Reading::Error(fault), metadata: BTreeMap::new(), began, ended })
+        Some(Taken { outcome: Reading::Error(fault), metadata: TextMap::new(), began, ended })
     }
 
     /// What needs no provider: there is none, or what waits for data is ended.

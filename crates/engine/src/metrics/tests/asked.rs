@@ -140,7 +140,16 @@ fn answers_of_prometheus_become_numbers() {
     );
     let metric = metric(spec);
     let (now, run, jobs, replies, said) = (now(), run(), BTreeMap::new(), &[], &[]);
-    let seen = Observed { now, run: &run, number: 1, replies, said, jobs: &jobs, refused: None };
+    let seen = Observed {
+        now,
+        run: &run,
+        number: 1,
+        replies,
+        said,
+        jobs: &jobs,
+        refused: None,
+        pods: None,
+    };
     let metadata = provider(&metric).unwrap().metadata(&seen);
     assert_eq!(metadata["ResolvedPrometheusQuery"], "q");
 }

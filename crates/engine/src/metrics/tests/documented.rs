@@ -48,7 +48,16 @@ fn every_documented_provider_measures() {
         let jobs = BTreeMap::new();
         let after = |count: usize| {
             let (replies, jobs, refused, pods) = (&replies[..count], &jobs, None, None);
-            let seen = Observed { now: now(), run: &run, number: 1, replies, jobs, refused, pods };
+            let seen = Observed {
+                now: now(),
+                run: &run,
+                number: 1,
+                replies,
+                said: &[],
+                jobs,
+                refused,
+                pods,
+            };
             next(&*provider, Call::Run, &seen)
         };
         for sent in 0..replies.len() {

@@ -11,7 +11,8 @@ fn next_of(call: Call<'_>, number: i32, said: &[MetricReply]) -> String {
     let metric = metric(json!({ "plugin": { "a/b": { "query": "{}" } } }));
     let (provider, run) = (super::super::provider(&metric).unwrap(), run());
     let (now, jobs, replies) = (now(), BTreeMap::new(), &[]);
-    let seen = Observed { now, run: &run, number, replies, said, jobs: &jobs, refused: None };
+    let seen =
+        Observed { now, run: &run, number, replies, said, jobs: &jobs, refused: None, pods: None };
     let found = next(&*provider, call, &seen);
     let metadata: String = match &found {
         Next::Done(_) => {

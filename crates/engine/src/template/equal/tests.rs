@@ -6,11 +6,11 @@ use serde_json::json;
 use super::*;
 
 fn live(template: &Value) -> u128 {
-    normalized_digest(template, None, Side::Live)
+    normalized_digest(template, None, TemplateSide::Live)
 }
 
 fn desired(template: &Value) -> u128 {
-    normalized_digest(template, None, Side::Desired)
+    normalized_digest(template, None, TemplateSide::Desired)
 }
 
 /// What a user writes.
@@ -261,10 +261,14 @@ fn ephemeral_metadata_is_undone_on_the_live_side() {
     template["metadata"]["annotations"] = json!({"note": "x"});
     let recorded = r#"{"labels":{"role":"canary"},"annotations":{"note":"x"}}"#;
     let digest = |recorded, side| normalized_digest(&template, recorded, side);
-    assert_eq!(digest(Some(recorded), Side::Live), desired(&written()));
-    assert_ne!(digest(None, Side::Live), desired(&written()));
-    assert_eq!(digest(Some("{"), Side::Live), digest(None, Side::Live), "unreadable is none");
-    assert_eq!(digest(Some(recorded), Side::Desired), digest(None, Side::Desired));
+    assert_eq!(digest(Some(recorded), TemplateSide::Live), desired(&written()));
+    assert_ne!(digest(None, TemplateSide::Live), desired(&written()));
+    assert_eq!(
+        digest(Some("{"), TemplateSide::Live),
+        digest(None, TemplateSide::Live),
+        "unreadable is none"
+    );
+    assert_eq!(digest(Some(recorded), TemplateSide::Desired), digest(None, TemplateSide::Desired));
 }
 
 #[test]

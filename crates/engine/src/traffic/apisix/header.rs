@@ -10,7 +10,7 @@ use super::{Goal, RolloutView, RouteView, http};
 use crate::decision::ObjectRef;
 
 /// Makes the ApisixRoute of one header route.
-pub struct Maker<'a> {
+pub struct HeaderRouteMaker<'a> {
     /// The user's ApisixRoute.
     pub base: &'a RouteView,
     /// Its rules that carry the weights.
@@ -21,7 +21,7 @@ pub struct Maker<'a> {
     pub goal: &'a Goal<'a>,
 }
 
-impl Maker<'_> {
+impl HeaderRouteMaker<'_> {
     /// The whole object.
     pub fn manifest(&self, rollout: &RolloutView, target: &ObjectRef) -> Value {
         let mut whole = manifest(rollout, target, self.spec());
