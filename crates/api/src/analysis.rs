@@ -133,7 +133,7 @@ view! {
         /// Number of Successful measurements in a row that make the metric Successful, 0 or more; 0
         /// disables the limit. Default: 0.
         consecutive_success_limit: Option<IntOrString>,
-        /// What a measurement without data means: no value, an empty list, or nothing but NaN. One of
+        /// Meaning of a measurement without data: no value, an empty list, or nothing but NaN. One of
         /// `wait` (it is not counted, and measured again after `interval`, or after 10 seconds
         /// without one), `inconclusive`, `pass`, `fail`. Default: the conditions decide; a condition
         /// that needs a value is then an Error.

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gradus_api::names;
 use k8s_openapi::api::{apps::v1::ReplicaSet, coordination::v1::Lease, core::v1::Pod};
 use kube::{
     Api, Client,
@@ -86,7 +87,7 @@ impl Standing {
 
 /// The Rollouts of a namespace.
 pub fn rollouts(client: &Client, namespace: &str) -> Api<DynamicObject> {
-    let kind = resource("argoproj.io/v1alpha1", "Rollout");
+    let kind = resource(names::API_VERSION, names::kind::ROLLOUT);
     Api::namespaced_with(client.clone(), namespace, &kind)
 }
 
@@ -164,7 +165,7 @@ pub async fn next_holder(
 pub fn rollout(name: &str, strategy: &Value) -> Value {
     let labels = json!({ "app": name });
     json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": { "name": name },
+        "apiVersion": names::API_VERSION, "kind": names::kind::ROLLOUT, "metadata": { "name": name },
         "spec": {
             "replicas": 4, "selector": { "matchLabels": labels }, "strategy": strategy,
             "template": {

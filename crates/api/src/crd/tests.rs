@@ -189,10 +189,11 @@ fn the_selector_alone_is_immutable() {
 }
 
 #[test]
-fn only_datadog_has_enumerations_and_only_quantities_have_patterns() {
+fn only_datadog_and_our_own_field_have_enumerations_and_only_quantities_have_patterns() {
     for (name, crd) in crds() {
         visit(schema_of(&crd), "", &mut |path, schema| {
-            assert!(schema.get("enum").is_none() || path.contains(".datadog."), "{name} {path}");
+            let is_enumeration = path.contains(".datadog.") || path.ends_with(".onNoData");
+            assert!(schema.get("enum").is_none() || is_enumeration, "{name} {path}");
             let is_quantity = path.ends_with(".divisor") || path.ends_with("{}");
             assert!(schema.get("pattern").is_none() || is_quantity, "{name} {path}");
             for keyword in ["minimum", "maximum", "maxLength", "nullable", "$ref"] {

@@ -40,7 +40,7 @@ fn each_action_and_transition_is_one_line_with_namespace_rollout_and_revision() 
     controller.until("step 2/4 completed (pause");
     controller.until("RolloutPaused");
     cluster.patch_status("shop", json!({ "abort": true }));
-    controller.until("RolloutAborted");
+    controller.until("\"reason\":\"RolloutAborted\"");
     cluster.patch("shop", json!([{ "op": "add", "path": "/spec/minReadySeconds", "value": -1 }]));
     controller.until("minReadySeconds");
     let lines: Vec<Value> =

@@ -1,5 +1,6 @@
 //! Carries out what is due: asks the providers, and records what they measured.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::analysis::{Measurement, Metric, MetricResult};
@@ -65,6 +66,23 @@ struct Measuring<'p> {
     operation: &'static str,
 }
 
+/// What is known so far of what is asked for a measurement.
+struct Heard<'f> {
+    replies: Vec<HttpOutcome>,
+    said: Vec<MetricReply>,
+    jobs: BTreeMap<Arc<str>, Arc<JobView>>,
+    refused: Option<&'f Failure>,
+    pods: Option<Vec<Arc<Value>>>,
+}
+
+impl Heard<'_> {
+    fn observed<'h>(&'h self, now: Timestamp, run: &'h Of, number: i32) -> Observed<'h> {
+        let Heard { replies, said, jobs, refused, pods } = self;
+        let pods = pods.as_deref();
+        Observed { now, run, number, replies, said, jobs, refused: *refused, pods }
+    }
+}
+
 /// What was measured, and when.
 struct Taken {
     outcome: Reading,
@@ -83,22 +101,11 @@ impl Measuring<'_> {
         let provider = metrics::provider(metric)?;
         let (of, number) = (draft.identity(), draft.number(&metric.name));
         let (mut began, mut ended) = (now, now);
-        let mut replies: Vec<HttpOutcome> = Vec::new();
-        let mut said: Vec<MetricReply> = Vec::new();
-        let mut jobs = draft.world.jobs.clone();
-        let mut refused: Option<&Failure> = None;
-        let mut known: Option<Vec<Arc<Value>>> = None;
+        let jobs = draft.world.jobs.clone();
+        let (replies, said) = (Vec::new(), Vec::new());
+        let mut heard = Heard { replies, said, jobs, refused: None, pods: None };
         for _ in 0..REQUEST_LIMIT {
-            let seen = Observed {
-                now,
-                run: &of,
-                number,
-                replies: &replies,
-                said: &said,
-                jobs: &jobs,
-                refused,
-                pods: known.as_deref(),
-            };
+            let seen = heard.observed(now, &of, number);
             let outcome = match metrics::next(&*provider, self.asked(), &seen) {
                 Next::Done(outcome) => outcome,
                 Next::Wait(moment) => {
@@ -106,43 +113,43 @@ impl Measuring<'_> {
                     return None;
                 }
                 Next::Pods { of, look, until } => {
-                    known = Some(draft.pods(of, look, until)?);
+                    heard.pods = Some(draft.pods(of, look, until)?);
                     continue;
                 }
                 Next::Send(request, effect) => {
                     let question = Question::Http(request);
-                    let id = self.id(draft, number, replies.len());
+                    let id = self.id(draft, number, heard.replies.len());
                     let ask = Ask { id, question, effect, after: None };
                     let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
                     let Reply::Http(outcome) = reply else { return None };
-                    if replies.is_empty() {
+                    if heard.replies.is_empty() {
                         began = times.0;
                     }
                     ended = times.1;
-                    replies.push(outcome.clone());
+                    heard.replies.push(outcome.clone());
                     continue;
                 }
                 Next::Call(call, effect) => {
                     let question = Question::MetricPlugin(call);
-                    let id = self.id(draft, number, said.len());
+                    let id = self.id(draft, number, heard.said.len());
                     let ask = Ask { id, question, effect, after: None };
                     let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
                     let Reply::MetricPlugin(reply) = reply else { return None };
-                    if said.is_empty() {
+                    if heard.said.is_empty() {
                         (began, ended) = times;
                     }
-                    said.push(reply.clone());
+                    heard.said.push(reply.clone());
                     continue;
                 }
                 Next::Create { name, job, then } => match draft.create(&name, &job) {
                     Created::AsPlanned => then,
                     Created::Waits => return None,
                     Created::Ours(view) => {
-                        jobs.insert(name, view);
+                        heard.jobs.insert(name, view);
                         continue;
                     }
                     Created::Refused(failure) => {
-                        refused = Some(failure);
+                        heard.refused = Some(failure);
                         continue;
                     }
                 },

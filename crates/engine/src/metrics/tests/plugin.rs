@@ -53,6 +53,8 @@ fn a_plugin_measures_and_judges_by_itself() {
     let metadata = |key: &str| MetricReply::Metadata([(key.to_owned(), "x".to_owned())].into());
     let broken = || MetricReply::Broken("Run rpc call error: unexpected EOF".to_owned());
     let absent = || MetricReply::Unusable("not configured".to_owned());
+    let running = |second| vec![measured("Running", "", second)];
+    let error = || vec![measured("Error", "no data", None)];
     let no_secret = MetricReply::NoSecret(SecretError::NoSecret("keys".to_owned()));
     let cases: Vec<(&str, Call<'_>, i32, Vec<MetricReply>, &str)> = vec![
         ("it is told to measure", run, 1, vec![], "Run Acts"),
@@ -67,42 +69,18 @@ fn a_plugin_measures_and_judges_by_itself() {
         ),
         ("later measurements are not", run, 2, vec![measured("Failed", "0", None)], "Failed 0"),
         ("it goes on", resume, 1, vec![], "Resume Acts"),
-        (
-            "it takes longer",
-            resume,
-            1,
-            vec![measured("Running", "", Some(1_704_067_261))],
-            "Running  until 2024-01-01T00:01:01Z",
-        ),
-        (
-            "it does not say how long",
-            resume,
-            1,
-            vec![measured("Running", "", None)],
-            "Running  until 2024-01-01T00:00:11Z",
-        ),
+        ("longer", resume, 1, running(Some(1_704_067_261)), "Running  until 2024-01-01T00:01:01Z"),
+        ("who knows how long", resume, 1, running(None), "Running  until 2024-01-01T00:00:11Z"),
         ("it is told to end", end, 1, vec![], "Terminate Acts"),
         (
             "and must",
             end,
             1,
-            vec![measured("Running", "", None)],
+            running(None),
             "Error failed to terminate via plugin: the measurement goes on",
         ),
-        (
-            "its errors are told as its own",
-            run,
-            2,
-            vec![measured("Error", "no data", None)],
-            "Error failed to run via plugin: no data",
-        ),
-        (
-            "those of a resume, too",
-            resume,
-            2,
-            vec![measured("Error", "no data", None)],
-            "Error failed to resume via plugin: no data",
-        ),
+        ("its own error", run, 2, error(), "Error failed to run via plugin: no data"),
+        ("and of a resume", resume, 2, error(), "Error failed to resume via plugin: no data"),
         (
             "a phase that is none",
             run,
