@@ -1,7 +1,7 @@
 //! A user and network namespace of our own: pods have addresses there, and nobody needs to be root.
 
 use std::{
-    env, io,
+    env, fs, io,
     io::{BufRead, BufReader},
     path::PathBuf,
     process::{Command, Stdio},
@@ -10,7 +10,7 @@ use std::{
 use thiserror::Error;
 
 use super::traefik::Traefik;
-use crate::{Failure, servers::Servers, stage::Programs, summary::Summary};
+use crate::{Failure, folder::Folder, servers::Servers, stage::Programs, summary::Summary};
 
 /// Every address of the pod network answers on the loopback device.
 const ENTER: &str = r#"ip link set lo up && ip route add local 10.1.0.0/16 dev lo && exec "$@""#;
@@ -59,7 +59,11 @@ impl Room {
 
     /// Runs this task again inside, and passes on what it prints.
     pub fn run(&self, programs: &Programs, names: &[String]) -> Result<Summary, Failure> {
-        let mut inside = entering(env::current_exe()?.as_os_str())
+        // A build may have replaced the file of this program since it was started.
+        let folder = Folder::create("room")?;
+        let program = folder.path().join("xtask");
+        fs::copy("/proc/self/exe", &program)?;
+        let mut inside = entering(program.as_os_str())
             .args(["dataplane", "traefik"])
             .args(names)
             .env(PROGRAMS[0], &programs.program)
