@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use gradus_api::names::kind;
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
 use gradus_engine::view::Objects;
@@ -58,10 +59,18 @@ pub struct Exported {
 pub struct Saved {
     /// When it was true.
     pub now: Timestamp,
+    /// The kind of its object.
+    #[serde(default = "rollout")]
+    pub kind: String,
     /// What the decision looked at.
-    pub world: World,
+    pub world: Value,
     /// What was decided, as it was printed.
     pub decision: Option<Value>,
+}
+
+/// What a World without a kind is about.
+fn rollout() -> String {
+    kind::ROLLOUT.to_owned()
 }
 
 impl SourceArguments {
@@ -107,10 +116,12 @@ impl Source {
                 Ok((head, exported.below()))
             }
             Source::World(saved) => {
-                if *kind != kinds::ROLLOUT {
-                    bail!("a saved World holds one Rollout and no {}", kind.name);
+                if *kind != kinds::ROLLOUT || !kind.is_called(&saved.kind) {
+                    bail!("a saved World holds one {} and no {}", saved.kind, kind.name);
                 }
-                world::objects(&saved.world, name)
+                let world: World = serde_json::from_value(saved.world.clone())
+                    .context("expected the World of a Rollout")?;
+                world::objects(&world, name)
             }
         }
     }

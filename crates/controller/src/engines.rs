@@ -8,7 +8,10 @@ use gradus_engine::experiment::Experiments;
 use gradus_engine::release::{ManagedRoute, Releases};
 use gradus_engine::rollout::Rollouts;
 use gradus_engine::world::ServiceView;
+use jiff::Timestamp;
+use serde_json::Value;
 
+use crate::judged::{Judged, judge};
 use crate::reconciler::Reconciler;
 use crate::shell::{InterlockMode, Shell};
 use crate::watched::{Scope, Watched};
@@ -73,17 +76,24 @@ pub struct Entry {
     /// The kind it decides about.
     pub kind: Kind,
     start: fn(&Scope, InterlockMode) -> Box<dyn Reconciler>,
+    judge: fn(&Value, Timestamp) -> serde_json::Result<Judged>,
 }
 
 impl Entry {
     /// The entry of an engine.
     pub const fn of<W: Watched>() -> Self {
-        Entry { kind: <W as Engine>::KIND, start: start::<W> }
+        Entry { kind: <W as Engine>::KIND, start: start::<W>, judge: judge::<W> }
     }
 
     /// A reconciler that has seen nothing yet.
     pub fn start(&self, scope: &Scope, interlock: InterlockMode) -> Box<dyn Reconciler> {
         (self.start)(scope, interlock)
+    }
+
+    /// What the engine decides about a World as `/debug/world` shows it; an error where that is no World
+    /// of its kind.
+    pub fn judge(&self, world: &Value, now: Timestamp) -> serde_json::Result<Judged> {
+        (self.judge)(world, now)
     }
 }
 
@@ -91,6 +101,11 @@ impl Engines {
     /// A reconciler for every engine, in the order of the list.
     pub fn start(&self, scope: &Scope, interlock: InterlockMode) -> Vec<Box<dyn Reconciler>> {
         self.list.iter().map(|entry| entry.start(scope, interlock)).collect()
+    }
+
+    /// The engine of a kind, by any name that kubectl takes for it.
+    pub fn of(&self, kind: &str) -> Option<&Entry> {
+        self.list.iter().find(|entry| entry.kind.is_called(kind))
     }
 
     /// The kind the program is about.

@@ -11,6 +11,7 @@ pub mod events;
 pub mod experiments;
 pub mod families;
 pub mod health;
+pub mod judged;
 pub mod kube_cluster;
 pub mod lease;
 pub mod one_line;

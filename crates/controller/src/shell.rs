@@ -281,7 +281,7 @@ impl<W: Watched> Shell<W> {
             Ok(decision) => shown(&decision),
             Err(message) => json!({ "panicked": message }),
         };
-        Some(json!({ "now": now, "world": world, "decision": decision }))
+        Some(json!({ "now": now, "kind": W::KIND.name, "world": world, "decision": decision }))
     }
 
     /// Makes a key due now, as an event would.

@@ -6,21 +6,20 @@ mod gather;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use gradus_api::rollout::RolloutStatus;
-use gradus_engine::Engine;
-use gradus_engine::decision::Decision;
+use gradus_controller::engines::{Entry, GRADUS};
+use gradus_controller::judged::Judged;
 use gradus_engine::diagnose::{Evidence, causes};
-use gradus_engine::rollout::{Memo, Rollouts};
+use gradus_engine::kinds;
 use gradus_engine::world::World;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::connection::Connection;
 use crate::output;
 use crate::source::{Source, SourceArguments};
 use account::{About, Account};
+use gather::Gathered;
 
 /// The exit code that says: this version decides otherwise than the one that saved the World.
 const DIFFERENT: u8 = 2;
@@ -28,7 +27,8 @@ const DIFFERENT: u8 = 2;
 /// Say why a rollout is where it is, and what would move it
 ///
 /// Decides as the controller would, on the cluster as it is now, on a folder of exported YAML, or
-/// on a World that the controller's health port shows at /debug/world/rollout/NAMESPACE/NAME. With a
+/// on a World that the controller's health port shows at /debug/world/rollout/NAMESPACE/NAME. Analysis
+/// runs and experiments are explained alike: `explain analysisrun NAME`, `explain experiment NAME`. With a
 /// saved World the exit code is 0 if this version decides the same as the saved decision, 2 if not.
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -53,57 +53,75 @@ enum Output {
 }
 
 impl Arguments {
-    /// The name: after the word `rollout`, or alone.
-    fn name(&self) -> anyhow::Result<&str> {
+    /// The engine of the kind, which goes before the name, and the name; a rollout's may stand alone.
+    fn object(&self) -> anyhow::Result<(&'static Entry, &str)> {
         let what: Vec<&str> = self.what.iter().map(String::as_str).collect();
+        let main = &GRADUS.list[0];
         match what[..] {
-            ["rollout" | "rollouts" | "ro", name] => Ok(name),
+            [kind, name] => Ok((engine(kind)?, name)),
             // `rollout/NAME`, as kubectl takes it.
             [name] => match name.split_once('/') {
-                Some(("rollout" | "rollouts" | "ro", name)) => Ok(name),
-                Some((kind, _)) => bail!("only rollouts can be explained, not {kind}"),
-                None => Ok(name),
+                Some((kind, name)) => Ok((engine(kind)?, name)),
+                None => Ok((main, name)),
             },
-            [] if self.source.is_world() => Ok(""),
-            [kind, ..] => bail!("only rollouts can be explained, not {kind}"),
-            [] => bail!("expected the name of a rollout"),
+            [] if self.source.is_world() => Ok((main, "")),
+            _ => bail!("expected the name of a rollout"),
         }
     }
 }
 
+/// The engine that decides about a kind.
+fn engine(kind: &str) -> anyhow::Result<&'static Entry> {
+    let whole = match kind {
+        "ro" => "rollout",
+        "ar" => "analysisrun",
+        "exp" => "experiment",
+        whole => whole,
+    };
+    GRADUS.of(whole).with_context(|| {
+        let names = GRADUS.list.iter().map(|entry| entry.kind.name.to_lowercase());
+        let names = names.collect::<Vec<_>>().join(", ");
+        format!("{kind} cannot be explained: expected one of {names}")
+    })
+}
+
 /// Decides and prints what came of it.
 pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Result<ExitCode> {
-    let name = arguments.name()?;
+    let (entry, name) = arguments.object()?;
     match arguments.source.open(connection).await? {
         Source::World(saved) => {
-            let decision = Rollouts::decide(&saved.world, saved.now);
-            let allowed = allowed(&saved.world, &decision, saved.now);
-            let mut account = account::of(&saved.world, saved.now, &allowed, &[]);
-            account.add(About::Comparison, compared(saved.decision.as_ref(), &decision));
+            let judged = engine(&saved.kind)?
+                .judge(&saved.world, saved.now)
+                .with_context(|| format!("expected the World of a {}", saved.kind))?;
+            let mut account = match rollout(&saved.world) {
+                Some(world) => account::of(&world, saved.now, &judged, &[]),
+                None => account::of_object(&Value::Null, saved.now, &judged),
+            };
+            account.add(About::Comparison, compared(saved.decision.as_ref(), &judged));
             print(&account, arguments.output)?;
-            let is_equal = saved.decision.is_none_or(|before| before == json!(decision));
+            let is_equal = saved.decision.is_none_or(|before| before == judged.decision);
             Ok(if is_equal { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
         }
         source => {
             let now = source.now();
-            let gathered = gather::world(&source, name, now).await?;
-            let decision = Rollouts::decide(&gathered.world, now);
-            let decision = allowed(&gathered.world, &decision, now);
-            let evidence = Evidence {
-                pods: &gathered.pods,
-                events: &gathered.events,
-                budgets: &gathered.budgets,
+            let gathered = gather::world(&source, entry, name, now).await?;
+            let judged = entry.judge(&gathered.world, now)?;
+            let world = rollout(&gathered.world).filter(|_| entry.kind == kinds::ROLLOUT);
+            let mut account = if let Some(world) = &world {
+                let Gathered { pods, events, budgets, .. } = &gathered;
+                let causes = causes(world, Evidence { pods, events, budgets });
+                account::of(world, now, &judged, &causes)
+            } else {
+                let (object, _) = source.read(&entry.kind, name).await?;
+                account::of_object(&object["status"], now, &judged)
             };
-            let causes = causes(&gathered.world, evidence);
-            let mut account = account::of(&gathered.world, now, &decision, &causes);
             for question in &gathered.unanswered {
                 let text = format!("it asks, and is not answered here: {question}");
                 account.add(About::Question, text);
             }
-            let is_idle = decision.changes.is_empty()
-                && account::difference(&gathered.world, &decision).is_none();
-            let is_live = matches!(source, Source::Live(_));
-            if is_live && !is_idle && !is_observed(&gathered.world) {
+            let is_idle = judged.changes.is_empty() && judged.status.is_none();
+            let is_unseen = world.is_some_and(|world| !is_observed(&world));
+            if matches!(source, Source::Live(_)) && !is_idle && is_unseen {
                 let text = "if this does not happen within seconds: is the controller running?";
                 account.add(About::Controller, text.to_owned());
             }
@@ -111,6 +129,11 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The World of a Rollout, if it is one.
+fn rollout(world: &Value) -> Option<World> {
+    serde_json::from_value(world.clone()).ok()
 }
 
 fn print(account: &Account, output: Output) -> std::io::Result<()> {
@@ -126,28 +149,19 @@ fn is_observed(world: &World) -> bool {
     status.observed_generation == world.rollout.generation.to_string()
 }
 
-/// What the controller would act on: a decision without what the interlock holds.
-fn allowed(
-    world: &World,
-    decision: &Decision<RolloutStatus, Memo>,
-    now: Timestamp,
-) -> Decision<RolloutStatus, Memo> {
-    let harm = Rollouts::check(world, decision, now);
-    harm.map_or_else(|| decision.clone(), |harm| harm.cut)
-}
-
-fn compared(before: Option<&Value>, decision: &Decision<RolloutStatus, Memo>) -> String {
+fn compared(before: Option<&Value>, judged: &Judged) -> String {
     match before {
         None => "there is no saved decision to compare with".to_owned(),
-        Some(before) if *before == json!(decision) => "the saved decision is the same".to_owned(),
-        Some(before) => format!("the saved decision differs in {}", differing(before, decision)),
+        Some(before) if *before == judged.decision => "the saved decision is the same".to_owned(),
+        Some(before) => {
+            format!("the saved decision differs in {}", differing(before, &judged.decision))
+        }
     }
 }
 
 /// The fields of a decision that are not as they were saved.
-fn differing(before: &Value, decision: &Decision<RolloutStatus, Memo>) -> String {
-    let now = json!(decision);
-    let fields = now.as_object().into_iter().flatten();
+fn differing(before: &Value, decision: &Value) -> String {
+    let fields = decision.as_object().into_iter().flatten();
     let names = fields.filter(|(name, value)| before.get(name) != Some(value));
     names.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }

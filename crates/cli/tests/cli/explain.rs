@@ -1,6 +1,6 @@
 //! `gradus explain` on a World that a running controller showed.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, sample};
 use crate::controller::{ask_until, start};
@@ -75,4 +75,40 @@ fn a_saved_world_is_shown_as_far_as_it_goes() {
     assert!(other.stderr.contains("this World is about default/checkout"), "{}", other.stderr);
     let experiment = gradus(&["get", "experiment", "x", "--world", path]);
     assert!(experiment.stderr.contains("no Experiment"), "{}", experiment.stderr);
+}
+
+/// Every engine of the program can be asked: an object, the words that must stand there, those that must not.
+#[test]
+fn objects_of_every_engine_are_explained() {
+    let folder = folder("explain-kinds");
+    let cluster = Cluster::start(0, &folder);
+    let metadata = |name: &str| json!({ "namespace": "default", "name": name });
+    let metric = json!({ "name": "errors", "successCondition": "result < 1",
+        "provider": { "web": { "url": "http://metrics.example/errors", "jsonPath": "{$.errors}" } } });
+    cluster.store(&json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+        "metadata": metadata("judge"), "spec": { "metrics": [metric] },
+        "status": { "phase": "Running", "message": "", "startedAt": "2026-01-01T00:00:00Z" } }));
+    let template = json!({ "metadata": { "labels": { "app": "a" } },
+        "spec": { "containers": [{ "name": "a", "image": "a:1" }] } });
+    cluster.store(&json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Experiment",
+        "metadata": metadata("compare"), "spec": { "templates": [{ "name": "one", "replicas": 1,
+            "selector": { "matchLabels": { "app": "a" } }, "template": template }] } }));
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata("plain"),
+        "spec": { "ports": [{ "port": 80 }], "selector": { "app": "a" } } });
+    cluster.store(&service);
+    let cases = [
+        (["analysisrun", "judge"], "AnalysisRun default/judge at "),
+        (["ar", "judge"], "it asks, and is not answered here: "),
+        (["experiment", "compare"], "it would create ReplicaSet default/compare-one"),
+        (["exp", "compare"], "Experiment default/compare at "),
+        (["analysisrun", "jugde"], "did you mean \"judge\"?"),
+        (["service", "plain"], "Gradus has nothing to decide about Service plain"),
+        (["deployment", "x"], "expected one of rollout, analysisrun, experiment, service"),
+    ];
+    for (what, expected) in cases {
+        let flags = ["--kubeconfig", cluster.kubeconfig.to_str().unwrap()];
+        let said = gradus(&[&["explain"], &what[..], &flags].concat());
+        let all = said.stdout + &said.stderr;
+        assert!(all.contains(expected), "{what:?}: {expected:?} in:\n{all}");
+    }
 }

@@ -141,7 +141,7 @@ fn what_is_not_in_the_files_is_said() {
         (format!("get ro orders --world x --from-files {files}"), "cannot be used with"),
         ("get ro orders --at 2024-01-01T00:00:00Z".to_owned(), "Usage:"),
         (format!("explain rollout ordrs --from-files {files}"), "did you mean \"orders\"?"),
-        (format!("explain service x --from-files {files}"), "only rollouts can be explained"),
+        (format!("explain pod x --from-files {files}"), "pod cannot be explained"),
     ];
     for (words, expected) in cases {
         let refused = plugin.run(&words);

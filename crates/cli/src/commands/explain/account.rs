@@ -1,19 +1,18 @@
-//! What is told of a rollout, each thing once: how it stands, what holds it, why, what can be done,
+//! What is said about a rollout, or another object, each thing once: how it stands, what holds it, why, what can be done,
 //! what would be written, and when it is looked at again.
 
 use std::fmt;
 
-use gradus_api::names::{condition, condition_status, reason};
-use gradus_api::patch::Difference;
+use gradus_api::names::{condition, condition_status, kind, reason};
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::status::Condition;
 use gradus_api::values::Time;
-use gradus_engine::decision::{Decision, Guard, Why};
+use gradus_controller::judged::Judged;
+use gradus_engine::decision::{Guard, Why};
 use gradus_engine::diagnose::Cause;
 use gradus_engine::remedy::{Remedy, remedy, ways_back};
-use gradus_engine::rollout::{Memo, Rollouts};
 use gradus_engine::world::World;
-use gradus_engine::{Engine, kinds, view};
+use gradus_engine::{explain, kinds, view};
 use gradus_simkube::age;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -23,6 +22,7 @@ const WORTH_COMPARING: usize = 12;
 
 /// Everything that is told.
 pub struct Account {
+    kind: String,
     name: String,
     namespace: String,
     now: Timestamp,
@@ -77,15 +77,11 @@ impl About {
 }
 
 /// The account of a rollout, of what would be decided about it now, and of what its pods say.
-pub fn of(
-    world: &World,
-    now: Timestamp,
-    decision: &Decision<RolloutStatus, Memo>,
-    causes: &[Cause],
-) -> Account {
+pub fn of(world: &World, now: Timestamp, judged: &Judged, causes: &[Cause]) -> Account {
     let rollout = &world.rollout;
     let (phase, because) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
     let mut account = Account {
+        kind: kind::ROLLOUT.to_owned(),
         name: rollout.name.to_string(),
         namespace: rollout.namespace.to_string(),
         now,
@@ -94,7 +90,7 @@ pub fn of(
         items: Vec::new(),
     };
     let is_refused = is_create_refused(&rollout.status);
-    let held = decision.why.iter().filter(|why| !(is_refused && is_of_no_set(world, why)));
+    let held = judged.why.iter().filter(|why| !(is_refused && is_of_no_set(world, why)));
     let guards: Vec<Item> = held.map(|why| of_guard(world, why)).collect();
     let causes = of_causes(world, causes);
     let told: Vec<&str> = guards.iter().chain(&causes).map(|item| item.text.as_str()).collect();
@@ -106,27 +102,37 @@ pub fn of(
     account.items.extend(guards);
     account.items.extend(causes);
     account.shorten();
-    if !is_refused {
-        for change in &decision.changes {
-            account.add(About::Change, format!("it would {}", change.id.0));
-        }
-    }
-    if let Some(Value::Object(patch)) = difference(world, decision) {
-        let fields: Vec<&str> = patch.keys().map(String::as_str).collect();
-        let text = format!("it would change {} of its status", fields.join(", "));
-        account.add(About::Change, text);
-    }
-    let next = match decision.wake_at {
-        Some(moment) => format!("it looks again at {moment}"),
-        None => "it looks again when something changes".to_owned(),
-    };
-    account.add(About::Next, next);
+    let changes = if is_refused { &[] } else { judged.changes.as_slice() };
+    account.add_outlook(changes, judged);
     account
 }
 
-/// How the status would change.
-pub fn difference(world: &World, decision: &Decision<RolloutStatus, Memo>) -> Option<Value> {
-    Rollouts::stored_status(world).difference(decision.status.as_ref()?)
+/// The account of an object of any other kind, of its status and of what would be decided about it now.
+pub fn of_object(status: &Value, now: Timestamp, judged: &Judged) -> Account {
+    let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
+    let object = &judged.object;
+    let mut account = Account {
+        kind: object.kind.name.to_string(),
+        name: object.name.to_string(),
+        namespace: object.namespace.to_string(),
+        now,
+        phase: text("phase"),
+        because: text("message"),
+        items: Vec::new(),
+    };
+    if judged.why.is_empty() {
+        account.add(About::Guard, "nothing holds it".to_owned());
+    }
+    account.items.extend(judged.why.iter().map(|why| Item {
+        about: About::Guard,
+        text: explain::sentence(why),
+        since: why.since,
+        advice: None,
+        commands: Vec::new(),
+    }));
+    account.shorten();
+    account.add_outlook(&judged.changes, judged);
+    account
 }
 
 /// Has the server refused the ReplicaSet of this revision?
@@ -200,6 +206,23 @@ impl Account {
         self.items.push(Item { about, text, since: None, advice: None, commands: Vec::new() });
     }
 
+    /// Adds what would be written now, and when the object is looked at again.
+    fn add_outlook(&mut self, changes: &[String], judged: &Judged) {
+        for change in changes {
+            self.add(About::Change, format!("it would {change}"));
+        }
+        if let Some(Value::Object(patch)) = &judged.status {
+            let fields: Vec<&str> = patch.keys().map(String::as_str).collect();
+            let text = format!("it would change {} of its status", fields.join(", "));
+            self.add(About::Change, text);
+        }
+        let next = match judged.wake_at {
+            Some(moment) => format!("it looks again at {moment}"),
+            None => "it looks again when something changes".to_owned(),
+        };
+        self.add(About::Next, next);
+    }
+
     /// What is told below is not told above, and no command stands twice.
     fn shorten(&mut self) {
         let detail = self.because.split_once(": ").map(|(_, detail)| detail.to_owned());
@@ -231,7 +254,7 @@ impl Account {
             })
         });
         json!({
-            "kind": "Rollout",
+            "kind": self.kind,
             "name": self.name,
             "namespace": self.namespace,
             "at": Time::new(self.now).to_string(),
@@ -245,10 +268,12 @@ impl Account {
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = Time::new(self.now);
-        writeln!(f, "Rollout {}/{} at {moment}", self.namespace, self.name)?;
+        writeln!(f, "{} {}/{} at {moment}", self.kind, self.namespace, self.name)?;
         let because =
             if self.because.is_empty() { String::new() } else { format!(": {}", self.because) };
-        writeln!(f, "  it is {}{because}", self.phase)?;
+        if !self.phase.is_empty() {
+            writeln!(f, "  it is {}{because}", self.phase)?;
+        }
         for Item { about, text, since, advice, commands } in &self.items {
             let since = since.map(|since| {
                 let age = age::since(since, self.now);

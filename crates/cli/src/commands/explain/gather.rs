@@ -1,34 +1,33 @@
-//! What would the controller look at to decide about a rollout, and what else tells of its pods?
+//! What would the controller look at to decide about an object, and what else do its pods say? The engine of
+//! the object is fed as the controller feeds it, and asked as the health port asks it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Context;
-use gradus_controller::rollouts::{RolloutIndex, Source as Watched};
+use anyhow::{Context, bail};
+use gradus_controller::engines::Entry;
+use gradus_controller::reconciler::Reconciler;
+use gradus_controller::shell::{InterlockMode, Seen, Work};
 use gradus_controller::tolerant::Tolerant;
-use gradus_controller::watched::{Key, Reach, Watched as _};
-use gradus_engine::ask::{Answer, Ask, AskId, Effect, PodsOf, Question, Recall, Reply};
+use gradus_controller::watch::{Cause, Failed};
+use gradus_controller::watched::{Key, Scope, Selection};
+use gradus_engine::ask::{Effect, PodsOf, Question, Reply};
 use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
-use gradus_engine::rollout::Rollouts;
-use gradus_engine::world::{PodView, World};
-use gradus_engine::{Engine, kinds};
+use gradus_engine::kinds;
+use gradus_engine::world::PodView;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster::Refusal;
+use crate::cluster::{Refusal, Scope as ListScope};
 use crate::source::Source;
 use crate::{near, output};
-
-/// Questions may lead to further questions, but not for ever.
-const ROUNDS: usize = 4;
 
 const BUDGET: Kind = Kind::new("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 
 /// Everything an explanation looks at.
 pub struct Gathered {
-    /// What a decision looks at.
-    pub world: World,
+    /// What a decision looks at, as the health port shows it.
+    pub world: Value,
     /// Pods of the namespace.
     pub pods: Vec<Value>,
     /// Events of the namespace.
@@ -39,28 +38,30 @@ pub struct Gathered {
     pub unanswered: Vec<String>,
 }
 
-/// Gathers the World of a rollout as the controller does, with what it asks answered.
-pub async fn world(source: &Source, name: &str, now: Timestamp) -> anyhow::Result<Gathered> {
-    let mut index = RolloutIndex::default();
-    let mut watched = Rollouts::sources();
-    let mut next = 0;
-    while let Some(one) = watched.get(next).cloned() {
-        take_in(source, &mut index, &one).await?;
-        let demands = Rollouts::demands(&index).into_iter();
-        let new: Vec<Watched> = demands.filter(|one| !watched.contains(one)).collect();
-        watched.extend(new);
-        next += 1;
+/// Gathers the World of an object as the controller does, with what it asks answered.
+pub async fn world(
+    source: &Source,
+    entry: &Entry,
+    name: &str,
+    now: Timestamp,
+) -> anyhow::Result<Gathered> {
+    let mut reconciler = entry.start(&Scope::default(), InterlockMode::default());
+    let mut watches = reconciler.selections();
+    while let Some(watch) = watches.pop() {
+        take_in(source, &mut *reconciler, &watch, now).await?;
+        watches.extend(reconciler.take_demands());
     }
-    let found = index.rollouts().find(|(key, _)| *key.name == *name).map(|(key, _)| key.clone());
-    let key = match found {
-        Some(key) => key,
-        None => return Err(missing(source, name).await),
-    };
+    let found = reconciler.own_keys().into_iter().find(|key| *key.name == *name);
+    let Some(key) = found else { return Err(missing(source, &entry.kind, name).await) };
     let pods = list(source, &kinds::POD).await;
     let known = pods.as_ref().ok().map(Vec::as_slice);
-    let (world, unanswered) = answered(source, &index, &key, known, now).await?;
+    let unanswered = answer(source, &mut *reconciler, &key, known, now).await;
+    let mut seen = reconciler.inspect(&key, now).context("the object is gone")?;
+    if let Some(message) = seen["panicked"].as_str() {
+        bail!("{} {key} cannot be read: {message}", entry.kind.name);
+    }
     Ok(Gathered {
-        world,
+        world: seen["world"].take(),
         unanswered,
         pods: pods.unwrap_or_else(|refusal| said(&refusal)),
         events: list(source, &kinds::EVENT).await.unwrap_or_else(|refusal| said(&refusal)),
@@ -73,40 +74,50 @@ fn said(refusal: &Refusal) -> Vec<Value> {
     Vec::new()
 }
 
-/// The World after every question that only reads has its answer, and what stays open.
-async fn answered(
+/// Answers what the engine asks about an object, as far as that changes nothing and can be had from here;
+/// returns what stays open. Nothing is written.
+async fn answer(
     source: &Source,
-    index: &RolloutIndex,
+    reconciler: &mut dyn Reconciler,
     key: &Key,
     pods: Option<&[Value]>,
     now: Timestamp,
-) -> anyhow::Result<(World, Vec<String>)> {
-    let mut answers: BTreeMap<AskId, Answer> = BTreeMap::new();
-    let mut left = ROUNDS;
-    loop {
-        let world = Rollouts::gather(index, key, &answers, &Recall::default());
-        let world = world.context("the rollout is gone")?;
-        let asks = Rollouts::decide(&world, now).asks.into_iter();
-        let open: Vec<Ask> = asks.filter(|ask| !answers.contains_key(&ask.id)).collect();
-        let known = answers.len();
-        for ask in &open {
-            if let Some(reply) = reply(source, ask, pods).await {
-                let answer = Answer { asked_at: now, answered_at: now, reply: Ok(reply) };
-                answers.insert(ask.id.clone(), answer);
+) -> Vec<String> {
+    let mut open = Vec::new();
+    while let Some(work) = reconciler.next_work(now) {
+        match work {
+            Work::Act(job) => reconciler.decline(&job.key, now),
+            Work::Settle(reading) => {
+                let found = read(source, &reading.object).await.flatten();
+                let frame = found.and_then(|object| serde_json::from_value(object).ok());
+                reconciler.learn_settling(reading, Ok(frame.map(|Tolerant(frame)| frame)), now);
+            }
+            // Other objects have their questions, too.
+            Work::Ask(inquiry) if inquiry.key != *key => reconciler.take_back(*inquiry, now),
+            Work::Ask(inquiry) => {
+                match reply(source, &inquiry.question, inquiry.effect, pods).await {
+                    Some(reply) => reconciler.learn_answer(*inquiry, Ok(reply), now),
+                    None => open.push(inquiry.id().0.to_string()),
+                }
             }
         }
-        if left == 0 || answers.len() == known {
-            return Ok((world, open.iter().map(|ask| ask.id.0.to_string()).collect()));
-        }
-        left -= 1;
     }
+    open
 }
 
 /// The reply to a question that changes nothing, as far as it can be had from here.
-async fn reply(source: &Source, ask: &Ask, pods: Option<&[Value]>) -> Option<Reply> {
-    match &ask.question {
-        _ if ask.effect == Effect::Acts => None,
-        Question::Read(target) => read(source, target).await,
+async fn reply(
+    source: &Source,
+    question: &Question,
+    effect: Effect,
+    pods: Option<&[Value]>,
+) -> Option<Reply> {
+    match question {
+        _ if effect == Effect::Acts => None,
+        Question::Read(target) => {
+            let found = read(source, target).await?;
+            Some(Reply::Object(found.map(Arc::new)))
+        }
         Question::Pods(of) => {
             let frames = pods?.iter().filter_map(|pod| serde_json::from_value(pod.clone()).ok());
             let theirs = frames.filter(|frame: &Frame| is_owned(frame, of));
@@ -114,7 +125,7 @@ async fn reply(source: &Source, ask: &Ask, pods: Option<&[Value]>) -> Option<Rep
             found.sort_by(|one, other| one.name.cmp(&other.name));
             Some(Reply::Pods(found.into()))
         }
-        // Asked of a plugin, a load balancer or chance, or by another engine.
+        // Asked of a plugin, a provider, a load balancer or chance.
         Question::Plugin(_)
         | Question::MetricPlugin(_)
         | Question::RouterPlugin(_)
@@ -129,60 +140,67 @@ fn is_owned(frame: &Frame, of: &PodsOf) -> bool {
     frame.meta.controller().is_some_and(|owner| owner.uid == of.uid)
 }
 
-/// Lists what is watched into the index. What may not be read is unknown, never absent.
+/// Shows the engine a list of what it watches. What may not be read is unknown, never absent.
 async fn take_in(
     source: &Source,
-    index: &mut RolloutIndex,
-    watched: &Watched,
+    reconciler: &mut dyn Reconciler,
+    watch: &Selection,
+    now: Timestamp,
 ) -> anyhow::Result<()> {
-    let kind = Rollouts::kind_of(watched);
-    match list(source, &kind).await {
+    let failure = match list(source, &watch.kind).await {
         Ok(objects) => {
-            let apply = Rollouts::shelf(watched).apply;
+            reconciler.observe(watch, &Seen::Init, now);
             for object in objects {
                 let Tolerant(frame) = serde_json::from_value(object)?;
-                apply(index, &kind, &frame);
+                reconciler.observe(watch, &Seen::InitApply(frame), now);
             }
-            Rollouts::reach(index, watched, Reach::Listed);
+            reconciler.observe(watch, &Seen::InitDone, now);
+            return Ok(());
         }
-        Err(refusal) if kind == kinds::ROLLOUT => return Err(refusal.into()),
+        Err(refusal) if watch.kind == reconciler.kind() => return Err(refusal.into()),
         // A server without the kind has no objects of it.
-        Err(Refusal::NotFound(_)) => drop(Rollouts::reach(index, watched, Reach::Listed)),
-        Err(refusal) => {
-            Rollouts::reach(index, watched, Reach::Unreadable(&refusal.to_string()));
-        }
-    }
+        Err(Refusal::NotFound(message)) => Failed { cause: Cause::NoSuchKind, message },
+        Err(refusal) => Failed { cause: Cause::Forbidden, message: refusal.to_string() },
+    };
+    reconciler.observe_failure(watch, &failure, now);
     Ok(())
 }
 
 async fn list(source: &Source, kind: &Kind) -> Result<Vec<Value>, Refusal> {
     match source {
+        Source::Live(cluster) if *kind == kinds::CLUSTER_ANALYSIS_TEMPLATE => {
+            cluster.list_scope(kind, ListScope { name: None, everywhere: true }).await
+        }
         Source::Live(cluster) => cluster.list(kind, "").await,
         Source::Files(exported) => Ok(exported.list(kind)),
         Source::World(_) => Ok(Vec::new()),
     }
 }
 
-async fn read(source: &Source, target: &ObjectRef) -> Option<Reply> {
-    let found = match source {
+/// The object, `None` within if it is not there; nothing where that cannot be known.
+async fn read(source: &Source, target: &ObjectRef) -> Option<Option<Value>> {
+    match source {
         Source::Live(cluster) => match cluster.get(&target.kind, &target.name).await {
-            Ok(object) => Some(object),
-            Err(Refusal::NotFound(_)) => None,
-            Err(_) => return None,
+            Ok(object) => Some(Some(object)),
+            Err(Refusal::NotFound(_)) => Some(None),
+            Err(_) => None,
         },
-        Source::Files(exported) => exported.find(&target.kind, &target.name).ok(),
-        Source::World(_) => return None,
-    };
-    Some(Reply::Object(found.map(Arc::new)))
+        Source::Files(exported) => Some(exported.find(&target.kind, &target.name).ok()),
+        Source::World(_) => None,
+    }
 }
 
-async fn missing(source: &Source, name: &str) -> anyhow::Error {
-    match source {
-        Source::Live(cluster) => near::absent(cluster, &kinds::ROLLOUT, name).await,
-        Source::Files(exported) => match exported.find(&kinds::ROLLOUT, name) {
-            Err(error) => error,
-            Ok(_) => anyhow::anyhow!("{}", near::said(&kinds::ROLLOUT, name)),
+async fn missing(source: &Source, kind: &Kind, name: &str) -> anyhow::Error {
+    let found = match source {
+        Source::Live(cluster) => match cluster.get(kind, name).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(near::absent(cluster, kind, name).await),
         },
-        Source::World(_) => anyhow::anyhow!("{}", near::said(&kinds::ROLLOUT, name)),
+        Source::Files(exported) => exported.find(kind, name).map(drop),
+        Source::World(_) => Err(anyhow::anyhow!("{}", near::said(kind, name))),
+    };
+    match found {
+        Err(error) => error,
+        Ok(()) => anyhow::anyhow!("Gradus has nothing to decide about {} {name}", kind.name),
     }
 }
