@@ -87,11 +87,10 @@ async fn answer(
     while let Some(work) = reconciler.next_work(now) {
         match work {
             Work::Act(job) => reconciler.decline(&job.key, now),
-            Work::Settle(reading) => {
-                let found = read(source, &reading.object).await.flatten();
-                let frame = found.and_then(|object| serde_json::from_value(object).ok());
-                reconciler.learn_settling(reading, Ok(frame.map(|Tolerant(frame)| frame)), now);
-            }
+            Work::Settle(reading) => match frame(read(source, &reading.object).await) {
+                Some(found) => reconciler.learn_settling(reading, Ok(found), now),
+                None => open.push(format!("read {}", reading.object)),
+            },
             // Other objects have their questions, too.
             Work::Ask(inquiry) if inquiry.key != *key => reconciler.take_back(*inquiry, now),
             Work::Ask(inquiry) => {
@@ -188,6 +187,13 @@ async fn read(source: &Source, target: &ObjectRef) -> Option<Option<Value>> {
         Source::Files(exported) => Some(exported.find(&target.kind, &target.name).ok()),
         Source::World(_) => None,
     }
+}
+
+/// The same as the engine takes it in; nothing where it cannot be read.
+fn frame(found: Option<Option<Value>>) -> Option<Option<Frame>> {
+    let Some(object) = found? else { return Some(None) };
+    let Tolerant(frame) = serde_json::from_value(object).ok()?;
+    Some(Some(frame))
 }
 
 async fn missing(source: &Source, kind: &Kind, name: &str) -> anyhow::Error {
