@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use turns::GroupTurns;
 
+use crate::telemetry::QueueMetrics;
+
 #[cfg(test)]
 mod tests;
 
@@ -44,14 +46,16 @@ pub struct Queue<K: Grouped> {
     now: GroupTurns<K>,
     /// Keys that go before all others.
     urgent: BTreeSet<K>,
-    /// Keys handed out and not yet finished.
-    in_flight: BTreeSet<K>,
+    /// Keys handed out and not yet finished, and since when.
+    in_flight: BTreeMap<K, Timestamp>,
     /// How often in a row a key failed.
     failures: BTreeMap<K, u32>,
     /// Keys that are not handed out before a time, whatever they are added with.
     held: BTreeMap<K, Timestamp>,
     /// How many places were given out.
     places: u64,
+    /// Where it is shown, if anywhere.
+    metrics: Option<QueueMetrics>,
 }
 
 /// Where a key stands in the queue: by its time, then by when it was added.
@@ -69,10 +73,11 @@ impl<K: Grouped> Default for Queue<K> {
             urgent_now: GroupTurns::default(),
             now: GroupTurns::default(),
             urgent: BTreeSet::new(),
-            in_flight: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
             failures: BTreeMap::new(),
             held: BTreeMap::new(),
             places: 0,
+            metrics: None,
         }
     }
 }
@@ -95,7 +100,7 @@ impl<K: Grouped> Queue<K> {
         }
         self.places += 1;
         let place = QueuePlace { due, number: self.places };
-        if !self.in_flight.contains(&key) {
+        if !self.in_flight.contains_key(&key) {
             self.later.insert((place, key.clone()));
         }
         self.waiting.insert(key, place);
@@ -130,13 +135,19 @@ impl<K: Grouped> Queue<K> {
         while self.later.first().is_some_and(|(place, _)| place.due <= now) {
             let Some((place, key)) = self.later.pop_first() else { break };
             let is_urgent = self.urgent.contains(&key);
+            self.count(|metrics| metrics.adds.inc());
             let turns = if is_urgent { &mut self.urgent_now } else { &mut self.now };
             turns.insert(place, key);
         }
-        let key = self.urgent_now.pop(now, |_| true).or_else(|| self.now.pop(now, has_room))?;
-        self.waiting.remove(&key);
+        let key = self.urgent_now.pop(now, |_| true).or_else(|| self.now.pop(now, has_room));
+        let depth = self.urgent_now.len() + self.now.len();
+        self.count(|metrics| metrics.depth.set(i64::try_from(depth).unwrap_or(i64::MAX)));
+        let key = key?;
+        if let Some(place) = self.waiting.remove(&key) {
+            self.count(|metrics| metrics.waited.observe(seconds(place.due, now)));
+        }
         self.held.remove(&key);
-        self.in_flight.insert(key.clone());
+        self.in_flight.insert(key.clone(), now);
         Some(key)
     }
 
@@ -149,10 +160,9 @@ impl<K: Grouped> Queue<K> {
     }
 
     /// Ends the flight of a key. What was added meanwhile can be handed out from now on.
-    pub fn finish(&mut self, key: &K) {
-        if !self.in_flight.remove(key) {
-            return;
-        }
+    pub fn finish(&mut self, key: &K, now: Timestamp) {
+        let Some(since) = self.in_flight.remove(key) else { return };
+        self.count(|metrics| metrics.worked.observe(seconds(since, now)));
         if let Some(place) = self.waiting.get(key) {
             self.later.insert((*place, key.clone()));
         }
@@ -163,6 +173,7 @@ impl<K: Grouped> Queue<K> {
         let failures = self.failures.entry(key.clone()).or_default();
         let due = now.checked_add(back_off(*failures)).unwrap_or(Timestamp::MAX);
         *failures = failures.saturating_add(1);
+        self.count(|metrics| metrics.retries.inc());
         self.add(key, due);
         due
     }
@@ -207,12 +218,39 @@ impl<K: Grouped> Queue<K> {
         self.in_flight.len()
     }
 
+    /// From now on it is shown there.
+    pub fn show(&mut self, metrics: QueueMetrics) {
+        self.metrics = Some(metrics);
+    }
+
+    /// Shows for how long the keys in flight have been so.
+    pub fn show_in_flight(&self, now: Timestamp) {
+        let taken = self.in_flight.values().map(|since| seconds(*since, now));
+        let (sum, longest) = taken
+            .fold((0.0, 0.0_f64), |(sum, longest), seconds| (sum + seconds, longest.max(seconds)));
+        self.count(|metrics| {
+            metrics.unfinished.set(sum);
+            metrics.longest.set(longest);
+        });
+    }
+
+    fn count(&self, what: impl FnOnce(&QueueMetrics)) {
+        if let Some(metrics) = &self.metrics {
+            what(metrics);
+        }
+    }
+
     /// Takes a key out of the order it stands in; a key in flight stands in none.
     fn take_out(&mut self, key: &K, place: QueuePlace) -> bool {
         self.later.remove(&(place, key.clone()))
             || self.now.remove(place, key)
             || self.urgent_now.remove(place, key)
     }
+}
+
+/// The seconds between two times; a clock that was set back does not make them negative.
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64().max(0.0)
 }
 
 /// The delay after one more failure than so many before: 1 ms, 2 ms, 4 ms, … 10 s.

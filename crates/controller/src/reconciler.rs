@@ -91,6 +91,12 @@ pub trait Reconciler {
     /// Shows an object of the engine's kind, or its end, in the metrics.
     fn publish(&self, key: &Key, metrics: &Metrics, now: Timestamp);
 
+    /// From now on its queue is shown in the metrics.
+    fn show_queue(&mut self, metrics: &Metrics);
+
+    /// Shows for how long the keys of its queue have been in flight.
+    fn show_in_flight(&self, now: Timestamp);
+
     /// Shows what happens to its objects in the metrics.
     fn meter(&self) -> Meter;
 
@@ -197,6 +203,14 @@ impl<W: Watched> Reconciler for Shell<W> {
 
     fn publish(&self, key: &Key, metrics: &Metrics, now: Timestamp) {
         W::publish(self.index(), key, metrics, now);
+    }
+
+    fn show_queue(&mut self, metrics: &Metrics) {
+        self.queue_mut().show(metrics.queue(&format!("{}s", W::KIND.name)));
+    }
+
+    fn show_in_flight(&self, now: Timestamp) {
+        self.queue().show_in_flight(now);
     }
 
     fn meter(&self) -> Meter {

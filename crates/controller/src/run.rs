@@ -192,7 +192,10 @@ impl Loop {
         health: Health,
     ) -> Self {
         let reconcilers = engines.start(&settings.scope, settings.interlock).into_iter();
-        let engaged = |reconciler| Engaged { reconciler, shown_held: BTreeSet::new() };
+        let engaged = |mut reconciler: Box<dyn Reconciler>| {
+            reconciler.show_queue(&metrics);
+            Engaged { reconciler, shown_held: BTreeSet::new() }
+        };
         let engines = reconcilers.map(engaged).collect();
         Loop { engines, leads: false, settings, clock, metrics, health }
     }
@@ -364,6 +367,7 @@ impl Loop {
             }
             Happening::LookAtHeld => {
                 self.look_at_held(now);
+                self.engines.iter().for_each(|engine| engine.reconciler.show_in_flight(now));
                 self.metrics.sweep(now);
             }
             Happening::LookAtClock => self.clock.follow_wall(),

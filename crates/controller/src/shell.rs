@@ -199,6 +199,15 @@ impl<W: Watched> Shell<W> {
         Some((self.source(watch)?.clone(), self.place(watch)))
     }
 
+    /// Which key is due when.
+    pub(crate) fn queue(&self) -> &Queue<Key> {
+        &self.queue
+    }
+
+    pub(crate) fn queue_mut(&mut self) -> &mut Queue<Key> {
+        &mut self.queue
+    }
+
     /// What it remembers of the cluster.
     pub fn index(&self) -> &W::Index {
         &self.index
@@ -327,7 +336,7 @@ impl<W: Watched> Shell<W> {
                 Err(message) => {
                     self.panicked(key.clone(), "deciding".to_owned(), message);
                     self.queue.failed(key.clone(), now);
-                    self.queue.finish(&key);
+                    self.queue.finish(&key, now);
                 }
             }
             if let Some(asked) = self.next_asked() {
@@ -341,7 +350,7 @@ impl<W: Watched> Shell<W> {
         if let Some(note) = self.notes.first(key) {
             let (due, shown) = (note.due, note.shown.clone());
             if now < due {
-                self.queue.finish(key);
+                self.queue.finish(key, now);
                 self.queue.add(key.clone(), due);
                 return None;
             }
@@ -355,7 +364,7 @@ impl<W: Watched> Shell<W> {
         let state = self.keys.entry(key.clone()).or_default();
         let Some(world) = W::gather(&self.index, key, &state.answers, &state.recall) else {
             self.keys.remove(key);
-            self.queue.finish(key);
+            self.queue.finish(key, now);
             self.queue.succeeded(key);
             return None; // Deleted: owner references do the rest.
         };
@@ -384,8 +393,8 @@ impl<W: Watched> Shell<W> {
 
     /// Puts a key that has nothing to do back, until its time comes. Whatever wakes it before that is
     /// decided: nothing is compared with the World it rested on.
-    fn rest(&mut self, key: &Key, wake_at: Option<Timestamp>) {
-        self.queue.finish(key);
+    fn rest(&mut self, key: &Key, wake_at: Option<Timestamp>, now: Timestamp) {
+        self.queue.finish(key, now);
         if let Some(due) = wake_at {
             self.queue.add(key.clone(), due);
         }
@@ -439,7 +448,7 @@ impl<W: Watched> Shell<W> {
             let askable = if is_deferred { Askable::Reads } else { askable };
             self.start_asks(key, &decision.asks, askable, now);
             self.queue.succeeded(key);
-            self.rest(key, wake_at);
+            self.rest(key, wake_at, now);
             return None;
         }
         self.start_asks(key, &decision.asks, Askable::Reads, now);

@@ -4,6 +4,7 @@ mod durations;
 mod experiments;
 mod logging;
 mod process;
+mod queues;
 mod runs;
 mod series;
 mod templates;
@@ -24,6 +25,8 @@ use durations::Durations;
 use experiments::ExperimentMetrics;
 pub use logging::{LogFormat, LoggingError, inform, start_logging};
 use process::Process;
+pub use queues::QueueMetrics;
+use queues::Queues;
 use runs::Runs;
 pub use runs::{MetricFigures, RunFigures};
 use series::Series;
@@ -65,6 +68,7 @@ struct Inner {
     interlock: IntCounterVec,
     refused: IntCounterVec,
     process: Process,
+    queues: Queues,
     templates: Templates,
     durations: Durations,
     runs: Runs,
@@ -157,6 +161,7 @@ impl Metrics {
                 &["class"],
             ),
             process: Process::new(&registry),
+            queues: Queues::new(&registry),
             templates: Templates::new(&registry),
             durations: Durations::new(&registry),
             runs: Runs::new(&registry),
@@ -311,6 +316,11 @@ impl Metrics {
         if let Some(guard) = &shown.guard {
             forget(inner.held.remove_label_values(&[namespace, name, guard]));
         }
+    }
+
+    /// The metrics of the queue of that name.
+    pub fn queue(&self, name: &str) -> QueueMetrics {
+        self.0.queues.of(name)
     }
 
     /// All metrics in Prometheus' text format.

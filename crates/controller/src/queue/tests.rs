@@ -98,7 +98,7 @@ fn take(step: Step, queue: &mut Queue<u8>, model: &mut Model) {
         }
         Step::Pop(now) => assert_eq!(queue.pop_due(at(now), room), model.pop(at(now))),
         Step::Finish(key) => {
-            queue.finish(&key);
+            queue.finish(&key, at(0));
             model.in_flight.remove(&key);
         }
         Step::Fail(key, now) => {
@@ -152,7 +152,7 @@ proptest! {
                 Step::Pop(now) => {
                     queue.pop_due(at(now), room).map(|key| owed.remove(&key));
                 }
-                Step::Finish(key) => queue.finish(&key),
+                Step::Finish(key) => queue.finish(&key, at(0)),
                 Step::Succeed(key) => queue.succeeded(&key),
                 Step::Remove(key) => {
                     queue.remove(&key);
@@ -161,7 +161,7 @@ proptest! {
             }
         }
         for key in 0..5 {
-            queue.finish(&key);
+            queue.finish(&key, at(0));
         }
         let mut paid = BTreeSet::new();
         while let Some(key) = queue.pop_due(Timestamp::MAX, room) {
@@ -210,7 +210,7 @@ fn a_key_added_in_flight_waits_for_its_finish() {
     queue.add("web", at(5));
     assert_eq!(queue.next_due(room), None, "in flight: nothing to wait for");
     assert_eq!(queue.pop_due(at(9), room), None, "in flight: not handed out twice");
-    queue.finish(&"web");
+    queue.finish(&"web", at(0));
     assert_eq!(queue.next_due(room), Some(at(5)));
     assert_eq!(queue.pop_due(at(4), room), None, "not yet due");
     assert_eq!(queue.pop_due(at(5), room), Some("web"), "due at its instant");
@@ -222,7 +222,7 @@ fn an_event_overtakes_the_back_off() {
     for _ in 0..14 {
         queue.failed("web", at(0));
         queue.pop_due(Timestamp::MAX, room);
-        queue.finish(&"web");
+        queue.finish(&"web", at(0));
     }
     assert_eq!(queue.failed("web", at(0)), at(10_000));
     queue.add("web", at(3));
@@ -279,12 +279,37 @@ fn an_urgent_key_needs_neither_a_turn_nor_room() {
         assert_eq!(queue.pop_due(at(0), |_| false), Some("z2"), "{is_late}");
         assert_eq!(queue.pop_due(at(0), |_| false), None, "{is_late}");
         queue.failed("z2", at(0));
-        queue.finish(&"z2");
+        queue.finish(&"z2", at(0));
         assert_eq!(queue.pop_due(at(9), |_| false), Some("z2"), "it stays urgent");
         queue.add("z2", at(9));
-        queue.finish(&"z2");
+        queue.finish(&"z2", at(0));
         queue.set_urgent(&"z2", false);
         assert_eq!(queue.pop_due(at(9), |_| false), None, "until it is said not to be");
         assert_eq!(queue.len(), 3);
     }
+}
+
+#[test]
+fn metrics_show_what_the_queue_does() {
+    let metrics = crate::telemetry::Metrics::new();
+    let shown = metrics.queue("Rollouts");
+    let mut queue = Queue::new();
+    queue.show(shown.clone());
+    queue.add("a1", at(1_000));
+    queue.add("b1", at(1_000));
+    queue.add("c1", at(9_000));
+    assert_eq!(queue.pop_due(at(3_000), room), Some("a1"));
+    assert_eq!((shown.depth.get(), shown.adds.get()), (1, 2), "c1 is not due yet");
+    assert_eq!((shown.waited.get_sample_count(), shown.waited.get_sample_sum()), (1, 2.0));
+    queue.show_in_flight(at(7_000));
+    assert_eq!((shown.unfinished.get(), shown.longest.get()), (4.0, 4.0));
+    queue.failed("a1", at(8_000));
+    queue.finish(&"a1", at(8_000));
+    assert_eq!((shown.worked.get_sample_sum(), shown.retries.get()), (5.0, 1));
+    queue.show_in_flight(at(8_000));
+    assert_eq!((shown.unfinished.get(), shown.longest.get()), (0.0, 0.0));
+    queue.finish(&"a1", at(9_000));
+    assert_eq!(shown.worked.get_sample_count(), 1, "it was finished already");
+    let text = metrics.text(at(9_000));
+    assert!(text.contains("workqueue_depth{name=\"Rollouts\"} 1\n"), "{text}");
 }

@@ -44,6 +44,11 @@ impl<K: Grouped> GroupTurns<K> {
         was_there
     }
 
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.groups.values().map(BTreeSet::len).sum()
+    }
+
     /// The place of the key that [`GroupTurns::pop`] would hand out.
     pub fn next(&self, has_room: impl Fn(&K::Group) -> bool) -> Option<QueuePlace> {
         let group = self.turns.iter().find(|group| has_room(group))?;

@@ -206,7 +206,7 @@ impl<W: Watched> Shell<W> {
                 if let Some(state) = self.keys.get_mut(&key) {
                     state.read_refused = 0;
                 }
-                self.queue.finish(&key);
+                self.queue.finish(&key, now);
                 self.queue.add(key, now);
             }
             Err(error) => {
@@ -223,7 +223,7 @@ impl<W: Watched> Shell<W> {
                     message: error.message,
                     times: state.read_refused,
                 });
-                self.queue.finish(&key);
+                self.queue.finish(&key, now);
             }
         }
     }

@@ -85,7 +85,7 @@ impl<W: Watched> Shell<W> {
         for failure in failures {
             self.remember_failure(&key, failure, due, now);
         }
-        self.queue.finish(&key);
+        self.queue.finish(&key, now);
         if !has_failed || is_to_be_told {
             self.queue.add(key.clone(), now);
         }
@@ -100,7 +100,7 @@ impl<W: Watched> Shell<W> {
         let state = self.keys.entry(key.clone()).or_default();
         state.pending_memo = None;
         let wake_at = state.next_retry(now);
-        self.rest(key, wake_at);
+        self.rest(key, wake_at, now);
     }
 
     /// Carrying a job out panicked: what was done is not known, so the key is read and retried.
@@ -114,7 +114,7 @@ impl<W: Watched> Shell<W> {
             self.notes.read_first(key, (source.clone(), object), now);
         }
         self.queue.failed(key.clone(), now);
-        self.queue.finish(key);
+        self.queue.finish(key, now);
     }
 
     /// A job of this key has ended: its place is free.
