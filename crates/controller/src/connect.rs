@@ -2,6 +2,7 @@
 
 mod dated;
 mod flags;
+mod served;
 mod token;
 
 use std::env;
@@ -19,6 +20,7 @@ use kube::{Client, Config};
 use crate::one_line::one_line;
 pub use dated::dated;
 pub use flags::ConnectionFlags;
+pub use served::served;
 pub use token::TokenError;
 use token::TokenLayer;
 
@@ -154,7 +156,7 @@ pub fn client(mut config: Config) -> Result<Connection, ConnectError> {
         Some(layer) => builder.with_layer(&layer).build(),
         None => builder.build(),
     };
-    Ok(Connection { client, namespace, server })
+    Ok(Connection { client: served(client), namespace, server })
 }
 
 /// Does something after a while, unless what is returned is dropped before. The command for credentials
