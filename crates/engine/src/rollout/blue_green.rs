@@ -101,8 +101,9 @@ fn resize_all(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
             delay::after_abort(objects, roles.new, stable, objects.blue_green().abort_delay())
         }),
         None => draft
-            // Before the update begins, the deadline shows that it is a way back.
-            .then(|objects| match objects.has_begun(roles.new) {
+            // Until the status that begins the update is stored, only the deadline shows that it is a
+            // rollback within the delay.
+            .then(|objects| match objects.is_begun_in_store(roles.new) {
                 true => delay::without_deadline(objects, roles.new),
                 false => Proposal::default(),
             })

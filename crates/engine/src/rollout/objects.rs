@@ -203,6 +203,11 @@ impl<'w> Objects<'w> {
         *self.sets[new].hash == *self.status.current_pod_hash
     }
 
+    /// Does the stored status say so already?
+    pub fn is_begun_in_store(&self, new: usize) -> bool {
+        *self.sets[new].hash == *self.rollout().status.current_pod_hash
+    }
+
     /// Is the current revision the stable one?
     pub fn is_promoted(&self) -> bool {
         self.status.stable_rs == self.status.current_pod_hash

@@ -41,9 +41,9 @@ pub(super) fn is_rollback(objects: &Objects<'_>, roles: Roles) -> bool {
 }
 
 /// Does this update skip pause and analysis? Back to stable, within the window, or, for a blue-green
-/// rollout, to a ReplicaSet that waits for its end. The first pass of the update takes that deadline
-/// away, so the fast track is recalled to the end of the attempt: in memory, and after a restart from
-/// the duration in the status.
+/// rollout, to a ReplicaSet that waits for its end. That deadline goes once the status that begins the update
+/// is stored, so the fast track is recalled to the end of the attempt: in memory, and after a restart from
+/// the duration in that status.
 pub(super) fn is_fast(objects: &Objects<'_>, roles: Roles) -> bool {
     classify(objects, roles) != Rollback::None
         || objects.is_blue_green()
