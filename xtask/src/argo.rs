@@ -97,6 +97,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
             .controller_with(
                 ControllerKind::Rollouts,
                 Settings {
+                    aws: None,
                     name: "controller".to_owned(),
                     kubeconfig: stage.plane.kubeconfig(User::Controller),
                     namespace: None,

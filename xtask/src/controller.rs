@@ -10,7 +10,10 @@ use http::Request;
 use kube::{Client, Config};
 use thiserror::Error;
 
-use crate::process::{Process, Recipe};
+use crate::{
+    balancers,
+    process::{Process, Recipe},
+};
 
 /// Caches of a small cluster are there much sooner.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -48,6 +51,8 @@ pub struct Settings {
     pub dry_run: bool,
     /// A network that metrics may be asked from, though it is refused by default.
     pub metric_allow: Option<String>,
+    /// Where it asks AWS how load balancers split the traffic, if it asks.
+    pub aws: Option<String>,
     /// Does it take part in an election? A program that knows of none is not asked.
     pub election: Option<Election>,
 }
@@ -109,6 +114,14 @@ impl Controller {
         }
         if let Some(network) = &settings.metric_allow {
             recipe = recipe.flag("metric-allow", network);
+        }
+        if let Some(address) = &settings.aws {
+            recipe = recipe
+                .argument("--aws-verify-target-group")
+                .variable("AWS_ENDPOINT_URL", address)
+                .variable("AWS_REGION", balancers::REGION)
+                .variable("AWS_ACCESS_KEY_ID", "test")
+                .variable("AWS_SECRET_ACCESS_KEY", "test");
         }
         match settings.election {
             Some(Election::Off) => recipe = recipe.flag("leader-elect", "false"),

@@ -1,10 +1,14 @@
-//! `cargo xtask dataplane`: do users notice an update? Real Traefik splits real requests between
-//! pods that answer them, while Rollouts are updated, aborted, rolled back and interrupted.
+//! `cargo xtask dataplane`: do users notice an update? Real Traefik, or real istiod with Envoy, splits
+//! real requests between pods that answer them, while Rollouts are updated, aborted, rolled back and
+//! interrupted.
 //!
 //! All of it runs in a user and network namespace, where pods can have addresses that the API
 //! server accepts and a proxy can reach. Nothing there sees the machine's own network.
 
 mod apps;
+mod fetch;
+mod front;
+mod istio;
 mod load;
 mod play;
 mod pods;
@@ -21,44 +25,48 @@ use crate::{
     stage::{Programs, Stage},
     summary::Summary,
 };
+use front::DataPlane;
 use room::Room;
-use traefik::Traefik;
 
 #[derive(Debug, Error)]
 enum DataplaneError {
-    #[error("unknown argument {0}: expected traefik, and names of routers or none for all")]
+    #[error(
+        "unknown argument {0}: expected traefik or istio, and names of its routers or none for all"
+    )]
     UnknownArgument(String),
 }
 
-/// Runs the task: `traefik`, then the routers that are wanted.
+/// Runs the task: the data plane, then its routers that are wanted.
 pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
-    let names = match arguments.split_first() {
-        None => &[],
-        Some((first, rest)) if first == "traefik" => rest,
-        Some((first, _)) => return Err(DataplaneError::UnknownArgument(first.clone()).into()),
+    let (plane, names) = match arguments.split_first() {
+        None => (DataPlane::Traefik, &[][..]),
+        Some((first, rest)) => match DataPlane::ALL.into_iter().find(|it| it.name() == first) {
+            Some(plane) => (plane, rest),
+            None => return Err(DataplaneError::UnknownArgument(first.clone()).into()),
+        },
     };
-    if let Some(unknown) = names.iter().find(|name| !apps::ROUTERS.contains(&name.as_str())) {
+    if let Some(unknown) = names.iter().find(|name| !plane.routers().contains(&name.as_str())) {
         return Err(DataplaneError::UnknownArgument(unknown.clone()).into());
     }
     if let Some(programs) = room::programs()? {
-        return inside(programs, names);
+        return inside(programs, plane, names);
     }
     // Whatever is downloaded or built comes first: there is no network inside.
     let servers = Servers::ready(&repository())?;
-    let traefik = match Traefik::ready()? {
-        Ok(traefik) => traefik,
+    let installed = match plane.ready()? {
+        Ok(installed) => installed,
         Err(why) => return Ok(skipped(&why)),
     };
-    match Room::open(&traefik, &servers)? {
+    match Room::open(&installed, &servers)? {
         Ok(room) => {
             let [program, operator] = build::tested_programs(["gradus", "database-operator"])?;
-            room.run(&Programs { program, operator }, names)
+            room.run(&Programs { program, operator }, plane, names)
         }
         Err(why) => Ok(skipped(&why)),
     }
 }
 
-/// What every test run does.
+/// What every test run does: the data plane that is there without a build.
 pub fn check() -> Result<Summary, Failure> {
     run(&[])
 }
@@ -68,12 +76,12 @@ fn skipped(why: &str) -> Summary {
     Summary::skipped()
 }
 
-fn inside(programs: Programs, names: &[String]) -> Result<Summary, Failure> {
+fn inside(programs: Programs, plane: DataPlane, names: &[String]) -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
-    let traefik = Traefik::ready()??;
+    let installed = plane.ready()??;
     or_interrupted(async {
         let stage = Stage::with(&servers, programs).await?;
-        let result = play::all(&stage, &traefik, names).await;
+        let result = play::all(&stage, plane, &installed, names).await;
         if !matches!(result, Ok(Summary { failed: 0, .. })) {
             println!("  the logs are in {}", stage.plane.keep_logs()?.display());
         }

@@ -2,6 +2,7 @@
 
 mod argo;
 mod audit;
+mod balancers;
 mod bench;
 mod build;
 mod chart;
@@ -76,9 +77,15 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "dataplane",
-        arguments: "[traefik [ROUTER…]]",
-        help: "update Rollouts under load behind a real Traefik: is a request lost?",
+        arguments: "[traefik | istio] [ROUTER…]",
+        help: "update Rollouts under load behind Traefik, or istiod and Envoy: is a request lost?",
         run: dataplane::run,
+    },
+    Task {
+        name: "balancers",
+        arguments: "",
+        help: "let moto, which stands in for AWS, say whether a load balancer has its weights",
+        run: balancers::run,
     },
     Task {
         name: "argo-e2e",

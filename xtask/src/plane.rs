@@ -344,6 +344,18 @@ impl Plane {
         self.kubectl_does(&["wait", "--for=condition=Established", "--timeout=60s", "-f"], crds)
     }
 
+    /// Writes the status of an object, as its own controller would.
+    pub fn patch_status(
+        &self,
+        namespace: &str,
+        object: &str,
+        status: &Value,
+    ) -> Result<(), PlaneError> {
+        let patch = serde_json::json!({ "status": status }).to_string();
+        let place = ["patch", object, "--namespace", namespace, "--subresource=status"];
+        self.kubectl_does(&[&place[..], &["--type=merge", "--patch"]].concat(), Path::new(&patch))
+    }
+
     /// One command of the person's that must succeed; its last argument apart.
     pub fn kubectl_does(&self, arguments: &[&str], path: &Path) -> Result<(), PlaneError> {
         let what = format!("{} {}", arguments.join(" "), path.display());

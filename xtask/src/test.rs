@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Failure, argo, chart, conformance, dataplane,
+    Failure, argo, balancers, chart, conformance, dataplane,
     interrupt::Ended,
     monitoring, plugins, real, repository,
     servers::{Servers, ServersError},
@@ -36,7 +36,7 @@ struct Stage {
 }
 
 /// From cheap to dear.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Stage { name: "clippy", run: clippy },
     Stage { name: "tests and scenarios", run: tests },
@@ -46,6 +46,7 @@ const STAGES: [Stage; 12] = [
     Stage { name: "conformance", run: || conformance::run(&[]) },
     Stage { name: "real control plane", run: real::check },
     Stage { name: "data plane", run: dataplane::check },
+    Stage { name: "load balancers", run: || balancers::run(&[]) },
     Stage { name: "sample plugins", run: || plugins::run(&[]) },
     Stage { name: "monitoring", run: || monitoring::run(&[]) },
     Stage { name: "suite of Argo", run: argo::check },

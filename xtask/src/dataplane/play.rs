@@ -18,16 +18,15 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{
-    apps::{self, App, NAME, ROUTERS},
+    apps::{self, App, COPIED, NAME},
+    front::{DataPlane, Gauge, Installed},
     load::{Load, Split, Tally},
-    pods::Containers,
-    traefik::Traefik,
+    pods::{Arrived, Containers},
 };
 use crate::{
     Failure,
     controller::{Election, Settings},
     plane::User,
-    ports,
     real::{apply, create_namespace, perform, resource},
     stage::{ControllerKind, Stage, Supervised},
     summary::Summary,
@@ -36,14 +35,16 @@ use crate::{
 /// What has not happened by then does not happen, on a busy machine with two cores.
 const ACT_WITHIN: Duration = Duration::from_secs(120);
 
-/// How long Traefik may take to use what it was told.
+/// How long the data plane may take to use what it was told.
 const TAKEN_WITHIN: Duration = Duration::from_secs(15);
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The requests of one measurement. Traefik deals them out in turn: every hundred has the exact
-/// split.
-const MEASURED: usize = 200;
+/// The requests by which it is seen whether a split has been taken at all.
+const GLANCE: usize = 200;
+
+/// By so many of a hundred a glance may be off, where lots are drawn.
+const GLANCED: usize = 15;
 
 /// How long the controller lives between two kills, while one act is under way.
 const LIFE: Duration = Duration::from_millis(400);
@@ -57,8 +58,10 @@ enum ActError {
     NotReached { status: Value },
     #[error("{lost} of {} requests were lost: {}", .answered + .lost, .reasons.join("; "))]
     Lost { answered: usize, lost: usize, reasons: Vec<String> },
-    #[error("{found:?} of {MEASURED} requests, expected {expected:?}")]
-    Split { found: Split, expected: Split },
+    #[error("{found:?} of {of} requests, expected {expected:?}")]
+    Split { found: Split, of: usize, expected: Split },
+    #[error("{found:?} of {of} requests were copied, expected {expected:?}")]
+    Copied { found: Split, of: usize, expected: Split },
     #[error("nobody answers: {0:?}")]
     Silent(Vec<String>),
 }
@@ -73,6 +76,8 @@ struct Act {
     until: (&'static str, Option<i64>),
     /// Of a hundred requests, so many for each version.
     split: &'static [(&'static str, usize)],
+    /// The version that gets copies.
+    copied_to: Option<&'static str>,
 }
 
 /// One line of the table.
@@ -81,17 +86,31 @@ struct Row {
     what: &'static str,
     seconds: f64,
     tally: Tally,
-    split: Split,
+    seen: Seen,
     error: Option<ActError>,
 }
 
-/// Starts Traefik and plays every application, all at once; those with kills last, one by one.
-pub async fn all(stage: &Stage, traefik: &Traefik, names: &[String]) -> Result<Summary, Failure> {
+/// What was measured at the end of an act.
+#[derive(Default)]
+struct Seen {
+    split: Split,
+    of: usize,
+    copies: Split,
+    /// Seconds from the moment at which the Rollout says that it is there.
+    lag: f64,
+}
+
+/// Starts the data plane and plays every application, all at once; those with kills last, one by one.
+pub async fn all(
+    stage: &Stage,
+    plane: DataPlane,
+    installed: &Installed,
+    names: &[String],
+) -> Result<Summary, Failure> {
     let client = stage.plane.client(User::Person).await?;
-    let [port] = ports::free()?;
-    let _traefik = traefik.start(stage, port).await?;
-    let _containers = Containers::start(client.clone());
-    for object in apps::shared(port) {
+    let containers = Containers::start(client.clone());
+    let front = installed.start(stage).await?;
+    for object in installed.shared(front.port) {
         create(&client, &object).await?;
     }
     let settings = Settings {
@@ -104,16 +123,19 @@ pub async fn all(stage: &Stage, traefik: &Traefik, names: &[String]) -> Result<S
     let controller = stage.controller_with(ControllerKind::Rollouts, settings).await?;
     let is_wanted = |router: &&str| names.is_empty() || names.iter().any(|name| name == router);
     let mut players = Vec::new();
-    for router in ROUTERS.into_iter().filter(is_wanted) {
-        players.push(Player::begin(stage, &client, port, apps::app(router)).await?);
+    for router in plane.routers().iter().copied().filter(is_wanted) {
+        let (app, gauge) = (apps::app(plane, router), plane.gauge());
+        let player = Player::begin(stage, &client, front.port, app, gauge, containers.arrived());
+        players.push(player.await?);
     }
     let mut rows: Vec<Row> = Vec::new();
     let played = join_all(players.iter().map(|player| player.play(acts(player.app.router)))).await;
     rows.extend(played.into_iter().flatten());
-    for player in players.iter().filter(|player| player.app.router != "blue-green") {
+    let with_kills = |player: &&Player<'_>| !["blue-green", "mirror"].contains(&player.app.router);
+    for player in players.iter().filter(with_kills) {
         rows.extend(player.play_killing(&controller, killing_acts()).await);
     }
-    rows.sort_by_key(|row| ROUTERS.iter().position(|router| *router == row.router));
+    rows.sort_by_key(|row| plane.routers().iter().position(|router| *router == row.router));
     Ok(print(&rows))
 }
 
@@ -122,7 +144,8 @@ fn image(version: &str) -> Action {
 }
 
 fn acts(router: &str) -> Vec<Act> {
-    let act = |what, does, until, split| Act { what, does, kills: false, until, split };
+    let act =
+        |what, does, until, split| Act { what, does, kills: false, until, split, copied_to: None };
     let first = act("first deployment", vec![], ("Healthy", None), &[("v1", 100)]);
     if router == "blue-green" {
         return vec![
@@ -133,6 +156,21 @@ fn acts(router: &str) -> Vec<Act> {
         ];
     }
     let paused = |weight| ("Paused", Some(weight));
+    let copied = |act: Act| Act { copied_to: Some("v2"), ..act };
+    if router == "mirror" {
+        return vec![
+            first,
+            copied(act("copies", vec![image("v2")], paused(0), &[("v1", 100)])),
+            copied(act(
+                "copies at 20",
+                vec![Action::Promote],
+                paused(20),
+                &[("v1", 80), ("v2", 20)],
+            )),
+            act("60, no copies", vec![Action::Promote], paused(60), &[("v1", 40), ("v2", 60)]),
+            act("promoted", vec![Action::Promote], ("Healthy", None), &[("v2", 100)]),
+        ];
+    }
     vec![
         first,
         act("canary at 20", vec![image("v2")], paused(20), &[("v1", 80), ("v2", 20)]),
@@ -151,7 +189,8 @@ fn acts(router: &str) -> Vec<Act> {
 }
 
 fn killing_acts() -> Vec<Act> {
-    let act = |what, does, until, split| Act { what, does, kills: true, until, split };
+    let act =
+        |what, does, until, split| Act { what, does, kills: true, until, split, copied_to: None };
     let paused = |weight| ("Paused", Some(weight));
     vec![
         act("killed before 20", vec![image("v6")], paused(20), &[("v1", 80), ("v6", 20)]),
@@ -167,6 +206,8 @@ struct Player<'a> {
     client: &'a Client,
     app: App,
     load: Load,
+    gauge: Gauge,
+    arrived: Arrived,
 }
 
 impl<'a> Player<'a> {
@@ -176,6 +217,8 @@ impl<'a> Player<'a> {
         client: &'a Client,
         port: u16,
         app: App,
+        gauge: Gauge,
+        arrived: &Arrived,
     ) -> Result<Self, Failure> {
         create_namespace(client, app.router).await?;
         let quick = Behaviour { start_up_seconds: 0.5, ..Behaviour::default() };
@@ -189,7 +232,7 @@ impl<'a> Player<'a> {
             let load = Load::start(port, &app.host());
             if !load.measure(1).await.is_empty() {
                 load.take();
-                return Ok(Self { client, app, load });
+                return Ok(Self { client, app, load, gauge, arrived: arrived.clone() });
             }
             if began.elapsed() > ACT_WITHIN {
                 return Err(ActError::Silent(load.take().reasons).into());
@@ -218,9 +261,9 @@ impl<'a> Player<'a> {
     async fn row(&self, act: Act, controller: Option<&Supervised>) -> Row {
         let began = Instant::now();
         let result = self.act(&act, controller).await;
-        let (split, error) = match result {
-            Ok(split) => (split, None),
-            Err(error) => (Split::new(), Some(error)),
+        let (seen, error) = match result {
+            Ok(seen) => (seen, None),
+            Err(error) => (Seen::default(), Some(error)),
         };
         let tally = self.load.take();
         let lost = (tally.lost > 0).then(|| ActError::Lost {
@@ -230,10 +273,10 @@ impl<'a> Player<'a> {
         });
         let seconds = began.elapsed().as_secs_f64();
         let error = error.or(lost);
-        Row { router: self.app.router, what: act.what, seconds, tally, split, error }
+        Row { router: self.app.router, what: act.what, seconds, tally, seen, error }
     }
 
-    async fn act(&self, act: &Act, controller: Option<&Supervised>) -> Result<Split, ActError> {
+    async fn act(&self, act: &Act, controller: Option<&Supervised>) -> Result<Seen, ActError> {
         let mut not_before = 0;
         for action in &act.does {
             let rollout = self.rollout().await;
@@ -282,31 +325,102 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The split is exact once Traefik has taken it: in two measurements one after the other.
-    /// Whenever an address comes or goes Traefik begins to count anew, so one may be a little off.
-    async fn measured(&self, act: &Act) -> Result<Split, ActError> {
-        let part =
-            |(version, of_100): &(&str, usize)| (version.to_string(), of_100 * MEASURED / 100);
-        let expected: Split = act.split.iter().map(part).collect();
-        let (began, mut was_exact) = (Instant::now(), false);
+    /// What the users see, once the data plane has taken what it was told.
+    async fn measured(&self, act: &Act) -> Result<Seen, ActError> {
+        let Gauge { requests, tolerance, in_a_row, misses } = self.gauge;
+        let (began, mut right, mut wrong) = (Instant::now(), 0, 0);
+        let mut lag = None;
         loop {
-            let found = self.load.measure(MEASURED).await;
-            let is_exact = found == expected;
-            if is_exact && was_exact {
+            if tolerance > 0 && lag.is_none() {
+                // Lots are drawn: whether the old split is still in force is seen at a glance.
+                let glance = self.load.measure(GLANCE).await;
+                if !is_near(&glance, act.split, GLANCE, GLANCED) && began.elapsed() < TAKEN_WITHIN {
+                    continue;
+                }
+            }
+            let seen_after = began.elapsed().as_secs_f64();
+            let before = self.arrived.of(&self.app.host());
+            let split = self.load.measure(requests).await;
+            if is_near(&split, act.split, requests, tolerance) {
+                let lag = *lag.get_or_insert(seen_after);
+                right += 1;
+                if right == in_a_row {
+                    let copies = self.copied(act, &before, &split).await?;
+                    return Ok(Seen { split, of: requests, copies, lag });
+                }
+                continue;
+            }
+            (right, wrong, lag) = (0, wrong + 1, None);
+            if began.elapsed() > TAKEN_WITHIN || wrong > misses {
+                let expected = expected(act.split, requests);
+                return Err(ActError::Split { found: split, of: requests, expected });
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The copies that came of a measurement: what arrived beyond what was answered. They may arrive
+    /// later than the answers.
+    async fn copied(&self, act: &Act, before: &Split, split: &Split) -> Result<Split, ActError> {
+        let (requests, began) = (self.gauge.requests, Instant::now());
+        let wanted: Vec<(&str, usize)> = act.copied_to.map(|to| (to, COPIED)).into_iter().collect();
+        loop {
+            let mut found = self.arrived.of(&self.app.host());
+            for (version, count) in &mut found {
+                let known = |of: &Split| of.get(version).copied().unwrap_or(0);
+                *count = count.saturating_sub(known(before) + known(split));
+            }
+            found.retain(|_, count| *count > 0);
+            if is_near(&found, &wanted, requests, self.gauge.tolerance) {
                 return Ok(found);
             }
             if began.elapsed() > TAKEN_WITHIN {
-                return Err(ActError::Split { found, expected });
+                let expected = expected(&wanted, requests);
+                return Err(ActError::Copied { found, of: requests, expected });
             }
-            if !is_exact {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-            was_exact = is_exact;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }
 
-async fn create(client: &Client, object: &Value) -> Result<(), Failure> {
+/// How many of these requests each version should get.
+fn expected(split: &[(&str, usize)], of: usize) -> Split {
+    split.iter().map(|(version, of_100)| ((*version).to_owned(), of_100 * of / 100)).collect()
+}
+
+/// Is nobody's part further from what it should be than so many of a hundred, and is nobody there who
+/// should get nothing?
+fn is_near(found: &Split, wanted: &[(&str, usize)], of: usize, tolerance: usize) -> bool {
+    let expected = expected(wanted, of);
+    let is_known = found.keys().all(|version| expected.contains_key(version));
+    let is_off = |(version, wanted): (&String, &usize)| {
+        let found = found.get(version).copied().unwrap_or(0);
+        found.abs_diff(*wanted) * 100 > tolerance * of
+    };
+    is_known && !expected.iter().any(is_off)
+}
+
+#[test]
+fn a_split_is_near_within_its_tolerance_and_with_nobody_else() {
+    let found = |parts: &[(&str, usize)]| -> Split {
+        parts.iter().map(|(version, count)| ((*version).to_owned(), *count)).collect()
+    };
+    let wanted = [("v1", 80), ("v2", 20)];
+    let cases = [
+        ("exact", vec![("v1", 160), ("v2", 40)], 0, true),
+        ("one off", vec![("v1", 161), ("v2", 39)], 0, false),
+        ("3 of a hundred", vec![("v1", 166), ("v2", 34)], 3, true),
+        ("more than 3 of a hundred", vec![("v1", 167), ("v2", 33)], 3, false),
+        ("some of an old version", vec![("v1", 159), ("v2", 40), ("v0", 1)], 3, false),
+        ("some were lost", vec![("v1", 140), ("v2", 40)], 3, false),
+    ];
+    for (what, parts, tolerance, expected) in cases {
+        assert_eq!(is_near(&found(&parts), &wanted, 200, tolerance), expected, "{what}");
+    }
+}
+
+/// Creates an object as a person would.
+pub async fn create(client: &Client, object: &Value) -> Result<(), Failure> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let resource = resource(&text(&object["apiVersion"]), &text(&object["kind"]));
     let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
@@ -320,16 +434,20 @@ async fn create(client: &Client, object: &Value) -> Result<(), Failure> {
 /// The table.
 fn print(rows: &[Row]) -> Summary {
     println!(
-        "  {:<11}{:<24}{:>6}{:>10}{:>6}  split of {MEASURED}",
-        "router", "act", "s", "requests", "lost"
+        "  {:<11}{:<24}{:>6}{:>10}{:>6}{:>6}  split",
+        "router", "act", "s", "requests", "lost", "lag"
     );
     let mut summary = Summary::default();
-    for Row { router, what, seconds, tally, split, error } in rows {
-        let parts: Vec<String> =
-            split.iter().map(|(name, part)| format!("{name} {part}")).collect();
+    for Row { router, what, seconds, tally, seen, error } in rows {
+        let Seen { split, of, copies, lag } = seen;
+        let part = |(version, count): (&String, &usize)| {
+            format!("{version} {:.1} %", 100.0 * *count as f64 / *of as f64)
+        };
+        let mut parts: Vec<String> = split.iter().map(part).collect();
+        parts.extend(copies.iter().map(|copies| format!("copies to {}", part(copies))));
         let requests = tally.answered + tally.lost;
         println!(
-            "  {router:<11}{what:<24}{seconds:>6.1}{requests:>10}{:>6}  {}",
+            "  {router:<11}{what:<24}{seconds:>6.1}{requests:>10}{:>6}{lag:>6.1}  {}",
             tally.lost,
             parts.join(", ")
         );

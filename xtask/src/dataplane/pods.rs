@@ -1,11 +1,16 @@
 //! The containers of pods: HTTP servers of this process, each on the address of its pod, which say
-//! of which version they are.
+//! of which version they are, and count their requests.
 
-use std::{collections::BTreeMap, convert::Infallible, net::SocketAddr};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures::{StreamExt, TryStreamExt};
-use http::Response;
-use hyper::{server::conn::http1, service::service_fn};
+use http::{Request, Response, header};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, runtime::watcher};
@@ -19,23 +24,53 @@ use tokio::{
 pub const PORT: u16 = 8080;
 
 /// Serves every pod; dropping it ends them all at once.
-pub struct Containers(JoinHandle<()>);
+pub struct Containers {
+    arrived: Arrived,
+    task: JoinHandle<()>,
+}
+
+/// Requests that arrived so far, answered or copied, by host and version. Clones share it.
+#[derive(Clone, Default)]
+pub struct Arrived(Arc<Mutex<BTreeMap<(String, String), usize>>>);
 
 impl Containers {
     pub fn start(client: Client) -> Self {
-        Self(tokio::spawn(run(client)))
+        let arrived = Arrived::default();
+        let task = tokio::spawn(run(client, arrived.clone()));
+        Self { arrived, task }
+    }
+
+    pub fn arrived(&self) -> &Arrived {
+        &self.arrived
     }
 }
 
 impl Drop for Containers {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
+    }
+}
+
+impl Arrived {
+    /// Requests to a host, by the version that got them.
+    pub fn of(&self, host: &str) -> BTreeMap<String, usize> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_host = all.iter().filter(|((of, _), _)| of == host);
+        of_host.map(|((_, version), count)| (version.clone(), *count)).collect()
+    }
+
+    fn count<B>(&self, request: &Request<B>, version: &str) {
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        if let Some(host) = host {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *all.entry((host.to_owned(), version.to_owned())).or_default() += 1;
+        }
     }
 }
 
 /// One server for each pod, from its address on until the pod is gone: as long as a container lives
 /// whose preStop hook waits.
-async fn run(client: Client) {
+async fn run(client: Client, arrived: Arrived) {
     let mut servers = JoinSet::new();
     let mut known: BTreeMap<String, watch::Sender<bool>> = BTreeMap::new();
     let pods: Api<Pod> = Api::all(client);
@@ -51,7 +86,8 @@ async fn run(client: Client) {
                 match TcpListener::bind(address).await {
                     Ok(listener) => {
                         let (end, ends) = watch::channel(false);
-                        servers.spawn(serve(listener, version(&pod), ends));
+                        let arrived = arrived.clone();
+                        servers.spawn(serve(listener, version(&pod), arrived, ends));
                         known.insert(uid, end);
                     }
                     Err(error) => eprintln!("pod {}: {address}: {error}", pod.name_any()),
@@ -82,12 +118,18 @@ fn version(pod: &Pod) -> String {
 }
 
 /// Answers until its end; then open requests are answered and nothing new is taken.
-async fn serve(listener: TcpListener, version: String, mut ends: watch::Receiver<bool>) {
+async fn serve(
+    listener: TcpListener,
+    version: String,
+    arrived: Arrived,
+    mut ends: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             taken = listener.accept() => if let Ok((stream, _)) = taken {
-                connections.spawn(converse(stream, version.clone(), ends.clone()));
+                let (version, arrived, ends) = (version.clone(), arrived.clone(), ends.clone());
+                connections.spawn(converse(stream, version, arrived, ends));
             },
             () = end(&mut ends) => break,
         }
@@ -97,8 +139,14 @@ async fn serve(listener: TcpListener, version: String, mut ends: watch::Receiver
     while connections.join_next().await.is_some() {}
 }
 
-async fn converse(stream: TcpStream, version: String, mut ends: watch::Receiver<bool>) {
-    let answer = service_fn(move |_| {
+async fn converse(
+    stream: TcpStream,
+    version: String,
+    arrived: Arrived,
+    mut ends: watch::Receiver<bool>,
+) {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        arrived.count(&request, &version);
         let answer = Response::new(version.clone());
         async move { Ok::<_, Infallible>(answer) }
     });

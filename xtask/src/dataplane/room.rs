@@ -9,7 +9,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::traefik::Traefik;
+use super::front::{DataPlane, Installed};
 use crate::{Failure, folder::Folder, servers::Servers, stage::Programs, summary::Summary};
 
 /// Every address of the pod network answers on the loopback device.
@@ -42,7 +42,7 @@ pub fn programs() -> Result<Option<Programs>, Failure> {
 
 impl Room {
     /// Tries it; says why not where this machine forbids it. What is needed inside must be there.
-    pub fn open(_: &Traefik, _: &Servers) -> io::Result<Result<Self, String>> {
+    pub fn open(_: &Installed, _: &Servers) -> io::Result<Result<Self, String>> {
         let output = match entering("true".as_ref()).output() {
             Ok(output) => output,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -58,13 +58,18 @@ impl Room {
     }
 
     /// Runs this task again inside, and passes on what it prints.
-    pub fn run(&self, programs: &Programs, names: &[String]) -> Result<Summary, Failure> {
+    pub fn run(
+        &self,
+        programs: &Programs,
+        plane: DataPlane,
+        names: &[String],
+    ) -> Result<Summary, Failure> {
         // A build may have replaced the file of this program since it was started.
         let folder = Folder::create("room")?;
         let program = folder.path().join("xtask");
         fs::copy("/proc/self/exe", &program)?;
         let mut inside = entering(program.as_os_str())
-            .args(["dataplane", "traefik"])
+            .args(["dataplane", plane.name()])
             .args(names)
             .env(PROGRAMS[0], &programs.program)
             .env(PROGRAMS[1], &programs.operator)
