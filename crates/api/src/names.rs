@@ -93,6 +93,10 @@ pub mod annotation {
     pub const ANALYSIS_RUN_METRIC: &str = "analysisrun.argoproj.io/metric-name";
     /// Which Rollouts have moved traffic on a route, and between whom, as JSON; there only meanwhile.
     pub const TRAFFIC: &str = "gradus.dev/traffic";
+    /// Through which URL a Rollout's split is measured before a weight counts as in force.
+    pub const VERIFY_URL: &str = "gradus.dev/verify-url";
+    /// The header of an answer there that names the revision; see [`super::DEFAULT_VERIFY_HEADER`].
+    pub const VERIFY_HEADER: &str = "gradus.dev/verify-header";
     /// Which annotations of an ALB Ingress each Rollout manages, as JSON.
     pub const MANAGED_ALB: &str = "rollouts.argoproj.io/managed-alb-annotations";
     /// Which actions of an Ingress were whose, as older versions wrote it.
@@ -100,6 +104,10 @@ pub mod annotation {
     /// What the notification engine has already sent.
     pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
 }
+
+/// The header of an answer that names the revision, unless [`annotation::VERIFY_HEADER`] says
+/// otherwise.
+pub const DEFAULT_VERIFY_HEADER: &str = "rollouts-pod-template-hash";
 
 /// Values of the label [`label::RUN_TYPE`].
 pub mod run_type {

@@ -3,9 +3,12 @@
 
 mod address;
 mod aws;
+mod balancers;
 mod http;
+mod probe;
 mod secrets;
 mod trust;
+mod xml;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use crate::shell::Inquiry;
 use crate::watched::Key;
 use crate::{plugins, random, version};
 pub use address::{AddressPolicy, Network};
+use balancers::Balancers;
 pub use http::{HttpClient, HttpClientError};
 pub use secrets::{Sent, sent};
 
@@ -52,7 +56,7 @@ impl Answerer {
     pub fn of(question: &Question) -> Self {
         match question {
             Question::Read(_) | Question::Pods(_) | Question::List(_) => Answerer::Api,
-            Question::Http(_) => Answerer::Http,
+            Question::Http(_) | Question::Probe(_) => Answerer::Http,
             Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
                 Answerer::Process
             }
@@ -113,6 +117,8 @@ pub struct Executor<C> {
     /// The namespace of the controller itself, where it has one.
     home: Option<String>,
     plugins: PluginHost,
+    /// The tag by which target groups of load balancers are told apart; without one nobody is asked.
+    resource_tag: Option<String>,
 }
 
 /// Plugins that a run plays: the reply to a question that is for one.
@@ -130,7 +136,8 @@ impl<C: Cluster> Executor<C> {
     /// An executor that reads through this cluster and requests through this client. Without one, as
     /// where people give the verdicts of a demo, requests are never answered.
     pub fn new(cluster: C, http: Option<HttpClient>, home: Option<String>) -> Self {
-        Executor { cluster, http, within: None, home, plugins: PluginHost::None }
+        let (within, plugins, resource_tag) = (None, PluginHost::None, None);
+        Executor { cluster, http, within, home, plugins, resource_tag }
     }
 
     /// An executor whose requests go nowhere: this process answers them.
@@ -141,6 +148,11 @@ impl<C: Cluster> Executor<C> {
     /// The same with a host of plugins. Without one no plugin is configured.
     pub fn with_plugins(self, plugins: Plugins) -> Self {
         Executor { plugins: PluginHost::Real(plugins), ..self }
+    }
+
+    /// The same that asks load balancers, whose target groups this tag tells apart.
+    pub fn with_balancers(self, resource_tag: Option<String>) -> Self {
+        Executor { resource_tag, ..self }
     }
 
     /// The same with plugins that are played.
@@ -194,17 +206,28 @@ impl<C: Cluster> Executor<C> {
                 let Some(http) = &self.http else {
                     return unanswered(&inquiry.question, "no requests are sent".to_owned());
                 };
-                let secrets = secrets::Secrets {
-                    cluster: &self.cluster,
-                    own: &inquiry.key.namespace,
-                    home: self.home.as_deref(),
-                };
+                let secrets = self.secrets(&inquiry.key.namespace);
                 Ok(Reply::Http(http.send(&secrets, request).await))
             }
             Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
                 self.call_plugin(inquiry).await
             }
-            Question::Weights(_) => unanswered(&inquiry.question, "nobody is asked yet".to_owned()),
+            Question::Probe(of) => {
+                let Some(http) = &self.http else {
+                    return unanswered(&inquiry.question, "no requests are sent".to_owned());
+                };
+                let secrets = self.secrets(&inquiry.key.namespace);
+                Ok(Reply::Probe(probe::measured(http, &secrets, of).await))
+            }
+            Question::Weights(of) => {
+                let (Some(http), Some(resource_tag)) = (&self.http, &self.resource_tag) else {
+                    let message = "no load balancer is asked (--aws-verify-target-group)";
+                    return unanswered(&inquiry.question, message.to_owned());
+                };
+                let secrets = self.secrets(&inquiry.key.namespace);
+                let said = Balancers { http, secrets, resource_tag }.weights(of).await?;
+                Ok(Reply::Weights(said))
+            }
             Question::Random(count) => {
                 random::bytes(*count).map(|bytes| Reply::Random(bytes.into()))
             }
@@ -213,6 +236,11 @@ impl<C: Cluster> Executor<C> {
 }
 
 impl<C: Cluster> Executor<C> {
+    /// The secrets that a request of this namespace may refer to.
+    fn secrets<'e>(&'e self, namespace: &'e Arc<str>) -> secrets::Secrets<'e, C> {
+        secrets::Secrets { cluster: &self.cluster, own: namespace, home: self.home.as_deref() }
+    }
+
     async fn call_plugin(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
         let question = &inquiry.question;
         let unanswered = || unanswered(question, "nobody plays it".to_owned());
@@ -245,8 +273,7 @@ impl<C: Cluster> Executor<C> {
         run: &ObjectRef,
         call: &MetricCall,
     ) -> Result<MetricReply, WriteError> {
-        let home = self.home.as_deref();
-        let secrets = secrets::Secrets { cluster: &self.cluster, own: &run.namespace, home };
+        let secrets = self.secrets(&run.namespace);
         let (metric, hidden) = match secrets.fill(&call.metric).await {
             Ok(filled) => filled,
             Err(HttpError::Secret(error)) => return Ok(MetricReply::NoSecret(error)),
@@ -337,6 +364,7 @@ fn unanswered(question: &Question, message: String) -> Result<Reply, WriteError>
         | Question::Pods(_)
         | Question::List(_)
         | Question::Weights(_)
+        | Question::Probe(_)
         | Question::Random(_) => {
             Err(WriteError { class: Class::Unreachable, message, retry_after_secs: None })
         }

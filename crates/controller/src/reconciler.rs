@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::act::Acted;
-use crate::cluster::WriteError;
+use crate::cluster::{Listing, WriteError};
 use crate::shell::{Alarm, Held, Inquiry, Outgoing, Seen, SettlingRead, Shell, Work};
 use crate::telemetry::Metrics;
 use crate::watch::Failed;
@@ -57,6 +57,14 @@ pub trait Reconciler {
 
     /// Takes in the answer to a question.
     fn learn_answer(&mut self, inquiry: Inquiry, reply: Result<Reply, WriteError>, now: Timestamp);
+
+    /// Takes in what a kind that is listed once has shown.
+    fn learn_survey(
+        &mut self,
+        listing: &Listing,
+        reply: Result<Vec<Frame>, WriteError>,
+        now: Timestamp,
+    );
 
     /// Takes back a question that could not be asked; its key is decided again.
     fn take_back(&mut self, inquiry: Inquiry, now: Timestamp);
@@ -163,6 +171,15 @@ impl<W: Watched> Reconciler for Shell<W> {
 
     fn take_back(&mut self, inquiry: Inquiry, now: Timestamp) {
         self.take_back(inquiry, now);
+    }
+
+    fn learn_survey(
+        &mut self,
+        listing: &Listing,
+        reply: Result<Vec<Frame>, WriteError>,
+        now: Timestamp,
+    ) {
+        self.learn_survey(listing, reply, now);
     }
 
     fn decline(&mut self, key: &Key, now: Timestamp) {

@@ -18,7 +18,7 @@ pub struct ReleaseIndex<M> {
     rollouts: BTreeMap<Key, Names>,
     /// Which Rollouts name an object.
     users: BTreeMap<Key, BTreeSet<Arc<str>>>,
-    /// Has a Rollout ever named an object of the kind?
+    /// Has a Rollout ever named an object of the kind, or did one with a mark stand there at the start?
     is_wanted: bool,
 }
 
@@ -35,6 +35,8 @@ pub enum Source {
 struct Names {
     version: u64,
     objects: Vec<Key>,
+    /// Does it select further ones?
+    selects: bool,
 }
 
 impl<M> Default for ReleaseIndex<M> {
@@ -55,11 +57,14 @@ impl<M: Mark> ReleaseIndex<M> {
         let objects: Vec<Key> = named
             .map(|name| Key { namespace: Arc::clone(&key.namespace), name: name.into() })
             .collect();
-        self.is_wanted |= !objects.is_empty();
-        let is_same = self.rollouts.get(&key).is_some_and(|known| known.objects == objects);
+        let selects = M::is_selected_by(&frame.spec);
+        self.is_wanted |= !objects.is_empty() || selects;
+        let before = self.rollouts.get(&key);
+        let is_same = before.is_some_and(|known| known.objects == objects);
+        let lets_go = before.is_some_and(|known| known.selects && !selects);
         let version = frame.meta.version;
-        if is_same {
-            self.rollouts.insert(key, Names { version, objects });
+        if is_same && !lets_go {
+            self.rollouts.insert(key, Names { version, objects, selects });
             return Vec::new();
         }
         let mut woken = self.remove_rollout(&key);
@@ -67,13 +72,15 @@ impl<M: Mark> ReleaseIndex<M> {
             self.users.entry(object.clone()).or_default().insert(Arc::clone(&key.name));
         }
         woken.extend(objects.iter().cloned());
-        self.rollouts.insert(key, Names { version, objects });
+        self.rollouts.insert(key, Names { version, objects, selects });
         woken
     }
 
-    /// Forgets a Rollout; wakes the objects it named.
+    /// Forgets a Rollout; wakes the objects it named, and those with a mark that it may have selected.
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
-        let Some(Names { objects, .. }) = self.rollouts.remove(key) else { return Vec::new() };
+        let Some(Names { mut objects, selects, .. }) = self.rollouts.remove(key) else {
+            return Vec::new();
+        };
         for object in &objects {
             if let Some(users) = self.users.get_mut(object) {
                 users.remove(&key.name);
@@ -81,6 +88,12 @@ impl<M: Mark> ReleaseIndex<M> {
                     self.users.remove(object);
                 }
             }
+        }
+        if selects {
+            let is_marked_by = |object: &Arc<M>| object.managers().contains(&key.name);
+            let marked = self.marked.iter().filter(|(one, _)| one.namespace == key.namespace);
+            let marked = marked.filter(|(_, object)| is_marked_by(object));
+            objects.extend(marked.map(|(key, _)| key.clone()));
         }
         objects
     }
@@ -109,6 +122,14 @@ impl<M: Mark> Watched for Releases<M> {
     fn demands(index: &ReleaseIndex<M>) -> Vec<Source> {
         let is_demanded = index.is_wanted && !M::IS_ALWAYS_THERE;
         is_demanded.then_some(Source::Marked).into_iter().collect()
+    }
+
+    fn surveys() -> Vec<Source> {
+        (!M::IS_ALWAYS_THERE).then_some(Source::Marked).into_iter().collect()
+    }
+
+    fn survey(index: &mut ReleaseIndex<M>, _: &Source, objects: &[Frame]) {
+        index.is_wanted |= objects.iter().any(|object| M::read(object).is_marked());
     }
 
     fn kind_of(source: &Source) -> Kind {
@@ -157,10 +178,16 @@ impl<M: Mark> Watched for Releases<M> {
             index.rollouts.get(&manager).map_or(0, |names| names.version)
         };
         let managers = object.managers().into_iter();
+        let selects = |name: &Arc<str>| {
+            let manager = Key { namespace: Arc::clone(&key.namespace), name: Arc::clone(name) };
+            index.rollouts.get(&manager).is_some_and(|names| names.selects)
+        };
+        let named = index.users.get(key).into_iter().flatten().cloned();
+        let selected_by = object.managers().into_iter().filter(selects);
         Some(Marked {
             namespace: Arc::clone(&key.namespace),
             object: Arc::clone(object),
-            users: index.users.get(key).into_iter().flatten().cloned().collect(),
+            users: named.chain(selected_by).collect(),
             managers: managers.map(|name| (Arc::clone(&name), version(&name))).collect(),
             answers: answers.clone(),
             recall: recall.clone(),
@@ -170,10 +197,16 @@ impl<M: Mark> Watched for Releases<M> {
 
 #[cfg(test)]
 mod tests {
+    use gradus_api::names::annotation;
+    use gradus_engine::ask::Class;
+    use gradus_engine::release::ManagedRoute;
     use gradus_engine::world::ServiceView;
+    use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cluster::WriteError;
+    use crate::shell::{InterlockMode, Seen, Shell, Work};
 
     fn frame(name: &str, version: u64, spec: Value) -> Frame {
         let meta = json!({ "name": name, "namespace": "default",
@@ -207,5 +240,45 @@ mod tests {
         assert_eq!(woken, [key("active"), key("other")]);
         assert_eq!(users(&index).len(), 0);
         assert_eq!(index.remove_rollout(&key("web")), [key("other")]);
+    }
+
+    #[test]
+    fn a_kind_that_nobody_names_is_watched_where_a_mark_stands_there_at_the_start() {
+        let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        let begun = || {
+            let (scope, interlock) = (Scope::default(), InterlockMode::default());
+            let mut shell = Shell::<Releases<ManagedRoute<6>>>::new(&scope, interlock);
+            shell.observe(&Source::Rollouts, &Seen::Init, at(0));
+            shell.observe(&Source::Rollouts, &Seen::InitDone, at(0));
+            shell
+        };
+        let listing = |shell: &mut Shell<_>, now: Timestamp| match shell.next_work(now) {
+            Some(Work::Survey(listing)) => Some(listing),
+            _ => None,
+        };
+        let mut shell = begun();
+        let wanted = listing(&mut shell, at(0)).expect("each kind is listed once");
+        assert_eq!((wanted.kind.name.as_ref(), &*wanted.namespace), ("VirtualService", ""));
+        let refused =
+            |class: Class| WriteError { class, message: "no".to_owned(), retry_after_secs: None };
+        shell.learn_survey(&wanted, Err(refused(Class::Unreachable)), at(0));
+        assert_eq!((listing(&mut shell, at(4)), shell.next_due()), (None, Some(at(5))));
+        assert!(listing(&mut shell, at(5)).is_some(), "it is tried again");
+        assert_eq!(shell.take_demands(), [], "nothing is known of a mark");
+        let mut marked = frame("web", 3, json!({}));
+        let note = json!({ "web": { "stable": "s", "canary": "c" } }).to_string();
+        Arc::make_mut(&mut marked.meta.annotations).insert(annotation::TRAFFIC.to_owned(), note);
+        shell.learn_survey(&wanted, Ok(vec![marked]), at(6));
+        assert_eq!(shell.take_demands().len(), 1);
+        for (what, reply) in [
+            ("nothing is marked", Ok(vec![frame("web", 3, json!({}))])),
+            ("we may not look", Err(refused(Class::Denied))),
+        ] {
+            let mut shell = begun();
+            assert!(listing(&mut shell, at(0)).is_some());
+            shell.learn_survey(&wanted, reply, at(0));
+            assert_eq!(shell.take_demands(), [], "{what}");
+            assert_eq!((listing(&mut shell, at(3600)), shell.next_due()), (None, None), "{what}");
+        }
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod templates;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_api::names;
@@ -17,7 +17,7 @@ use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
-use gradus_engine::traffic::{self, RouteView, RoutingObjects};
+use gradus_engine::traffic::{self, RouteSelection, RouteView, RoutingObjects};
 use gradus_engine::uid::Uid;
 use gradus_engine::world::{
     ExperimentSet, Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView,
@@ -75,6 +75,8 @@ pub struct RolloutIndex {
     named: Named,
     /// What cannot be read, in the server's words.
     unreadable: BTreeMap<Source, String>,
+    /// Are load balancers asked whether they split the traffic as they were told?
+    verifies: bool,
 }
 
 impl RolloutIndex {
@@ -156,12 +158,17 @@ impl RolloutIndex {
     }
 
     fn apply_named(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
-        let woken = self.named.keep(kind, frame);
+        let object = ObjectRef::new(kind.clone(), &frame.meta.namespace, &frame.meta.name);
+        // Who selects it names it from now on, or no longer.
+        let mut woken = self.named.label(&object, Some(Arc::clone(&frame.meta.labels)));
+        woken.iter().for_each(|key| self.name(key));
+        woken.extend(self.named.keep(kind, frame));
         self.resolve_all(woken)
     }
 
     fn remove_named(&mut self, object: &ObjectRef) -> Vec<Key> {
-        let woken = self.named.drop(object);
+        let mut woken = self.named.drop(object);
+        woken.extend(self.named.label(object, None));
         self.resolve_all(woken)
     }
 
@@ -204,7 +211,12 @@ impl RolloutIndex {
         };
         let first = references::routes(rollout, &RoutingObjects::new());
         let seen: RoutingObjects = first.into_iter().filter_map(known).collect();
-        let objects = references::of(rollout, &seen);
+        let mut objects = references::of(rollout, &seen);
+        self.named.select(key, traffic::selections(rollout));
+        let named: BTreeSet<&ObjectRef> = objects.iter().collect();
+        let mut selected = self.named.selected(key);
+        selected.retain(|object| !named.contains(object));
+        objects.extend(selected);
         self.named.name(key, objects);
     }
 
@@ -214,6 +226,7 @@ impl RolloutIndex {
         let bare = Frame { spec: Arc::default(), ..frame.clone() };
         let mut view = RolloutView::read(&bare, None);
         Arc::make_mut(&mut view.spec).errors = vec![format!("spec: cannot be read: {message}")];
+        self.named.select(&key, Vec::new());
         self.named.name(&key, Vec::new());
         self.resolved.remove(&key);
         self.rollouts.insert(key.clone(), Arc::new(view));
@@ -221,6 +234,7 @@ impl RolloutIndex {
     }
 
     fn remove_rollout(&mut self, key: &Key) -> Vec<Key> {
+        self.named.select(key, Vec::new());
         self.named.name(key, Vec::new());
         self.resolved.remove(key);
         self.rollouts.remove(key).map(|_| key.clone()).into_iter().collect()
@@ -283,7 +297,15 @@ impl RolloutIndex {
             let known = self.readable(&source, self.named.known(object));
             Route { object: object.clone(), known }
         };
-        named.map(route).collect()
+        // As long as not all are known that may be selected, nobody can tell which there are.
+        let unlisted = |selection: &RouteSelection| {
+            let object = ObjectRef::new(selection.kind.clone(), &selection.namespace, &"".into());
+            let known =
+                self.readable(&Source::Named(object.kind.clone()), Known::Unknown(String::new()));
+            Route { object, known }
+        };
+        let unlisted = self.named.unlisted(&key).into_iter().map(unlisted);
+        named.map(route).chain(unlisted).collect()
     }
 
     /// A Rollout's ReplicaSets, by creation time, then name.
@@ -305,6 +327,10 @@ impl RolloutIndex {
 impl Watched for Rollouts {
     type Index = RolloutIndex;
     type Source = Source;
+
+    fn index(scope: &Scope) -> RolloutIndex {
+        RolloutIndex { verifies: scope.verifies, ..RolloutIndex::default() }
+    }
 
     fn revision(world: &World) -> Option<String> {
         let noted = world.rollout.annotations.get(names::annotation::REVISION);
@@ -465,8 +491,7 @@ impl Watched for Rollouts {
             experiments: index.readable(&Source::Experiments, Known::Present(experiments)),
             templates: index.templates.of(rollout, |kind| index.unreadable_template(kind)),
             workload: index.workload_of(rollout),
-            // Nobody can ask a load balancer yet.
-            verifies: false,
+            verifies: index.verifies,
             answers: answers.clone(),
             recall: recall.clone(),
         })

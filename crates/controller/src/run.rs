@@ -14,6 +14,7 @@ use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{FuturesUnordered, StreamExt};
 use gradus_engine::ask::{Effect, Reply};
 use gradus_engine::decision::Event;
+use gradus_engine::frame::Frame;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use tokio::sync::mpsc;
 use crate::act::{Acted, act};
 use crate::ask::Executor;
 use crate::clock::Clock;
-use crate::cluster::{Cluster, WriteError};
+use crate::cluster::{Cluster, Listing, WriteError};
 use crate::engines::Engines;
 use crate::health::{Health, WorldRequest};
 use crate::lease::{Election, Leadership};
@@ -55,6 +56,8 @@ pub struct Settings {
     pub interlock: InterlockMode,
     /// Where several controllers elect one that acts; `None` for one that acts alone.
     pub election: Option<Election>,
+    /// The tag by which target groups of load balancers are told apart, where they are asked.
+    pub resource_tag: Option<String>,
     /// How long writes and Events under way may hold up the end of the program.
     pub shutdown_grace: Duration,
 }
@@ -67,6 +70,7 @@ impl Default for Settings {
             outage: Outage::default(),
             interlock: InterlockMode::default(),
             election: None,
+            resource_tag: None,
             shutdown_grace: SHUTDOWN_GRACE,
         }
     }
@@ -98,6 +102,7 @@ enum Happening {
     Acted(usize, Box<Acted>),
     Settled(usize, SettlingRead, Settled),
     Answered(usize, Box<Inquiry>, Result<Reply, WriteError>),
+    Surveyed(usize, Listing, Result<Vec<Frame>, WriteError>),
     /// Nothing could be written when it was its turn.
     NotAsked(usize, Box<Inquiry>),
     Panicked(usize, Key),
@@ -292,6 +297,10 @@ impl Loop {
                 let reply = executor.cluster().read(&read.object).await;
                 Happening::Settled(at, read, reply)
             })),
+            Work::Survey(listing) => under_way.asking.push(Box::pin(async move {
+                let reply = executor.cluster().list(&listing).await;
+                Happening::Surveyed(at, listing, reply)
+            })),
         }
     }
 
@@ -349,6 +358,9 @@ impl Loop {
             }
             Happening::Answered(at, inquiry, reply) => {
                 self.engines[at].reconciler.learn_answer(*inquiry, reply, now);
+            }
+            Happening::Surveyed(at, listing, reply) => {
+                self.engines[at].reconciler.learn_survey(&listing, reply, now);
             }
             Happening::NotAsked(at, inquiry) => {
                 self.engines[at].reconciler.take_back(*inquiry, now);

@@ -5,6 +5,7 @@ mod learning;
 mod memory;
 mod notes;
 mod shown;
+mod surveying;
 #[cfg(test)]
 mod tests;
 mod watching;
@@ -24,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::act::{Job, StatusWrite};
-use crate::cluster::Lane;
+use crate::cluster::{Lane, Listing};
 use crate::queue::Queue;
 use crate::watched::{Key, Reach, Scope, Selection, Watched};
 use asking::{Askable, Asking};
@@ -34,6 +35,7 @@ use memory::KeyState;
 pub use memory::{Held, HoldChange};
 use notes::Notes;
 use shown::shown;
+use surveying::Surveying;
 pub use watching::Seen;
 use watching::{Part, Place, Watching};
 
@@ -60,6 +62,7 @@ pub struct Shell<W: Watched> {
     watching: Watching<W::Source>,
     notes: Notes<W::Source>,
     asking: Asking,
+    surveying: Surveying,
     busy: BTreeMap<Arc<str>, usize>,
     outbox: Vec<Outgoing>,
     alarms: Vec<Alarm>,
@@ -151,6 +154,8 @@ pub enum Work {
     Settle(SettlingRead),
     /// Answer a question.
     Ask(Box<Inquiry>),
+    /// List a kind once.
+    Survey(Listing),
 }
 
 impl<W: Watched> Shell<W> {
@@ -160,12 +165,13 @@ impl<W: Watched> Shell<W> {
             scope: scope.clone(),
             watches: BTreeMap::new(),
             unread: BTreeSet::new(),
-            index: W::Index::default(),
+            index: W::index(scope),
             queue: Queue::new(),
             keys: BTreeMap::new(),
             watching: Watching::new(Vec::new()),
             notes: Notes::default(),
             asking: Asking::default(),
+            surveying: Surveying::of::<W>(scope),
             busy: BTreeMap::new(),
             outbox: Vec::new(),
             alarms: Vec::new(),
@@ -255,7 +261,8 @@ impl<W: Watched> Shell<W> {
         if !self.is_synced() || !self.has_place() {
             return None;
         }
-        self.queue.next_due(|namespace| self.has_room(namespace))
+        let queued = self.queue.next_due(|namespace| self.has_room(namespace));
+        queued.into_iter().chain(self.surveying.next_due()).min()
     }
 
     /// Events to be posted, in order.
@@ -326,6 +333,9 @@ impl<W: Watched> Shell<W> {
         }
         if !self.is_synced() {
             return None;
+        }
+        if let Some(listing) = self.next_survey(now) {
+            return Some(Work::Survey(listing));
         }
         while self.has_place() {
             let Shell { queue, busy, .. } = self;

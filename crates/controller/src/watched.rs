@@ -70,13 +70,15 @@ pub struct Selection {
     pub metadata_alone: bool,
 }
 
-/// What a controller manages of the cluster: it narrows every selection.
+/// What a controller manages of the cluster, which narrows every selection, and whom it asks beyond it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Only these namespaces; none for all.
     pub namespaces: Vec<String>,
     /// Only objects of this instance; empty for those of none.
     pub instance_id: String,
+    /// Are load balancers asked whether they split the traffic as they were told?
+    pub verifies: bool,
 }
 
 impl Scope {
@@ -163,6 +165,11 @@ pub trait Watched: Engine {
     /// What it watches: an enum, so that [`Watched::shelf`] forgets none.
     type Source: Clone + Ord + fmt::Debug + 'static;
 
+    /// An index that has seen nothing yet.
+    fn index(_scope: &Scope) -> Self::Index {
+        Self::Index::default()
+    }
+
     /// What it always watches; nothing is decided before all of them are synced once.
     fn sources() -> Vec<Self::Source>;
 
@@ -191,6 +198,15 @@ pub trait Watched: Engine {
     fn demands(_index: &Self::Index) -> Vec<Self::Source> {
         Vec::new()
     }
+
+    /// Sources that are not watched always, and of which one list at the start says whether they must be:
+    /// something of before this process may be left there that nobody names any more.
+    fn surveys() -> Vec<Self::Source> {
+        Vec::new()
+    }
+
+    /// Takes in what such a list has shown.
+    fn survey(_index: &mut Self::Index, _source: &Self::Source, _objects: &[Frame]) {}
 
     /// Takes in that a source is listed, or cannot be read; returns the keys that wakes.
     fn reach(_index: &mut Self::Index, _source: &Self::Source, _reach: Reach<'_>) -> Vec<Key> {

@@ -101,6 +101,8 @@ pub enum Question {
     Weights(WeightsOf),
     /// All objects of a kind with certain labels in a namespace, live.
     List(ListOf),
+    /// Who answers requests to a URL.
+    Probe(ProbeOf),
     /// So many random bytes.
     Random(usize),
     /// One HTTP request to a metric provider.
@@ -144,6 +146,28 @@ pub struct WeightsOf {
     pub weight: i32,
     /// Further Services, and their parts.
     pub additional: Vec<(String, i32)>,
+}
+
+/// Requests that show how the traffic is split.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeOf {
+    /// Where they go.
+    pub url: String,
+    /// The header of an answer that names who gave it.
+    pub header: String,
+    /// How many there are.
+    pub requests: u32,
+}
+
+/// Who answered them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeSaid {
+    /// Answers by the value of the header.
+    pub answers: BTreeMap<String, u32>,
+    /// Requests without an answer, or with one that has no such header.
+    pub lost: u32,
+    /// Why, of the first of them.
+    pub reason: String,
 }
 
 /// What load balancers say.
@@ -205,6 +229,8 @@ pub enum Reply {
     RouterPlugin(RouterReply),
     /// What load balancers say.
     Weights(WeightsSaid),
+    /// Who answered requests to a URL.
+    Probe(ProbeSaid),
     /// All objects that were asked for.
     Objects(Vec<Arc<Value>>),
     /// Random bytes. Left out of every printed or saved World, where none are left.
@@ -238,6 +264,7 @@ impl std::fmt::Debug for Reply {
             Reply::MetricPlugin(reply) => f.debug_tuple("MetricPlugin").field(reply).finish(),
             Reply::RouterPlugin(reply) => f.debug_tuple("RouterPlugin").field(reply).finish(),
             Reply::Weights(said) => f.debug_tuple("Weights").field(said).finish(),
+            Reply::Probe(said) => f.debug_tuple("Probe").field(said).finish(),
             Reply::Objects(objects) => f.debug_tuple("Objects").field(objects).finish(),
             Reply::Http(outcome) => f.debug_tuple("Http").field(outcome).finish(),
             Reply::Random(bytes) => write!(f, "Random({} bytes, not shown)", bytes.len()),

@@ -60,6 +60,12 @@ pub trait Mark: Clone + Serialize + DeserializeOwned + 'static {
     /// The objects of this kind that a Rollout uses, by its name and the JSON of its spec.
     fn named_in(rollout: &str, spec: &Value) -> Vec<String>;
 
+    /// Does a Rollout with this spec select objects of the kind by their labels? Then it uses each of which
+    /// a mark names it.
+    fn is_selected_by(_spec: &Value) -> bool {
+        false
+    }
+
     /// May a Rollout with this spec have made such objects by a plugin? Then they are none of ours.
     fn is_kept_for(_spec: &Value) -> bool {
         false
@@ -206,7 +212,8 @@ fn is_named_in<M: Mark>(reply: &Reply, object: &str) -> bool {
     let names = |rollout: &Arc<Value>| {
         let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
         let spec = &rollout["spec"];
-        M::is_kept_for(spec) || M::named_in(name, spec).iter().any(|named| named == object)
+        let is_kept = M::is_kept_for(spec) || M::is_selected_by(spec);
+        is_kept || M::named_in(name, spec).iter().any(|named| named == object)
     };
     match reply {
         Reply::Object(found) => found.as_ref().is_some_and(names),

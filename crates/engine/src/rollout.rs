@@ -19,6 +19,7 @@ mod pass;
 mod plan;
 mod plugin;
 mod pods;
+mod probe;
 mod progress;
 pub mod references;
 mod refused;

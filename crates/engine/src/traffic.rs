@@ -18,6 +18,7 @@ mod own;
 mod plugin;
 mod registry;
 mod report;
+mod selection;
 mod smi;
 mod split;
 #[cfg(test)]
@@ -42,10 +43,11 @@ pub use mark::Moved;
 pub(crate) use mark::planned;
 pub use registry::{
     Access, ConfigField, Release, RouterEntry, Undo, accesses, metric_label, plugins_in, routes,
-    unsupported,
+    selects_in, unsupported,
 };
 pub(crate) use registry::{NOT_YET, PATH, releases_of, weights_field};
 pub use report::Report;
+pub use selection::RouteSelection;
 pub use split::{Receiver, TrafficSide, WeightPart, WeightSplit};
 pub use view::RouteView;
 
@@ -63,6 +65,11 @@ pub static ROUTERS: &[&RouterEntry] = &[
     #[cfg(test)]
     &tests::notes::ENTRY,
 ];
+
+/// Can objects of a kind be selected by their labels?
+pub fn is_selectable(kind: &Kind) -> bool {
+    gateway::RouteFamily::ALL.iter().any(|family| family.kind() == *kind)
+}
 
 /// The whole of the traffic for routers whose weights are per cent.
 const WHOLE: i32 = 100;
@@ -219,6 +226,11 @@ pub trait Router {
         Vec::new()
     }
 
+    /// Objects that the Rollout does not name but selects. Those that are there are part of what is seen.
+    fn selections(&self) -> Vec<RouteSelection> {
+        Vec::new()
+    }
+
     /// What is wrong with its configuration.
     fn misconfigured(&self) -> Option<RouteFault> {
         None
@@ -293,6 +305,11 @@ pub fn routers(rollout: &RolloutView) -> Vec<Box<dyn Router + '_>> {
     };
     let own = ROUTERS.iter().filter_map(|entry| (entry.of)(rollout, routing));
     own.chain(plugin::of(rollout, routing)).collect()
+}
+
+/// What the routers of a Rollout select.
+pub fn selections(rollout: &RolloutView) -> Vec<RouteSelection> {
+    routers(rollout).iter().flat_map(|router| router.selections()).collect()
 }
 
 /// Do plugins split the traffic of a Rollout?

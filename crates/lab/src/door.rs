@@ -3,6 +3,7 @@
 
 mod framed;
 pub(crate) mod lead;
+mod probe;
 #[cfg(test)]
 mod tests;
 
@@ -442,6 +443,12 @@ impl SimDoor {
         match question {
             Question::Read(_) | Question::Pods(_) | Question::List(_) | Question::Weights(_) => {
                 ask::read(self, question).await
+            }
+            Question::Probe(of) => {
+                self.pass().await;
+                let said = self.bench.borrow().probe(of);
+                self.pass().await;
+                Ok(Reply::Probe(said))
             }
             Question::Random(count) => {
                 Ok(Reply::Random(self.bench.borrow_mut().draw(*count).into()))

@@ -23,6 +23,7 @@ pub use endpoint::Reply;
 pub use families::knows;
 use families::{BUCKETS, Family, Part};
 pub use port::{ListeningForMetrics, MetricPort, Outside};
+pub use route::answering;
 
 /// Requests per second at each entry point.
 pub const REQUESTS_PER_SECOND: f64 = 100.0;

@@ -49,6 +49,19 @@ pub struct Arguments {
     /// Run these controllers alone, separated by commas: analysis is the only one there is to choose
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = part)]
     controllers: Vec<String>,
+    /// Ask AWS whether load balancers split the traffic as they were told, before a step goes on
+    #[arg(
+        long,
+        alias = "alb-verify-weight",
+        default_value = "false",
+        default_missing_value = "true"
+    )]
+    #[arg(num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
+    aws_verify_target_group: bool,
+    /// The tag of a target group that names its Ingress, Service and port
+    #[arg(long, value_name = "KEY", default_value = "ingress.k8s.aws/resource")]
+    alb_tag_key_resource_id: String,
     #[command(flatten)]
     argo: argo::ArgoFlags,
     #[command(flatten)]
@@ -125,7 +138,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     arguments.argo.say_unused();
     let settings = Settings {
         election,
-        scope: Scope { instance_id: arguments.instance_id, ..Scope::default() },
+        scope: Scope {
+            instance_id: arguments.instance_id,
+            verifies: arguments.aws_verify_target_group,
+            ..Scope::default()
+        },
+        resource_tag: arguments
+            .aws_verify_target_group
+            .then_some(arguments.alb_tag_key_resource_id),
         dry_run: arguments.dry_run,
         interlock: arguments.interlock.into(),
         ..Settings::default()

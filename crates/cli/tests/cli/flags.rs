@@ -9,8 +9,8 @@ fn wrong_arguments_are_named_and_refused() {
         ("an unknown flag", &["controller", "--speed=9"], "unexpected argument '--speed'"),
         (
             "what Argo Rollouts can do",
-            &["controller", "--aws-verify-target-group"],
-            "--aws-verify-target-group asks for the verification of target groups, which this version",
+            &["controller", "--self-service-notification-enabled"],
+            "--self-service-notification-enabled asks for notifications that a namespace configures",
         ),
         (
             "another, value apart",

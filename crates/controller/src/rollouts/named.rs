@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_engine::decision::{Kind, ObjectRef};
-use gradus_engine::frame::Frame;
-use gradus_engine::traffic;
+use gradus_engine::frame::{Frame, TextMap};
+use gradus_engine::traffic::{self, RouteSelection};
 use gradus_engine::world::Known;
 use serde_json::Value;
 
@@ -22,6 +22,10 @@ pub(super) struct Named {
     kept: BTreeMap<ObjectRef, Option<StoredObject>>,
     /// How many objects of each demanded kind are named.
     demanded: BTreeMap<Kind, usize>,
+    /// What Rollouts select instead of naming it.
+    selections: BTreeMap<Key, Vec<RouteSelection>>,
+    /// The labels of all objects of kinds that can be selected.
+    labels: BTreeMap<ObjectRef, Arc<TextMap>>,
     synced: BTreeSet<Kind>,
 }
 
@@ -80,9 +84,58 @@ impl Named {
         self.by_object.get(object).into_iter().flatten().cloned().collect()
     }
 
-    /// The kinds that are watched because somebody names an object of them.
+    /// The kinds that are watched because somebody names or selects an object of them.
     pub fn demands(&self) -> Vec<Kind> {
-        self.demanded.keys().cloned().collect()
+        let selected = self.selections.values().flatten().map(|selection| &selection.kind);
+        let kinds: BTreeSet<&Kind> = self.demanded.keys().chain(selected).collect();
+        kinds.into_iter().cloned().collect()
+    }
+
+    /// Notes what a Rollout selects.
+    pub fn select(&mut self, rollout: &Key, selections: Vec<RouteSelection>) {
+        match selections.is_empty() {
+            true => drop(self.selections.remove(rollout)),
+            false => drop(self.selections.insert(rollout.clone(), selections)),
+        }
+    }
+
+    /// The objects that a Rollout selects, as far as they have been seen.
+    pub fn selected(&self, rollout: &Key) -> Vec<ObjectRef> {
+        let Some(selections) = self.selections.get(rollout) else { return Vec::new() };
+        let is_selected = |object: &ObjectRef, labels: &Arc<TextMap>| {
+            let label = |key: &str| labels.get(key).map(String::as_str);
+            selections.iter().any(|selection| selection.selects(object, label))
+        };
+        let found = self.labels.iter().filter(|(object, labels)| is_selected(object, labels));
+        found.map(|(object, _)| object.clone()).collect()
+    }
+
+    /// The kinds of which a Rollout selects objects, and of which no list is complete yet.
+    pub fn unlisted(&self, rollout: &Key) -> Vec<&RouteSelection> {
+        let selections = self.selections.get(rollout).into_iter().flatten();
+        selections.filter(|selection| !self.synced.contains(&selection.kind)).collect()
+    }
+
+    /// Notes the labels of an object that may be selected; returns who may select it now, or did before.
+    pub fn label(&mut self, object: &ObjectRef, labels: Option<Arc<TextMap>>) -> Vec<Key> {
+        if !traffic::is_selectable(&object.kind) {
+            return Vec::new();
+        }
+        let is_same = match labels {
+            Some(labels) => {
+                let former = self.labels.insert(object.clone(), Arc::clone(&labels));
+                former.is_some_and(|former| former == labels)
+            }
+            None => self.labels.remove(object).is_none(),
+        };
+        if is_same {
+            return Vec::new();
+        }
+        let concerns = |selection: &RouteSelection| {
+            selection.kind == object.kind && selection.namespace == object.namespace
+        };
+        let concerned = self.selections.iter().filter(|(_, them)| them.iter().any(concerns));
+        concerned.map(|(rollout, _)| rollout.clone()).collect()
     }
 
     /// Objects that a Rollout names and nobody has looked at since, although their kind is watched.
@@ -104,6 +157,12 @@ impl Named {
             self.kept.entry(object.clone()).or_insert(None);
             woken.extend(users.iter().cloned());
         }
+        // Who selects objects of it knows only now that there are no others.
+        let selecting = self
+            .selections
+            .iter()
+            .filter(|(_, them)| them.iter().any(|selection| selection.kind == *kind));
+        woken.extend(selecting.map(|(rollout, _)| rollout.clone()));
         woken
     }
 

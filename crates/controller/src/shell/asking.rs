@@ -311,6 +311,7 @@ mod tests {
             Work::Ask(inquiry) => inquiry.key.namespace,
             Work::Settle(read) => read.key.namespace,
             Work::Act(job) => job.key.namespace,
+            Work::Survey(listing) => listing.namespace,
         });
         started.collect()
     }

@@ -45,6 +45,7 @@ fn job(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Box<Job>> {
         Work::Act(job) => Some(job),
         Work::Settle(read) => panic!("unexpected read of {}", read.object),
         Work::Ask(inquiry) => panic!("unexpected {inquiry:?}"),
+        Work::Survey(listing) => panic!("unexpected {listing:?}"),
     }
 }
 
@@ -53,6 +54,7 @@ fn read(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<SettlingRead> {
         Work::Act(job) => panic!("unexpected job of {}", job.key),
         Work::Settle(read) => Some(read),
         Work::Ask(inquiry) => panic!("unexpected {inquiry:?}"),
+        Work::Survey(listing) => panic!("unexpected {listing:?}"),
     }
 }
 
@@ -61,6 +63,7 @@ fn asked(shell: &mut Shell<Lamps>, now: Timestamp) -> Option<Inquiry> {
         Work::Act(job) => panic!("unexpected job of {}", job.key),
         Work::Settle(read) => panic!("unexpected read of {}", read.object),
         Work::Ask(inquiry) => Some(*inquiry),
+        Work::Survey(listing) => panic!("unexpected {listing:?}"),
     }
 }
 

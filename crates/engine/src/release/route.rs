@@ -77,6 +77,10 @@ impl<const AT: usize> Mark for ManagedRoute<AT> {
         releases.flat_map(|release| (release.named_in)(rollout, spec)).collect()
     }
 
+    fn is_selected_by(spec: &Value) -> bool {
+        traffic::selects_in(&Self::KIND, spec)
+    }
+
     fn is_kept_for(spec: &Value) -> bool {
         traffic::plugins_in(spec)
     }

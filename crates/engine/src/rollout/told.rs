@@ -5,12 +5,12 @@
 //! is told again by a controller that has just started: every call may be repeated.
 
 use gradus_api::rollout::RolloutStatus;
-use gradus_api::rollout::status::TrafficWeights;
 use jiff::{SignedDuration, Timestamp};
 
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
 use super::urgency::has_same_gates;
+use super::verify;
 use crate::ask::{
     Answer, Ask, AskId, Effect, Question, Reply, RouterCall, RouterOperation, RouterReply,
 };
@@ -157,10 +157,7 @@ fn calls(objects: &Objects<'_>, goal: &Goal<'_>) -> impl Iterator<Item = RouterC
 
 /// Is everything stored that a plugin would be told?
 fn is_stored(objects: &Objects<'_>, wanted: &RolloutStatus) -> bool {
-    let bare = |weights: &TrafficWeights| TrafficWeights { verified: None, ..weights.clone() };
-    let stored = &objects.rollout().status;
-    let known = stored.canary.weights.as_deref().map(bare);
-    known == wanted.canary.weights.as_deref().map(bare) && has_same_gates(stored, &objects.status)
+    verify::is_stored(objects, wanted) && has_same_gates(&objects.rollout().status, &objects.status)
 }
 
 /// The same for the same goal and the same configuration: nothing is told twice.

@@ -10,12 +10,12 @@ use super::conditions::{self, Statement};
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
 use super::told::{self, Verdict};
-use super::weights;
-use crate::ask::{Ask, Question, Reply, Split, WeightsOf};
+use super::{probe, weights};
+use crate::ask::{Answer, Ask, Question, Reply, Split, WeightsOf};
 use crate::decision::{EventKind, Frees, Guard, Why};
 use crate::traffic::{self, Goal, Report};
 
-/// How long after an answer a load balancer is asked again.
+/// How long after an answer that was no good the same is asked again.
 const RETRY: SignedDuration = SignedDuration::from_secs(10);
 
 /// Whether the split is in force, as it is noted in the status.
@@ -23,6 +23,17 @@ pub(super) struct Verified {
     pub proposal: Proposal,
     /// Must it be in force before pods go?
     pub is_awaited: bool,
+}
+
+/// What one of those who can tell says of the split.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// It is in force.
+    InForce,
+    /// Not yet, or nobody knows yet.
+    Open,
+    /// Something is wrong: the reason of the condition, and its message.
+    Held(&'static str, String),
 }
 
 /// Notes in a status whether the split is in force.
@@ -44,40 +55,54 @@ pub(super) fn apply(
         true => told::verdict(objects, goal),
         false => (Proposal::default(), None),
     };
-    let is_silent = asked.is_none() && report.is_none() && verdict.is_none();
-    if is_silent || !is_due {
+    let probed = probe::wanted(objects, goal).filter(|_| !objects.is_aborted());
+    let is_reported = asked.is_some() || report.is_some() || verdict.is_some();
+    if !is_reported && probed.is_none() || !is_due {
         weights::unhold(&mut status);
-        if report == Some(Report::InForce) {
+        if report.is_none_or(|report| report == Report::InForce) {
             keep(objects, &mut status);
         }
         return Verified { proposal: heard.note(status), is_awaited: false };
     }
-    let (proposal, is_told) = match asked {
-        Some(asked) => hear(objects, plan, Ask::weights(asked), &mut status),
-        None => {
-            weights::unhold(&mut status);
-            (Proposal::default(), true)
+    let mut proposal = heard;
+    let mut findings = Vec::new();
+    if let Some(asked) = asked {
+        let (asked, finding) = hear(objects, plan, Ask::weights(asked), &mut status);
+        proposal = proposal.and(asked);
+        findings.push(finding);
+    }
+    findings.extend(report.map(|report| take_in(plan, report)));
+    findings.extend(verdict.map(|verdict| match verdict {
+        Verdict::InForce => Finding::InForce,
+        Verdict::Open => Finding::Open,
+        Verdict::Broken(why) => unverifiable(&why),
+    }));
+    if let Some(probed) = probed {
+        let (asked, finding) = probe::hear(objects, plan, probed, goal, &status);
+        proposal = proposal.and(asked);
+        findings.push(finding);
+    }
+    let is_set = findings.iter().all(|finding| *finding == Finding::InForce);
+    let held = findings.into_iter().find_map(|finding| match finding {
+        Finding::Held(reason, message) => Some((reason, message)),
+        Finding::InForce | Finding::Open => None,
+    });
+    match held {
+        Some((reason, message)) => {
+            proposal = proposal.and(hold(objects, &mut status, reason, message));
         }
-    };
-    let (held, is_seen) = match report {
-        Some(report) => take_in(objects, plan, report, &mut status),
-        None => (Proposal::default(), true),
-    };
-    let (held_by_plugin, is_said) = match verdict {
-        None | Some(Verdict::InForce) => (Proposal::default(), true),
-        Some(Verdict::Open) => (Proposal::default(), false),
-        Some(Verdict::Broken(why)) => {
-            let message = format!("Failed to verify weight: {why}");
-            (hold(objects, &mut status, event::WEIGHT_VERIFY_ERROR, message), false)
-        }
-    };
-    let proposal = proposal.and(held).and(heard).and(held_by_plugin);
-    let is_set = is_told && is_seen && is_said;
+        None => weights::unhold(&mut status),
+    }
     if let Some(known) = &mut status.canary.weights {
         known.verified = Some(is_set);
     }
     let is_awaited = !is_set && goal.weight == goal.max_weight;
     Verified { proposal: proposal.note(status), is_awaited }
+}
+
+/// Somebody who was asked cannot say.
+pub(super) fn unverifiable(why: &str) -> Finding {
+    Finding::Held(event::WEIGHT_VERIFY_ERROR, format!("Failed to verify weight: {why}"))
 }
 
 /// What was in force when it was waited for stays noted while the split is the same.
@@ -91,8 +116,18 @@ fn keep(objects: &Objects<'_>, status: &mut RolloutStatus) {
     }
 }
 
+/// Is the split stored in the status, whether it is in force or not?
+pub(super) fn is_stored(objects: &Objects<'_>, wanted: &RolloutStatus) -> bool {
+    let bare = |weights: &TrafficWeights| TrafficWeights { verified: None, ..weights.clone() };
+    let stored = objects.rollout().status.canary.weights.as_deref().map(bare);
+    stored == wanted.canary.weights.as_deref().map(bare)
+}
+
 /// What is not answered yet.
 pub(super) fn explain(objects: &Objects<'_>, plan: &Plan) -> Option<Why> {
+    if let Some(question) = probe::explain(objects, plan) {
+        return Some(waits(objects, question));
+    }
     plan.asks.iter().find_map(|ask| {
         let question = match &ask.question {
             Question::Weights(of) => {
@@ -153,59 +188,50 @@ fn hear(
     plan: &Plan,
     ask: Ask,
     status: &mut RolloutStatus,
-) -> (Proposal, bool) {
+) -> (Proposal, Finding) {
     let none = Proposal::default();
     let answer = objects.world.answers.get(&ask.id).filter(|_| !weights::is_routing(plan));
     let Some(answer) = answer else {
-        weights::unhold(status);
-        return (none.ask(ask), false);
+        return (none.ask(ask), Finding::Open);
     };
     match &answer.reply {
         Ok(Reply::Weights(said)) if said.split == Split::AsTold => {
             let stored = objects.rollout().status.canary.weights.as_ref();
             let is_known = stored.is_some_and(|stored| stored.verified == Some(true));
-            weights::unhold(status);
             locate(status, &said.load_balancers);
             let asked = none.ask(ask);
             if is_known {
-                return (asked, true);
+                return (asked, Finding::InForce);
             }
-            (asked.tell(EventKind::Normal, reason(said.split), said.message.clone()), true)
+            let told = asked.tell(EventKind::Normal, reason(said.split), said.message.clone());
+            (told, Finding::InForce)
         }
         Ok(Reply::Weights(said)) => {
-            let again = answer.asked_at + RETRY;
-            let asked = match objects.now < again {
-                true => none.ask(ask).wake(again),
-                false => none.ask(Ask { after: Some(again), ..ask }),
-            };
             locate(status, &said.load_balancers);
-            let held = hold(objects, status, reason(said.split), said.message.clone());
-            (asked.and(held), false)
+            let finding = Finding::Held(reason(said.split), said.message.clone());
+            (again(objects, ask, answer), finding)
         }
-        Ok(_) => (none.ask(ask), false), // Not an answer to this question.
-        Err(failed) => {
-            let message = format!("Failed to verify weight: {}", failed.message);
-            let held = hold(objects, status, event::WEIGHT_VERIFY_ERROR, message);
-            (none.ask(ask).and(held), false)
-        }
+        Ok(_) => (none.ask(ask), Finding::Open), // Not an answer to this question.
+        Err(failed) => (none.ask(ask), unverifiable(&failed.message)),
+    }
+}
+
+/// Asks again when an answer that was no good is old enough.
+pub(super) fn again(objects: &Objects<'_>, ask: Ask, answer: &Answer) -> Proposal {
+    let due = answer.asked_at + RETRY;
+    match objects.now < due {
+        true => Proposal::default().ask(ask).wake(due),
+        false => Proposal::default().ask(Ask { after: Some(due), ..ask }),
     }
 }
 
 /// What the data plane reports. A split that is written only now is not in force.
-fn take_in(
-    objects: &Objects<'_>,
-    plan: &Plan,
-    report: Report,
-    status: &mut RolloutStatus,
-) -> (Proposal, bool) {
+fn take_in(plan: &Plan, report: Report) -> Finding {
     match report {
-        _ if weights::is_routing(plan) => (Proposal::default(), false),
-        Report::InForce => (Proposal::default(), true),
-        Report::Pending(_) => (Proposal::default(), false),
-        Report::Refused(message) => {
-            let message = format!("Failed to verify weight: {message}");
-            (hold(objects, status, event::WEIGHT_VERIFY_ERROR, message), false)
-        }
+        _ if weights::is_routing(plan) => Finding::Open,
+        Report::InForce => Finding::InForce,
+        Report::Pending(_) => Finding::Open,
+        Report::Refused(message) => unverifiable(&message),
     }
 }
 

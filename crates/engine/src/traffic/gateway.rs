@@ -6,6 +6,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use gradus_api::rollout::CanaryStep;
 use gradus_api::rollout::canary::SetMirrorRoute;
 use serde_json::{Map, Value, json};
@@ -15,13 +17,14 @@ use super::registry::{names, routing_in, weighted_template};
 use super::report;
 use super::split::relative;
 use super::{
-    Access, ConfigField, Goal, Need, Report, RouteFault, RouteOp, RouteView, RouteWrite, Router,
-    RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes, named_sides,
+    Access, ConfigField, Goal, Need, Report, RouteFault, RouteOp, RouteSelection, RouteView,
+    RouteWrite, Router, RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes,
+    named_sides,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
 pub(super) use config::RouteFamily;
-use config::{GatewayConfig, NamedRoute};
+use config::{GatewayConfig, NamedRoute, SelectedRoutes};
 use rules::RuleGoal;
 pub(super) use rules::is_managed;
 
@@ -65,6 +68,14 @@ fn named_in(spec: &Value, family: RouteFamily) -> Vec<String> {
     one.map(str::to_owned).into_iter().chain(several).collect()
 }
 
+/// Does a Rollout's spec select routes of this kind, read from its JSON?
+pub(super) fn selects_in(kind: &Kind, spec: &Value) -> bool {
+    let config = &routing_in(spec)["plugins"][NAME];
+    let selects =
+        |family: &RouteFamily| family.kind() == *kind && !config[family.selector_field()].is_null();
+    RouteFamily::ALL.iter().any(selects)
+}
+
 /// The router of a Rollout.
 struct Gateway<'r> {
     rollout: &'r RolloutView,
@@ -73,7 +84,23 @@ struct Gateway<'r> {
 
 impl Router for Gateway<'_> {
     fn needs(&self) -> Vec<Need> {
-        self.wanted().iter().map(|route| self.need(route)).collect()
+        self.named().iter().map(|route| self.need(route)).collect()
+    }
+
+    fn leads_to(&self, seen: &RoutingObjects) -> Vec<Need> {
+        let selected = self.selected(seen);
+        let need = |route: &NamedRoute| Need::optional(self.need(route).object, &*route.field);
+        selected.iter().map(need).collect()
+    }
+
+    fn selections(&self) -> Vec<RouteSelection> {
+        let selected = self.routes.as_ref().map_or(&[][..], |routes| &routes.selected);
+        let selection = |one: &SelectedRoutes| RouteSelection {
+            kind: one.family.kind(),
+            namespace: Arc::clone(self.namespace()),
+            selector: one.selector.clone(),
+        };
+        selected.iter().map(selection).collect()
     }
 
     fn misconfigured(&self) -> Option<RouteFault> {
@@ -85,7 +112,11 @@ impl Router for Gateway<'_> {
 
     fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
         let backends = named_sides(self.rollout).preferring_fixed();
-        self.wanted().iter().find_map(|route| {
+        let wanted = self.wanted(seen);
+        if wanted.is_empty() {
+            return Some(config::nothing(&ENTRY.config.path()));
+        }
+        wanted.iter().find_map(|route| {
             let need = self.need(route);
             let rules = rules_of(seen.get(&need.object)?);
             let is_fit = rules.iter().any(|rule| rules::has_both(rule, backends));
@@ -109,7 +140,7 @@ impl Router for Gateway<'_> {
             };
             carrying.map(split).collect::<Vec<_>>()
         };
-        self.wanted().iter().flat_map(of_route).collect()
+        self.wanted(seen).iter().flat_map(of_route).collect()
     }
 
     fn reported(&self, seen: &RoutingObjects) -> Option<Report> {
@@ -117,11 +148,15 @@ impl Router for Gateway<'_> {
             let object = self.need(route).object;
             report::of_parents(seen.get(&object)?, &object.to_string())
         };
-        self.wanted().iter().filter_map(of_route).max()
+        self.wanted(seen).iter().filter_map(of_route).max()
     }
 
     fn moved(&self, object: &ObjectRef, goal: &Goal<'_>) -> Option<Moved> {
-        self.wanted().iter().find(|route| self.need(route).object == *object)?;
+        // Of routes that are selected none but those are seen.
+        let is_selected =
+            |one: &RouteSelection| one.kind == object.kind && one.namespace == object.namespace;
+        let is_named = self.named().iter().any(|route| self.need(route).object == *object);
+        (is_named || self.selections().iter().any(is_selected)).then_some(())?;
         let label = self.routes.as_ref().ok()?.label.as_ref().map(|(key, _)| key.as_str());
         let moved = Moved::between(goal.sides.preferring_fixed(), goal);
         Some(moved.and_routes(&self.managed()).and_label(label))
@@ -129,20 +164,53 @@ impl Router for Gateway<'_> {
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
         let routes = self.routes.as_ref().map_err(Clone::clone)?;
-        let writes = routes.wanted.iter().map(|route| self.plan_one(routes, route, goal, seen));
+        let wanted = self.wanted(seen);
+        let writes = wanted.iter().map(|route| self.plan_one(routes, route, goal, seen));
         writes.filter_map(Result::transpose).collect()
     }
 }
 
 impl Gateway<'_> {
-    fn wanted(&self) -> &[NamedRoute] {
-        self.routes.as_ref().map_or(&[], |routes| &routes.wanted)
+    /// The routes that are named.
+    fn named(&self) -> &[NamedRoute] {
+        self.routes.as_ref().map_or(&[], |routes| &routes.named)
+    }
+
+    /// The routes that are there and selected, and not named; steps add no rules to them.
+    fn selected(&self, seen: &RoutingObjects) -> Vec<NamedRoute> {
+        let selections = self.selections();
+        let fields = self.routes.as_ref().map_or(&[][..], |routes| &routes.selected);
+        let mut found: Vec<NamedRoute> = Vec::new();
+        for (selection, SelectedRoutes { family, field, .. }) in selections.iter().zip(fields) {
+            let is_meant = |(object, view): &(&ObjectRef, &RouteView)| {
+                selection.selects(object, |key| view.label(key))
+            };
+            for (object, _) in seen.iter().filter(is_meant) {
+                let mut named = self.named().iter();
+                if named.any(|route| route.family == *family && route.name == object.name) {
+                    continue;
+                }
+                let (name, field) = (Arc::clone(&object.name), field.clone());
+                found.push(NamedRoute { family: *family, name, uses_header_routes: false, field });
+            }
+        }
+        found
+    }
+
+    /// All routes to steer, kind by kind.
+    fn wanted(&self, seen: &RoutingObjects) -> Vec<NamedRoute> {
+        let mut wanted = [self.named().to_vec(), self.selected(seen)].concat();
+        wanted.sort_by_key(|route| RouteFamily::ALL.iter().position(|one| *one == route.family));
+        wanted
+    }
+
+    fn namespace(&self) -> &Arc<str> {
+        let namespace = self.routes.as_ref().ok().and_then(|routes| routes.namespace.as_ref());
+        namespace.unwrap_or(&self.rollout.namespace)
     }
 
     fn need(&self, route: &NamedRoute) -> Need {
-        let namespace = self.routes.as_ref().ok().and_then(|routes| routes.namespace.as_ref());
-        let namespace = namespace.unwrap_or(&self.rollout.namespace);
-        let object = ObjectRef::new(route.family.kind(), namespace, &route.name);
+        let object = ObjectRef::new(route.family.kind(), self.namespace(), &route.name);
         Need::required(object, route.field.clone())
     }
 
@@ -159,7 +227,7 @@ impl Gateway<'_> {
     /// Why none of the routes can do a step, if none can.
     fn cannot(&self, at: usize, step: &CanaryStep) -> Option<RouteFault> {
         let has = |families: &[RouteFamily]| {
-            let with_rules = self.wanted().iter().filter(|route| route.uses_header_routes);
+            let with_rules = self.named().iter().filter(|route| route.uses_header_routes);
             with_rules.into_iter().any(|route| families.contains(&route.family))
         };
         let (field, needed) = match step {
@@ -179,7 +247,9 @@ impl Gateway<'_> {
             }
             _ => {
                 let field = weighted_template(step)?;
-                let has_http = self.wanted().iter().any(|it| it.family == RouteFamily::Http);
+                let http = RouteFamily::Http.kind();
+                let has_http = self.named().iter().any(|it| it.family == RouteFamily::Http)
+                    || self.selections().iter().any(|one| one.kind == http);
                 let path = format!("spec.strategy.canary.steps[{at}].{field}");
                 let message =
                     format!("Forbidden: router {NAME} cannot do {field} without an HTTPRoute");

@@ -6,7 +6,7 @@ use gradus_api::rollout::{CanaryStep, RolloutSpec};
 use gradus_api::traffic::TrafficRouting;
 use serde_json::Value;
 
-use super::{ROUTERS, RouteFault, RouteView, Router, WHOLE};
+use super::{ROUTERS, RouteFault, RouteView, Router, WHOLE, gateway};
 use crate::decision::Kind;
 use crate::frame::Meta;
 use crate::world::RolloutView;
@@ -179,6 +179,11 @@ fn unknown(routing: &TrafficRouting) -> Option<RouteFault> {
 pub fn plugins_in(spec: &Value) -> bool {
     let plugins = routing_in(spec)["plugins"].as_object();
     plugins.is_some_and(|plugins| plugins.keys().any(|name| !is_served(name)))
+}
+
+/// Does a Rollout's spec select objects of a kind instead of naming them?
+pub fn selects_in(kind: &Kind, spec: &Value) -> bool {
+    gateway::selects_in(kind, spec)
 }
 
 /// Is this entry of `plugins` served without a plugin?

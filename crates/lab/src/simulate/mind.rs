@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use gradus_controller::act::{Acted, act};
-use gradus_controller::cluster::{Cluster, WriteError};
+use gradus_controller::cluster::{Cluster, Listing, WriteError};
 use gradus_controller::engines::Entry;
 use gradus_controller::lease::{Leadership, LedCluster};
 use gradus_controller::reconciler::{Reconciler, Settled};
@@ -14,6 +14,7 @@ use gradus_controller::shell::{Alarm, Inquiry, InterlockMode, Seen, SettlingRead
 use gradus_controller::watched::{Scope, Selection};
 use gradus_engine::ask::{Effect, Reply};
 use gradus_engine::decision::{Event, ObjectRef};
+use gradus_engine::frame::Frame;
 use jiff::Timestamp;
 
 use crate::door::{Bench, Reader, SimDoor};
@@ -46,7 +47,11 @@ enum Flown {
     Act(Pin<Box<dyn Future<Output = Acted>>>),
     Settle(Pin<Box<dyn Future<Output = (SettlingRead, Settled)>>>),
     Ask(Pin<Box<dyn Future<Output = Answered>>>),
+    Survey(Pin<Box<dyn Future<Output = Surveyed>>>),
 }
+
+/// A kind that is listed once, and what came of it.
+type Surveyed = (Listing, Result<Vec<Frame>, WriteError>);
 
 /// A question, and what came of it; `None` if it was not asked.
 type Answered = (Inquiry, Option<Result<Reply, WriteError>>);
@@ -141,6 +146,13 @@ impl Mind {
                     true
                 }
             },
+            Flown::Survey(future) => match future.as_mut().poll(&mut context) {
+                Poll::Pending => false,
+                Poll::Ready((listing, reply)) => {
+                    self.reconciler.learn_survey(&listing, reply, clock);
+                    true
+                }
+            },
             Flown::Ask(future) => match future.as_mut().poll(&mut context) {
                 Poll::Pending => false,
                 Poll::Ready((inquiry, reply)) => {
@@ -206,6 +218,10 @@ impl Mind {
             Work::Settle(read) => Flown::Settle(Box::pin(async move {
                 let reply = door.read(&read.object).await;
                 (read, reply)
+            })),
+            Work::Survey(listing) => Flown::Survey(Box::pin(async move {
+                let reply = door.list(&listing).await;
+                (listing, reply)
             })),
             Work::Ask(inquiry) => Flown::Ask(Box::pin(async move {
                 if inquiry.effect == Effect::Acts && door.permit().await.is_err() {

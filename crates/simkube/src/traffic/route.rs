@@ -89,6 +89,24 @@ pub(super) fn streams(cluster: &SimCluster) -> Vec<Stream<'_>> {
     found
 }
 
+/// How a namespace's routers split requests between pods, by the value of a label of these: parts that
+/// add up to 1 where every destination has pods.
+pub fn answering(cluster: &SimCluster, namespace: &str, label: &str) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, f64> = BTreeMap::new();
+    let all = streams(cluster);
+    let routed = || all.iter().filter(|one| one.namespace == namespace && one.router.is_some());
+    let whole: f64 = routed().map(|stream| stream.share).sum();
+    for stream in routed() {
+        for pod in &stream.pods {
+            let value = pod.meta.labels.get(label).map_or("", |value| &**value);
+            #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pods")]
+            let part = stream.share / whole / stream.pods.len() as f64;
+            *found.entry(value.to_owned()).or_default() += part;
+        }
+    }
+    found
+}
+
 fn serves(pod: &Object) -> bool {
     pod.meta.deleting.is_none() && pod.pod.as_ref().is_some_and(|status| status.ready)
 }

@@ -30,8 +30,6 @@ enum Meaning {
 #[derive(Clone, Copy, Debug)]
 struct Flag {
     name: &'static str,
-    /// An older name for it.
-    alias: Option<&'static str>,
     takes: Takes,
     default: &'static str,
     meaning: Meaning,
@@ -39,20 +37,19 @@ struct Flag {
 
 const THREADS: &str = "one thread decides, and any number of writes are under way at once";
 const BY_NAME: &str = "Ingresses are found by the names that Rollouts give, whatever their class";
-const NO_TARGET_GROUPS: &str = "target groups are not verified";
+const NO_BINDINGS: &str = "the pods in target groups are not verified, their weights alone";
 const NO_ROUTER: &str = "another API version of a traffic router";
 
 const fn flag(name: &'static str, takes: Takes, default: &'static str, meaning: Meaning) -> Flag {
-    Flag { name, alias: None, takes, default, meaning }
+    Flag { name, takes, default, meaning }
 }
 
 /// In the order of their names.
-const FLAGS: [Flag; 22] = {
+const FLAGS: [Flag; 20] = {
     use Meaning::{None as Unused, OnlyDefault};
     use Takes::{List, Number, Text, Truth};
     [
         flag("alb-ingress-classes", List, "alb", Unused(BY_NAME)),
-        flag("alb-tag-key-resource-id", Text, "ingress.k8s.aws/resource", Unused(NO_TARGET_GROUPS)),
         flag("ambassador-api-version", Text, "getambassador.io/v2", OnlyDefault(NO_ROUTER)),
         flag("analysis-threads", Number, "30", Unused(THREADS)),
         flag("appmesh-crd-version", Text, "v1beta2", OnlyDefault(NO_ROUTER)),
@@ -60,15 +57,8 @@ const FLAGS: [Flag; 22] = {
             "aws-target-group-binding-api-version",
             Text,
             "elbv2.k8s.aws/v1beta1",
-            Unused(NO_TARGET_GROUPS),
+            Unused(NO_BINDINGS),
         ),
-        Flag {
-            name: "aws-verify-target-group",
-            alias: Some("alb-verify-weight"),
-            takes: Truth,
-            default: "false",
-            meaning: OnlyDefault("the verification of target groups"),
-        },
         flag("enable-pprof-address", Text, "", Unused("there are no profiles of Go to serve")),
         flag("ephemeral-metadata-threads", Number, "10", Unused(THREADS)),
         flag(
@@ -145,7 +135,6 @@ fn argument(flag: Flag) -> Arg {
     };
     let argument = Arg::new(flag.name).long(flag.name).help(help).hide_short_help(true);
     let argument = argument.default_value(flag.default).hide_possible_values(true);
-    let argument = flag.alias.into_iter().fold(argument, Arg::alias);
     match flag.takes {
         Takes::Number => argument.value_name("NUMBER").value_parser(clap::value_parser!(i64)),
         Takes::Text => argument.value_name("TEXT"),
@@ -217,15 +206,14 @@ mod tests {
         assert_eq!(names(&[]), Vec::<&str>::new());
         assert_eq!(names(&["--rollout-threads=4", "--rollout-resync", "60"]).len(), 2);
         assert_eq!(names(&["--alb-ingress-classes=a,b", "--alb-ingress-classes", "c"]).len(), 1);
-        let defaults = ["--traefik-api-group=traefik.io", "--aws-verify-target-group=false"];
+        let defaults =
+            ["--traefik-api-group=traefik.io", "--self-service-notification-enabled=false"];
         assert_eq!(names(&defaults), Vec::<&str>::new());
     }
 
     #[test]
     fn what_asks_for_more_than_there_is_is_refused_by_name() {
         let cases = [
-            ("--aws-verify-target-group", "--aws-verify-target-group asks for the verification"),
-            ("--alb-verify-weight", "--aws-verify-target-group asks for the verification"),
             ("--self-service-notification-enabled=true", "notifications that a namespace"),
             ("--traefik-api-group=traefik.containo.us", "set it to traefik.io"),
             ("--rollout-threads=many", "invalid value 'many'"),

@@ -92,6 +92,8 @@ async fn answer(
                 None => open.push(format!("read {}", reading.object)),
             },
             // Other objects have their questions, too.
+            // What is left of others is no part of the answer.
+            Work::Survey(listing) => reconciler.learn_survey(&listing, Ok(Vec::new()), now),
             Work::Ask(inquiry) if inquiry.key != *key => reconciler.take_back(*inquiry, now),
             Work::Ask(inquiry) => {
                 match reply(source, &inquiry.question, inquiry.effect, pods).await {
@@ -131,6 +133,7 @@ async fn reply(
         | Question::Http(_)
         | Question::List(_)
         | Question::Random(_)
+        | Question::Probe(_)
         | Question::Weights(_) => None,
     }
 }

@@ -104,6 +104,17 @@ impl<'d> Beside<'d> {
             Some((need.object.clone(), RouteView(Arc::new(object?))))
         };
         let mut seen: RoutingObjects = router.needs().into_iter().filter_map(found).collect();
+        for selection in router.selections() {
+            let there =
+                self.all.iter().filter(|one| is(one, &selection.kind.group, &selection.kind.name));
+            for object in there.map(Document::json) {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let place = object["metadata"]["namespace"].as_str();
+                let place = place.map_or_else(|| Arc::clone(&rollout.namespace), Into::into);
+                let reference = ObjectRef::new(selection.kind.clone(), &place, &name.into());
+                seen.insert(reference, RouteView(Arc::new(object)));
+            }
+        }
         let further = router.leads_to(&seen);
         seen.extend(further.into_iter().filter_map(found));
         seen

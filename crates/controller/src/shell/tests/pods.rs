@@ -83,6 +83,7 @@ fn eviction(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job>> {
             }
             Work::Act(job) => shell.decline(&job.key, now),
             Work::Settle(read) => panic!("unexpected read of {}", read.object),
+            Work::Survey(listing) => panic!("unexpected {listing:?}"),
             Work::Ask(inquiry) => {
                 let pods: Vec<PodView> = [pod("mine", "set")].iter().map(PodView::read).collect();
                 shell.learn_answer(*inquiry, Ok(Reply::Pods(pods.into())), now);

@@ -40,6 +40,7 @@ fn job(shell: &mut Shell<Rollouts>, now: Timestamp) -> Option<Box<Job>> {
         Work::Act(job) => Some(job),
         Work::Settle(read) => panic!("unexpected read of {}", read.object),
         Work::Ask(inquiry) => panic!("unexpected {inquiry:?}"),
+        Work::Survey(listing) => panic!("unexpected {listing:?}"),
     }
 }
 

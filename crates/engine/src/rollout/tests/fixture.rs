@@ -45,6 +45,8 @@ pub struct Fixture {
     calls: Vec<String>,
     /// What load balancers say when they are asked, if they are; nothing while it is not known.
     balancer: Option<Option<Result<WeightsSaid, Failure>>>,
+    /// So many of a thousand requests the newest revision answers, where a URL is measured.
+    probed: Option<u32>,
     deployment: Option<Value>,
     recall: Recall<Memo>,
     events: Vec<String>,
@@ -87,6 +89,7 @@ impl Fixture {
             routed: Some(Vec::new()),
             calls: Vec::new(),
             balancer: None,
+            probed: None,
             deployment: None,
             recall: Recall::default(),
             events: Vec::new(),

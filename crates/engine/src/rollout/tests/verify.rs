@@ -47,7 +47,7 @@ otherwise  | false | TargetGroupUnverified | TargetGroupUnverified | 0
 nowhere    | false | LoadBalancerNotFound  | LoadBalancerNotFound  | 0
 unreadable | false | TargetGroupVerifyError | TargetGroupVerifyError | 0
 away       | false | WeightVerifyError     | WeightVerifyError    | 0
-as told    | null  | -                     | TargetGroupVerified RolloutStepCompleted RolloutPaused | 1";
+as told    | true  | -                     | TargetGroupVerified RolloutStepCompleted RolloutPaused | 1";
 
 #[test]
 fn a_weight_step_waits_for_the_word_of_the_load_balancer() {
@@ -121,6 +121,38 @@ fn the_end_of_an_update_waits_too_and_no_pods_go_before() {
     fixture.take_lists();
     assert_eq!(fixture.rest(at(5)), [""; 0]);
     assert_eq!(fixture.take_lists(), 0, "nothing is asked at rest");
+}
+
+#[test]
+fn a_weight_step_waits_until_a_url_shows_the_split() {
+    let mut fixture = with_fixed_services(steps());
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.probe_shows(None);
+    fixture.settle(at(1));
+    let state = |fixture: &Fixture| {
+        let status = fixture.status();
+        (status["currentStepIndex"].clone(), status["canary"]["weights"]["verified"].clone())
+    };
+    assert_eq!(state(&fixture), (json!(0), json!(false)), "nothing is measured yet");
+    assert!(fixture.why().contains("is weight 25 in force at http://web.example.com/"));
+    fixture.probe_shows(Some(0));
+    fixture.settle(at(2));
+    assert_eq!(state(&fixture), (json!(0), json!(false)), "everything goes to the old one");
+    assert!(fixture.why().contains("0 of 1000 requests"), "{}", fixture.why());
+    fixture.probe_shows(Some(240));
+    fixture.settle(at(11));
+    assert_eq!(state(&fixture), (json!(0), json!(false)), "it is not measured again yet");
+    fixture.settle(at(12));
+    assert_eq!(state(&fixture), (json!(1), json!(true)), "it stays verified at a pause");
+    fixture.promote();
+    fixture.settle(at(13));
+    assert_eq!(fixture.sizes(), [4, 4], "the end waits, too");
+    fixture.probe_shows(Some(1000));
+    fixture.settle(at(23));
+    assert_eq!(fixture.status()["phase"], "Healthy");
+    fixture.settle(at(60));
+    assert_eq!(fixture.rest(at(61)), [""; 0], "nothing is measured at rest");
 }
 
 #[test]

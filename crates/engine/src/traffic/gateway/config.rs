@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use gradus_api::names::label;
+use gradus_api::rollout::LabelSelector;
 use serde_json::Value;
 
-use super::super::{NOT_YET, RouteFault};
+use super::super::RouteFault;
 use super::Kind;
 
 /// The label that marks a route while a canary has traffic, unless the configuration says otherwise.
@@ -30,7 +31,7 @@ pub enum RouteFamily {
 
 impl RouteFamily {
     /// In the order in which they are served.
-    const ALL: [RouteFamily; 4] =
+    pub const ALL: [RouteFamily; 4] =
         [RouteFamily::Http, RouteFamily::Grpc, RouteFamily::Tcp, RouteFamily::Tls];
 
     /// The kind of its objects.
@@ -41,6 +42,11 @@ impl RouteFamily {
             RouteFamily::Tcp => Kind::new(GROUP, "v1alpha2", "TCPRoute", "tcproutes"),
             RouteFamily::Tls => Kind::new(GROUP, "v1alpha2", "TLSRoute", "tlsroutes"),
         }
+    }
+
+    /// The field that selects routes of it.
+    pub fn selector_field(self) -> String {
+        format!("{}Selector", self.field())
     }
 
     /// The field that names one route of it.
@@ -57,8 +63,10 @@ impl RouteFamily {
 /// What a configuration asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayConfig {
-    /// The routes, each once.
-    pub wanted: Vec<NamedRoute>,
+    /// The routes that are named, each once.
+    pub named: Vec<NamedRoute>,
+    /// Those that are selected.
+    pub selected: Vec<SelectedRoutes>,
     /// Their namespace; `None` means the Rollout's.
     pub namespace: Option<Arc<str>>,
     /// The label that marks them; `None` where none is wanted.
@@ -78,21 +86,39 @@ pub struct NamedRoute {
     pub field: String,
 }
 
+/// All routes of a kind with certain labels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectedRoutes {
+    /// What they are.
+    pub family: RouteFamily,
+    /// Their labels.
+    pub selector: LabelSelector,
+    /// The field that selects them.
+    pub field: String,
+}
+
+/// Nothing is named, and nothing that is there is selected.
+pub fn nothing(path: &str) -> RouteFault {
+    RouteFault::configuration(path, NOTHING)
+}
+
 /// Reads a configuration that stands at this path.
 pub fn read(config: &Value, path: &str) -> Result<GatewayConfig, RouteFault> {
-    let mut wanted: Vec<NamedRoute> = Vec::new();
+    let mut named: Vec<NamedRoute> = Vec::new();
+    let mut selected = Vec::new();
     for family in RouteFamily::ALL {
+        selected.extend(selection(config, path, family)?);
         for route in of_family(config, path, family)? {
             let is_same =
                 |known: &&mut NamedRoute| known.family == family && known.name == route.name;
-            match wanted.iter_mut().find(is_same) {
+            match named.iter_mut().find(is_same) {
                 Some(known) => known.uses_header_routes |= route.uses_header_routes,
-                None => wanted.push(route),
+                None => named.push(route),
             }
         }
     }
-    if wanted.is_empty() {
-        return Err(RouteFault::configuration(path, NOTHING));
+    if named.is_empty() && selected.is_empty() {
+        return Err(nothing(path));
     }
     let is_marked = config["disableInProgressLabel"] != true;
     let or = |field: &str, default: &str| match text(config, path, field)? {
@@ -102,10 +128,33 @@ pub fn read(config: &Value, path: &str) -> Result<GatewayConfig, RouteFault> {
     let label = (or("inProgressLabelKey", LABEL.0)?, or("inProgressLabelValue", LABEL.1)?);
     let namespace = text(config, path, "namespace")?;
     Ok(GatewayConfig {
-        wanted,
+        named,
+        selected,
         namespace: (!namespace.is_empty()).then(|| namespace.into()),
         label: is_marked.then_some(label),
     })
+}
+
+/// What selects routes of one kind, if something does.
+fn selection(
+    config: &Value,
+    path: &str,
+    family: RouteFamily,
+) -> Result<Option<SelectedRoutes>, RouteFault> {
+    let field = family.selector_field();
+    let Some(given) = config.get(&field).filter(|given| !given.is_null()) else { return Ok(None) };
+    let field = format!("{path}.{field}");
+    let wrong = |message: String| RouteFault::configuration(&*field, message);
+    let selector: LabelSelector = serde_json::from_value(given.clone())
+        .map_err(|error| wrong(format!("Invalid value: {given}: {error}")))?;
+    let known = ["In", "NotIn", "Exists", "DoesNotExist"];
+    let mut requirements = selector.match_expressions.iter();
+    if let Some(one) = requirements.find(|one| !known.contains(&one.operator.as_str())) {
+        let expected = known.join(", ");
+        let operator = &one.operator;
+        return Err(wrong(format!("Invalid value: {operator:?}: expected one of {expected}")));
+    }
+    Ok(Some(SelectedRoutes { family, selector, field }))
 }
 
 /// The routes of one kind: the list, and the single one at its end.
@@ -115,10 +164,6 @@ fn of_family(
     family: RouteFamily,
 ) -> Result<Vec<NamedRoute>, RouteFault> {
     let (one, several) = (family.field(), format!("{}s", family.field()));
-    let selector = format!("{one}Selector");
-    if config.get(&selector).is_some_and(|selector| !selector.is_null()) {
-        return Err(RouteFault::configuration(format!("{path}.{selector}"), NOT_YET));
-    }
     let list = match &config[several.as_str()] {
         Value::Null => &[][..],
         Value::Array(list) => list,

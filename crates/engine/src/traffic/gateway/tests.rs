@@ -210,9 +210,19 @@ fn a_configuration_that_cannot_be_carried_out_is_named_by_its_field() {
             format!("{path}.tcpRoutes: Invalid value: expected a list of routes"),
         ),
         (
-            json!({ "httpRouteSelector": { "matchLabels": {} } }),
+            json!({ "httpRouteSelector": { "matchExpressions": [{ "key": "a", "operator": "Is" }] } }),
             format!(
-                "{path}.httpRouteSelector: Forbidden: this version of Gradus does not support it yet"
+                r#"{path}.httpRouteSelector: Invalid value: "Is": expected one of In, NotIn, Exists, DoesNotExist"#
+            ),
+        ),
+        (
+            json!({ "grpcRouteSelector": { "matchLabels": { "team": "shop" } } }),
+            format!("{path}: {nothing}"),
+        ),
+        (
+            json!({ "httpRouteSelector": {} }),
+            format!(
+                r#"{path}.httpRouteSelector: Invalid value: "web": backendRef was not found in httpRoute"#
             ),
         ),
         (
@@ -257,4 +267,55 @@ fn a_step_that_no_route_can_do_is_refused() {
                         with useHeaderRoutes";
         assert_eq!(fault, (!is_possible).then(|| expected.to_owned()), "{config}");
     }
+}
+
+#[test]
+fn routes_are_selected_by_their_labels_beside_those_that_are_named() {
+    let config = json!({
+        "httpRoute": "web", "httpRouteSelector": { "matchLabels": { "team": "shop" } },
+    });
+    let rollout = rollout(config);
+    let routers = routers(&rollout);
+    let router = &routers[0];
+    let rules = json!([{ "backendRefs": [
+        backend("stable", json!(100)), backend("canary", json!(0)),
+    ] }]);
+    let labelled = |name: &str, namespace: &str, labels: Value| {
+        let mut object = route(rules.clone());
+        let metadata = json!({ "name": name, "namespace": namespace, "labels": labels });
+        object["metadata"] = metadata;
+        let reference = ObjectRef::new(RouteFamily::Http.kind(), &namespace.into(), &name.into());
+        (reference, RouteView(Arc::new(object)))
+    };
+    let shop = || json!({ "team": "shop", "theirs": "kept" });
+    let seen: RoutingObjects = [
+        labelled("web", "shop", shop()),
+        labelled("api", "shop", shop()),
+        labelled("bank", "shop", json!({ "team": "bank" })),
+        labelled("api", "elsewhere", shop()),
+    ]
+    .into_iter()
+    .collect();
+    let header = SetHeaderRoute {
+        name: "testers".to_owned(),
+        r#match: serde_json::from_value(
+            json!([{ "headerName": "x", "headerValue": { "exact": "yes" } }]),
+        )
+        .unwrap(),
+    };
+    let goal = Goal { header_routes: vec![&header], ..goal(20) };
+    let writes = router.plan(&goal, &seen).unwrap();
+    let of_write = |write: &RouteWrite| {
+        let RouteOp::Merge(patch) = &write.op else { panic!("a route is changed, not made") };
+        let rules = patch["spec"]["rules"].as_array().unwrap();
+        assert_eq!(rules[0]["backendRefs"][1]["weight"], 20, "{}", write.target);
+        (write.target.name.to_string(), rules.len())
+    };
+    let found: Vec<_> = writes.iter().map(of_write).collect();
+    let expected = [("web".to_owned(), 2), ("api".to_owned(), 1)];
+    assert_eq!(found, expected, "each once, and steps add rules to those that are named alone");
+    let selections = router.selections();
+    let selected = &selections[0];
+    assert_eq!((selections.len(), &selected.kind), (1, &RouteFamily::Http.kind()));
+    assert_eq!(router.splits(&named_sides(&rollout), &seen).len(), 2);
 }
