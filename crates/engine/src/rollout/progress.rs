@@ -102,13 +102,17 @@ pub(super) fn set_progressing(
     }
     let name = &objects.sets[roles.new].name;
     let now = objects.now;
+    let is_completed = next.is_promoted();
     if standing.is_healthy {
+        // All pods may serve after a blue-green switch while the update is paused: its pause stays.
+        if standing.is_paused && !is_completed {
+            return recalled;
+        }
         let message = format_args!("ReplicaSet \"{name}\" has successfully progressed.");
         let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, message);
         conditions::set(&mut next.conditions, now, statement);
         return recalled;
     }
-    let is_completed = next.is_promoted();
     if standing.turned_unhealthy && is_completed {
         let message = format_args!("{}", message::UNAVAILABLE);
         let statement = progressing(reason::REPLICA_SET_NOT_AVAILABLE, message);

@@ -66,6 +66,34 @@ fn the_analysis_after_the_switch_promotes_or_switches_back() {
 }
 
 #[test]
+fn a_pause_after_the_switch_says_paused_and_changes_nothing_more() {
+    // All pods of the new revision serve, but it is not stable yet: the pause must not be overwritten.
+    let cases = [
+        ("by a person", "Running", json!({ "paused": true }), json!({ "paused": false })),
+        ("by the analysis", "Inconclusive", json!({}), json!({})),
+    ];
+    for (what, phase, pause, resume) in cases {
+        let mut fixture = blue_green(json!({ "postPromotionAnalysis": analysis() }));
+        fixture.set_image("v2");
+        fixture.settle(at(10));
+        fixture.run_turns("2-post", phase, "");
+        fixture.patch_spec(pause);
+        fixture.settle(at(20));
+        let progressing = &fixture.condition("Progressing");
+        assert_eq!(progressing["reason"], "RolloutPaused", "{what}: {progressing}");
+        assert_eq!(fixture.status()["phase"], "Paused", "{what}");
+        assert_eq!(fixture.rest(at(900)), [""; 0], "{what}: a settled rollout makes no request");
+        fixture.patch_spec(resume);
+        fixture.patch_status(json!({ "pauseConditions": null }));
+        fixture.settle(at(1000));
+        let run = if phase == "Running" { "2-post" } else { "2-post.1" };
+        fixture.run_turns(run, "Successful", "");
+        fixture.settle(at(1010));
+        assert_eq!(fixture.status()["phase"], "Healthy", "{what}");
+    }
+}
+
+#[test]
 fn a_retry_after_the_switch_back_is_judged_from_the_start() {
     let strategy =
         json!({ "prePromotionAnalysis": analysis(), "postPromotionAnalysis": analysis() });
