@@ -435,6 +435,8 @@ pub(super) fn may_move(objects: &Objects<'_>, roles: Roles, name: &str, to: usiz
     };
     let (sides, fixed) = (backends(objects), sides(objects).fixed);
     let brings = match name {
+        name if name == sides.canary && is_led_by_routers(objects, TrafficSide::Canary) => 0,
+        name if name == sides.stable && is_led_by_routers(objects, TrafficSide::Stable) => 0,
         name if name == sides.canary => to_canary,
         name if name == sides.stable => to_stable,
         // Until a router is told of two Services that take turns, the others carry the traffic.
@@ -442,6 +444,13 @@ pub(super) fn may_move(objects: &Objects<'_>, roles: Roles, name: &str, to: usiz
         _ => 0,
     };
     brings == 0 || is_enough_for(objects, roles, to, brings + share(objects, hash))
+}
+
+/// Do the objects of every router say which revision a side leads to? Then its Service brings nothing.
+fn is_led_by_routers(objects: &Objects<'_>, side: TrafficSide) -> bool {
+    let routers = traffic::routers(objects.rollout());
+    !routers.is_empty()
+        && routers.iter().all(|router| router.revision(side, &objects.routes).is_some())
 }
 
 /// Has a ReplicaSet the pods for this weight?

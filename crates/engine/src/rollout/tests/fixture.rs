@@ -334,6 +334,11 @@ impl Fixture {
         });
     }
 
+    /// The same, but the pods of the first ReplicaSet are not ready.
+    pub fn settle_without_first_pods(&mut self, now: Timestamp) {
+        self.run(now, |fixture| fixture.pods_follow_but(Some(0)));
+    }
+
     /// Settles, and says what was written.
     pub fn rest(&mut self, now: Timestamp) -> Vec<String> {
         self.run(now, Fixture::pods_follow)

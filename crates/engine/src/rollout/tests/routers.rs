@@ -437,18 +437,27 @@ fn a_router_of_one_file_carries_a_whole_update() {
     assert_eq!((weight(&fixture), fixture.selects("stable")), (json!(0), 2));
 }
 
-#[test]
-fn subsets_lead_to_revisions_without_services() {
-    let routing = json!({ "istio": { "virtualService": { "name": "web" }, "destinationRule": {
-        "name": "web", "canarySubsetName": "canary", "stableSubsetName": "stable" } } });
-    let strategy = json!({ "stableService": null, "canaryService": null,
-        "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+/// The routing of a Rollout whose revisions are subsets of one DestinationRule.
+fn subsets() -> Value {
+    json!({ "istio": { "virtualService": { "name": "web" }, "destinationRule": {
+        "name": "web", "canarySubsetName": "canary", "stableSubsetName": "stable" } } })
+}
+
+fn with_subsets(fixture: Fixture) -> Fixture {
     let to = |subset: &str, weight: i32| json!({ "destination": { "host": "web", "subset": subset }, "weight": weight });
     let service = json!({ "kind": "VirtualService", "metadata": { "name": "web" },
         "spec": { "http": [{ "route": [to("stable", 100), to("canary", 0)] }] } });
     let rule = json!({ "kind": "DestinationRule", "metadata": { "name": "web" }, "spec": {
         "host": "web", "subsets": [{ "name": "stable" }, { "name": "canary" }] } });
-    let mut fixture = Fixture::routed(4, routing, strategy).with_route(service).with_route(rule);
+    fixture.with_route(service).with_route(rule)
+}
+
+#[test]
+fn subsets_lead_to_revisions_without_services() {
+    let routing = subsets();
+    let strategy = json!({ "stableService": null, "canaryService": null,
+        "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let mut fixture = with_subsets(Fixture::routed(4, routing, strategy));
     let state = |fixture: &Fixture| {
         let route = &fixture.route("VirtualService", "web").unwrap()["spec"]["http"][0]["route"];
         let subsets = &fixture.route("DestinationRule", "web").unwrap()["spec"]["subsets"];
@@ -475,4 +484,28 @@ fn subsets_lead_to_revisions_without_services() {
     fixture.promote();
     fixture.settle(at(41));
     assert_eq!(state(&fixture), (0, 4, 4), "promoted");
+}
+
+#[test]
+fn a_service_brings_no_traffic_where_subsets_carry_it() {
+    // The third version has the pods for 20 %, which its subset gets; its Service needs no more.
+    let steps = json!({ "steps": [
+        { "setWeight": 20 }, { "pause": {} }, { "setWeight": 60 }, { "pause": {} },
+    ] });
+    let mut fixture = with_subsets(Fixture::routed(8, subsets(), steps));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    fixture.promote();
+    fixture.settle(at(1));
+    assert_eq!(fixture.sizes(), [8, 5]);
+    assert_eq!((fixture.selects("stable"), fixture.selects("canary")), (1, 2));
+    fixture.settle_without_first_pods(at(2));
+    fixture.set_image("v3");
+    fixture.settle_without_first_pods(at(2));
+    assert_eq!(fixture.sizes(), [8, 5, 2], "stable cannot take back what v2 carries");
+    fixture.settle(at(3));
+    assert_eq!((fixture.selects("stable"), fixture.selects("canary")), (1, 3));
+    fixture.settle(at(60));
+    assert_eq!(fixture.sizes(), [8, 0, 2], "nothing leads to the second version any more");
 }
