@@ -285,9 +285,10 @@ impl Traffic {
             self.services.insert(object.meta.name.to_string(), hash.to_owned());
         }
         let Some(route) = self.reference(object) else { return };
+        // One that the Rollout has left is not read again: after a write nobody knows its split.
+        self.splits.remove(&route);
         if write.change == Change::Deleted {
             self.seen.remove(&route);
-            self.splits.remove(&route);
         } else {
             self.seen.insert(route, RouteView(Arc::new(frame(object).object())));
         }
@@ -295,7 +296,7 @@ impl Traffic {
     }
 
     /// Reads what the routing objects that the Rollout names make of the traffic. What one that it
-    /// has left made of it stays known until that object is gone.
+    /// has left made of it stays known until that object is written or gone.
     fn read_splits(&mut self) {
         let Some(plan) = &self.plan else { return };
         let sides = plan.sides();
