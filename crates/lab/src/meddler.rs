@@ -105,7 +105,7 @@ impl Meddler {
         let times = u32::try_from(1 + self.chance.below(3)).ok();
         self.usual.clone().first(Behaviour {
             start_up_seconds: 0.5 * self.chance.below(8) as f64,
-            crash: Some(Crash { after_seconds: seconds, times }),
+            crash: Some(Crash::after(seconds, times)),
             ..Behaviour::default()
         })
     }

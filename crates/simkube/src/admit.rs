@@ -5,7 +5,10 @@ mod containers;
 mod custom;
 mod defaults;
 mod definition;
+mod denial;
+mod ingress;
 mod metadata;
+mod pod;
 mod quantity;
 mod quota;
 mod service;
@@ -25,7 +28,8 @@ use crate::request::{FieldValidation, Options};
 
 pub(crate) use custom::Sound;
 pub(crate) use definition::CLEAN_UP;
-pub(crate) use metadata::{dns_1035, label_value, qualified_name, subdomain};
+pub use denial::Denial;
+pub(crate) use metadata::{dns_1035, dns_label, label_value, qualified_name, subdomain};
 pub(crate) use template::pod_spec;
 
 /// Fills in what a new object leaves out and drops what its kind does not know.

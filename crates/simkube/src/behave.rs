@@ -24,6 +24,10 @@ pub struct Behaviour {
     pub never_ready: bool,
     /// The image cannot be had.
     pub pull_error: bool,
+    /// Never starts, as when a volume cannot be mounted.
+    pub never_starts: bool,
+    /// Why no node takes the pod, in the scheduler's words. Empty where one does.
+    pub unschedulable: String,
     /// Ends by itself although it should not.
     pub crash: Option<Crash>,
     /// Is ready and not ready by turns.
@@ -38,13 +42,37 @@ pub struct Behaviour {
 
 /// A container that ends although it should not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Crash {
     /// How long each attempt lives.
     pub after_seconds: f64,
     /// How often; for ever if left out.
-    #[serde(default)]
     pub times: Option<u32>,
+    /// What the container exits with.
+    pub exit_code: i32,
+    /// Why, as the kubelet says it (`Error`, `OOMKilled`).
+    pub reason: String,
+    /// The end of its log, which the kubelet keeps where the container asks for it.
+    pub message: String,
+}
+
+impl Crash {
+    /// An error after so many seconds, so often; for ever where no number is given.
+    pub fn after(after_seconds: f64, times: Option<u32>) -> Self {
+        Self { after_seconds, times, ..Self::default() }
+    }
+}
+
+impl Default for Crash {
+    fn default() -> Self {
+        Self {
+            after_seconds: 0.0,
+            times: None,
+            exit_code: 1,
+            reason: "Error".to_owned(),
+            message: String::new(),
+        }
+    }
 }
 
 /// A container that is ready and not ready by turns, beginning with ready.
@@ -125,6 +153,8 @@ impl Default for Behaviour {
             start_up_seconds: 1.0,
             never_ready: false,
             pull_error: false,
+            never_starts: false,
+            unschedulable: String::new(),
             crash: None,
             flapping: None,
             termination_seconds: 0.0,
@@ -226,6 +256,6 @@ mod tests {
         assert!(behaviours.of_pod(&pod("/bad-command")).never_ready, "by its command");
         assert!(!behaviours.of_pod(&pod("/good-command")).never_ready);
         let unknown = json!([{"image": "*", "starUpSeconds": 1}]);
-        assert!(serde_json::from_value::<Behaviours>(unknown).is_err(), "a typing error is told");
+        assert!(serde_json::from_value::<Behaviours>(unknown).is_err(), "a typing error is refused");
     }
 }

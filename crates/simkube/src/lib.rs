@@ -39,6 +39,7 @@ use crate::request::Verb;
 use crate::store::Store;
 use crate::workers::Work;
 
+pub use crate::admit::Denial;
 pub use crate::error::ApiError;
 pub use crate::request::{
     Content, FieldValidation, List, Options, PatchKind, Propagation, Reply, Request, Subresource,
@@ -57,6 +58,8 @@ pub struct SimCluster {
     store: Store,
     behaviours: Arc<Behaviours>,
     work: Work,
+    /// What admission refuses.
+    denials: Vec<Denial>,
     /// What uids, generated names and addresses are counted from.
     counter: u64,
 }
@@ -69,6 +72,7 @@ impl SimCluster {
             store: Store::default(),
             behaviours: Arc::new(behaviours),
             work: Work::default(),
+            denials: Vec::new(),
             counter: 0,
         };
         cluster.store.widen(cluster.kinds.count());
@@ -176,6 +180,11 @@ impl SimCluster {
     pub fn set_behaviours(&mut self, behaviours: Behaviours) {
         self.behaviours = Arc::new(behaviours);
         self.work.timelines.forget_specs();
+    }
+
+    /// From now on admission refuses this, as a LimitRange or a webhook would.
+    pub fn deny(&mut self, denial: Denial) {
+        self.denials.push(denial);
     }
 
     /// How images behave.

@@ -108,7 +108,9 @@ impl Object {
         let mut spec = self.whole_spec();
         let mut status = Value::clone(&self.status);
         if let Some(pod) = &self.pod {
-            spec["nodeName"] = json!(pod.node);
+            if !pod.node.is_empty() {
+                spec["nodeName"] = json!(pod.node);
+            }
             status = pod.to_json(&self.spec);
         }
         if !spec.is_null() {

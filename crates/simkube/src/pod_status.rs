@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::behave::{ContainerState, Phase, PodState};
+use crate::behave::{ContainerState, Crash, Phase, PodState};
 use crate::object::whole_seconds;
 
 /// The conditions the kubelet (or the scheduler) writes; all others are somebody else's.
@@ -28,6 +28,10 @@ pub struct PodStatus {
     pub ready_since: Timestamp,
     /// Conditions others wrote, readiness gates among them.
     pub foreign: Arc<Vec<Value>>,
+    /// How its containers end, where they crash.
+    pub crash: Option<Arc<Crash>>,
+    /// Why no node takes it; empty where one does.
+    pub unschedulable: Arc<str>,
 }
 
 impl PodStatus {
@@ -49,6 +53,9 @@ impl PodStatus {
 
     /// `status` as HTTP sends it.
     pub fn to_json(&self, spec: &Value) -> Value {
+        if !self.unschedulable.is_empty() {
+            return self.unscheduled(spec);
+        }
         let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
         let started = whole_seconds(self.started).to_string();
         let mut status = json!({
@@ -66,6 +73,14 @@ impl PodStatus {
             status["podIP"] = json!(address);
         }
         status
+    }
+
+    /// What the scheduler writes about a pod that no node takes.
+    fn unscheduled(&self, spec: &Value) -> Value {
+        let why = Some(("Unschedulable", &*self.unschedulable));
+        let mut conditions = vec![condition("PodScheduled", false, self.started, why)];
+        conditions.extend(self.foreign.iter().cloned());
+        json!({ "phase": "Pending", "qosClass": quality_of_service(spec), "conditions": conditions })
     }
 
     /// Its address within the pod network.
@@ -111,14 +126,20 @@ impl PodStatus {
                 "finishedAt": whole_seconds(finished).to_string(),
             } }),
         };
-        // What crashes ends with code 1, and is started again.
+        // What crashes is started again.
         let has_crashed = match self.state.container {
             ContainerState::Waiting(reason) => reason == "CrashLoopBackOff",
             ContainerState::Running(_) => self.state.restarts > 0,
             ContainerState::Terminated { .. } => false,
         };
         let last = if has_crashed {
-            json!({ "terminated": { "exitCode": 1, "reason": "Error" } })
+            let Crash { exit_code, reason, message, .. } =
+                self.crash.as_deref().cloned().unwrap_or_default();
+            let mut ended = json!({ "exitCode": exit_code, "reason": reason });
+            if !message.is_empty() {
+                ended["message"] = json!(message);
+            }
+            json!({ "terminated": ended })
         } else {
             json!({})
         };

@@ -39,6 +39,21 @@ pub fn faults(object: &Value) -> Vec<Cause> {
     admit::check_new(&object, None, kind)
 }
 
+/// What is wrong with a name that must be a label of DNS, as that of a namespace.
+pub fn label_faults(name: &str) -> Vec<String> {
+    admit::dns_label(name)
+}
+
+/// What is wrong with labels, key by key.
+pub fn faults_of_labels(labels: &Map<String, Value>) -> Vec<(String, String)> {
+    let each = labels.iter().flat_map(|(key, value)| {
+        let of_value = admit::label_value(value.as_str().unwrap_or_default());
+        let all = admit::qualified_name(key).into_iter().chain(of_value);
+        all.map(move |why| (key.clone(), why))
+    });
+    each.collect()
+}
+
 /// A published definition as the schema of a CustomResourceDefinition would say it.
 fn structural(definition: &Value) -> Value {
     let referred = openapi::reference(definition);

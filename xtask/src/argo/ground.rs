@@ -85,7 +85,7 @@ pub fn behaviours(case: &Case) -> Behaviours {
     Behaviours::new(vec![
         Behaviour {
             command: "/bad-command*".to_owned(),
-            crash: Some(Crash { after_seconds: 0.0, times: None }),
+            crash: Some(Crash::default()),
             ..Behaviour::default()
         },
         cannot_be_had("*does-not-exist*"),

@@ -123,6 +123,8 @@ impl Life {
             ready: false,
             ready_since,
             foreign: Arc::default(),
+            crash: self.timeline.ends_in().cloned(),
+            unschedulable: Arc::clone(self.timeline.unschedulable()),
         }
     }
 

@@ -5,11 +5,14 @@ mod advice;
 mod analyses;
 mod beside;
 mod conditions;
+mod experiments;
 mod finding;
+mod ingresses;
 mod metrics;
 mod numbers;
 mod pods;
 mod promql;
+mod providers;
 mod report;
 mod rollout;
 mod schema;
@@ -62,6 +65,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     let sources = sources(&arguments.filename)?;
+    // Among others in a folder a file may be empty; one that is named may not.
+    let is_named =
+        |source: &Source| arguments.filename.iter().any(|path| path == Path::new(&source.name));
+    let is_empty = |source: &Arc<Source>| manifest::read(source).is_ok_and(|all| all.is_empty());
+    if let Some(source) = sources.iter().find(|one| is_named(one) && is_empty(one)) {
+        bail!("no manifest in {}", source.name);
+    }
     let findings = check(&sources);
     let is_fine = |one: &Finding| one.severity == Severity::Warning && !arguments.strict;
     match report::text(arguments.output, &findings) {
@@ -93,17 +103,32 @@ fn check_documents(documents: &[Document]) -> Vec<Finding> {
     for document in documents {
         let beside = Beside { document, all: documents };
         let mut found = schema::check(document);
-        if rollout::is_rollout(document) {
-            found.extend(of_rollout(beside));
-        } else {
-            found.extend(analyses::of_others(beside));
-        }
+        let is_rollout = rollout::is_rollout(document);
+        found.extend(if is_rollout { of_rollout(beside) } else { analyses::of_others(beside) });
         found.extend(pods::check(document));
+        found.extend(ingresses::check(beside));
         for one in found {
             let one = words::plain(document, one);
             if !findings.iter().any(|known| known.covers(&one)) {
                 findings.push(one);
             }
+        }
+    }
+    together(findings)
+}
+
+/// Fields that are missing at one place are one mistake. Advice waits until a file has no errors: it
+/// may be about what they change.
+fn together(all: Vec<Finding>) -> Vec<Finding> {
+    let has_errors = |source: &Arc<Source>| {
+        let mut errors = all.iter().filter(|one| one.severity == Severity::Error);
+        errors.any(|one| Arc::ptr_eq(&one.source, source))
+    };
+    let kept = all.iter().filter(|one| one.rule != advice::RULE || !has_errors(&one.source));
+    let mut findings: Vec<Finding> = Vec::new();
+    for one in kept {
+        if !findings.iter_mut().any(|known| known.takes_in(one)) {
+            findings.push(one.clone());
         }
     }
     findings
@@ -120,9 +145,7 @@ pub fn refused(documents: &[Document]) -> Vec<String> {
 fn of_rollout(beside: Beside<'_>) -> Vec<Finding> {
     let (mut findings, spec) = rollout::check(beside);
     findings.extend(numbers::check(beside.document));
-    if !findings.iter().any(|finding| finding.severity == Severity::Error) {
-        findings.extend(advice::of(beside.document, &spec));
-    }
+    findings.extend(advice::of(beside.document, &spec));
     findings
 }
 

@@ -9,7 +9,7 @@ use crate::docs::root;
 use crate::program::{Finished, folder, gradus};
 
 /// Fewer would be another list.
-const AT_LEAST: usize = 100;
+const AT_LEAST: usize = 190;
 
 fn faulty() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faulty");

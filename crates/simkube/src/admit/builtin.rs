@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{containers, service};
+use super::{containers, ingress, service};
 use crate::error::Cause;
 use crate::kinds::{self, KindId, stored_versions};
 use crate::object::{Object, Texts};
@@ -44,7 +44,9 @@ pub(super) fn check(object: &Object, before: Option<&Object>) -> Vec<Cause> {
             check_workload(object, before, &mut causes);
         }
         KindId::CUSTOM_RESOURCE_DEFINITION => causes.extend(check_definition(object, before)),
+        KindId::INGRESS => ingress::check(&object.spec, &mut causes),
         KindId::JOB => {
+            check_job_numbers(&object.spec, &mut causes);
             check_template(object, &["Never", "OnFailure"], &mut causes);
             if object.template().is_null() {
                 let why = "valid values: \"OnFailure\", \"Never\"";
@@ -159,6 +161,21 @@ fn check_sizes(spec: &Value, causes: &mut Vec<Cause>) {
             _ => "must be a whole number",
         };
         causes.push(Cause::invalid(format!("spec.{field}"), number, why));
+    }
+}
+
+fn check_job_numbers(spec: &Value, causes: &mut Vec<Cause>) {
+    let numbers = [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+    ];
+    for field in numbers {
+        if spec[field].as_i64().is_some_and(|number| number < 0) {
+            causes.push(Cause::invalid(format!("spec.{field}"), &spec[field], NOT_NEGATIVE));
+        }
     }
 }
 

@@ -4,13 +4,27 @@
 use serde_json::{Value, json};
 
 use super::metadata::{dns_label, label_value, qualified_name, subdomain};
-use super::quantity;
+use super::{pod, quantity};
 use crate::error::Cause;
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const RESOURCES: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
+/// What fills a volume, in the order in which the server looks for it.
+const VOLUMES: [&str; 11] = [
+    "emptyDir",
+    "hostPath",
+    "secret",
+    "nfs",
+    "configMap",
+    "downwardAPI",
+    "persistentVolumeClaim",
+    "projected",
+    "csi",
+    "ephemeral",
+    "image",
+];
 const LONGEST_PORT_NAME: usize = 15;
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
@@ -24,6 +38,7 @@ pub(super) fn check(path: &str, spec: &Value, claims: &Value, causes: &mut Vec<C
         causes.push(Cause::required(format!("{path}.containers"), ""));
     }
     check_unique(volumes, &|index| format!("{path}.volumes[{index}]"), &[], causes);
+    check_one_source(path, volumes, causes);
     let claims = list(claims).iter().map(|claim| &claim["metadata"]["name"]);
     let volumes: Vec<&Value> = volumes.iter().map(|volume| &volume["name"]).chain(claims).collect();
     for (name, containers, taken) in
@@ -60,6 +75,7 @@ fn check_rest(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(at("serviceAccountName"), &json!(account), &why));
         }
     }
+    pod::check(path, spec, causes);
     let deadline = &spec["activeDeadlineSeconds"];
     if deadline.as_i64().is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
         let why = "must be between 1 and 2147483647, inclusive";
@@ -91,6 +107,17 @@ fn check_unique(
     }
 }
 
+/// A volume is filled by one source.
+fn check_one_source(path: &str, volumes: &[Value], causes: &mut Vec<Cause>) {
+    for (index, volume) in volumes.iter().enumerate() {
+        let known = VOLUMES.into_iter().filter(|source| !volume[*source].is_null());
+        for source in known.skip(1) {
+            let field = format!("{path}.volumes[{index}].{source}");
+            causes.push(Cause::forbidden(field, "may not specify more than 1 volume type"));
+        }
+    }
+}
+
 /// Most is absent in most containers, and right in all others: no path is written for nothing.
 fn check_container(
     at: &dyn Fn(&str) -> String,
@@ -116,12 +143,20 @@ fn check_container(
     }
     for (index, variable) in list(&container["env"]).iter().enumerate() {
         let at = |field: &str| format!("{}[{index}].{field}", at("env"));
-        if text(variable, "name").is_empty() {
+        let name = text(variable, "name");
+        if name.is_empty() {
             causes.push(Cause::required(at("name"), ""));
+        } else if !name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
+            let why = "a valid environment variable name must consist only of printable ASCII \
+                       characters other than '='";
+            causes.push(Cause::invalid(at("name"), &json!(name), why));
         }
         if !text(variable, "value").is_empty() && !variable["valueFrom"].is_null() {
             let why = "may not be specified when `value` is not empty";
             causes.push(Cause::invalid(at("valueFrom"), &json!(""), why));
+        }
+        if variable["valueFrom"].is_object() {
+            pod::check_source(&at("valueFrom"), &variable["valueFrom"], causes);
         }
     }
     let mounts = list(&container["volumeMounts"]);
@@ -130,6 +165,13 @@ fn check_container(
     }
     if container["resources"].as_object().is_some_and(|resources| !resources.is_empty()) {
         check_resources(&at("resources"), &container["resources"], causes);
+    }
+    pod::check_user(&at("securityContext"), &container["securityContext"], causes);
+    for name in ["postStart", "preStop"] {
+        if container["lifecycle"][name].is_object() {
+            let hook = &container["lifecycle"][name];
+            check_handlers(&at(&format!("lifecycle.{name}")), hook, causes);
+        }
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if container[name].is_object() {
@@ -226,6 +268,18 @@ fn check_resources(path: &str, resources: &Value, causes: &mut Vec<Cause>) {
             }
         }
     }
+    let own = |name: &str| name.contains('/') && !name.contains("kubernetes.io/");
+    for (name, wanted) in resources["requests"].as_object().into_iter().flatten() {
+        let limit = &resources["limits"][name];
+        if own(name) && limit.is_null() {
+            let why = "Limit must be set for non overcommitable resources";
+            causes.push(Cause::required(format!("{path}.limits"), why));
+        } else if own(name) && limit != wanted {
+            let why =
+                format!("must be equal to {name} limit of {}", text(&resources["limits"], name));
+            causes.push(Cause::invalid(format!("{path}.requests"), wanted, &why));
+        }
+    }
     for (name, wanted) in resources["requests"].as_object().into_iter().flatten() {
         let most = &resources["limits"][name];
         if let (Some(asked), Some(limit)) = (amount(wanted), amount(most))
@@ -240,10 +294,7 @@ fn check_resources(path: &str, resources: &Value, causes: &mut Vec<Cause>) {
 
 fn check_probe(path: &str, probe: &Value, needs_one: bool, causes: &mut Vec<Cause>) {
     let at = |field: &str| format!("{path}.{field}");
-    let handlers = ["exec", "httpGet", "tcpSocket", "grpc"];
-    if !handlers.iter().any(|handler| probe[*handler].is_object()) {
-        causes.push(Cause::required(path, "must specify a handler type"));
-    }
+    check_handlers(path, probe, causes);
     for handler in ["httpGet", "tcpSocket"] {
         let port = &probe[handler]["port"];
         let is_name = port.is_string();
@@ -267,6 +318,23 @@ fn check_probe(path: &str, probe: &Value, needs_one: bool, causes: &mut Vec<Caus
     if needs_one && probe["successThreshold"].as_i64().is_some_and(|number| number > 1) {
         let field = at("successThreshold");
         causes.push(Cause::invalid(field, &probe["successThreshold"], "must be 1"));
+    }
+}
+
+/// What a probe or a hook does is one thing.
+fn check_handlers(path: &str, parent: &Value, causes: &mut Vec<Cause>) {
+    let known = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
+    let mut handlers = known.into_iter().filter(|handler| parent[*handler].is_object());
+    if handlers.next().is_none() {
+        causes.push(Cause::required(path, "must specify a handler type"));
+    }
+    for handler in handlers {
+        let field = format!("{path}.{handler}");
+        causes.push(Cause::forbidden(field, "may not specify more than 1 handler type"));
+    }
+    let exec = &parent["exec"];
+    if exec.is_object() && list(&exec["command"]).is_empty() {
+        causes.push(Cause::required(format!("{path}.exec.command"), ""));
     }
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn subdomain(name: &str) -> Vec<String> {
 }
 
 /// What is wrong with a DNS label.
-pub(super) fn dns_label(name: &str) -> Vec<String> {
+pub(crate) fn dns_label(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LONGEST_LABEL {
         problems.push(too_long(LONGEST_LABEL));

@@ -1,5 +1,7 @@
 //! A behaviour laid over one pod: what happens when, counted from its start.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -29,6 +31,8 @@ pub struct Timeline {
     stops_within: SignedDuration,
     gates: Vec<String>,
     course: Course,
+    crash: Option<Arc<Crash>>,
+    unschedulable: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +40,7 @@ enum Course {
     Steady,
     NeverReady,
     PullError,
+    NeverStarts,
     Crash { after: SignedDuration, times: Option<u32> },
     Flapping { ready: SignedDuration, not_ready: SignedDuration },
     Ends { after: SignedDuration, exit_code: i32 },
@@ -58,6 +63,8 @@ impl Timeline {
                 .map(str::to_owned)
                 .collect(),
             course: course(pod_spec, containers.first(), behaviour),
+            crash: behaviour.crash.clone().map(Arc::new),
+            unschedulable: behaviour.unschedulable.as_str().into(),
         }
     }
 
@@ -67,6 +74,7 @@ impl Timeline {
             Course::Steady => self.steady(started, now, 0),
             Course::NeverReady => running(started, started, false, 0, None),
             Course::PullError => pull_error(started, now),
+            Course::NeverStarts => waiting("ContainerCreating", started, None),
             Course::Crash { after, times } => self.crash(*after, *times, started, now),
             Course::Flapping { ready, not_ready } => self.flap(*ready, *not_ready, started, now),
             Course::Ends { after, exit_code } => self.ends(*after, *exit_code, started, now),
@@ -76,6 +84,16 @@ impl Timeline {
     /// How long the pod takes to go once it is deleted.
     pub fn stops_within(&self) -> SignedDuration {
         self.stops_within
+    }
+
+    /// How its containers end, where they crash.
+    pub fn ends_in(&self) -> Option<&Arc<Crash>> {
+        self.crash.as_ref()
+    }
+
+    /// Why no node takes the pod; empty where one does.
+    pub fn unschedulable(&self) -> &Arc<str> {
+        &self.unschedulable
     }
 
     /// The conditions that must be true besides the containers' readiness.
@@ -169,6 +187,9 @@ fn course(pod_spec: &Value, first: Option<&Value>, behaviour: &Behaviour) -> Cou
     if behaviour.pull_error {
         return Course::PullError;
     }
+    if behaviour.never_starts || !behaviour.unschedulable.is_empty() {
+        return Course::NeverStarts;
+    }
     let line = first.map(command_line).unwrap_or_default();
     let after = seconds(sleep_in(&line).unwrap_or(0.0));
     let exit_code = exit_in(&line);
@@ -178,7 +199,7 @@ fn course(pod_spec: &Value, first: Option<&Value>, behaviour: &Behaviour) -> Cou
         Some("OnFailure") => return Course::Crash { after, times: None },
         _ => {}
     }
-    if let Some(Crash { after_seconds, times }) = behaviour.crash {
+    if let Some(Crash { after_seconds, times, .. }) = behaviour.crash {
         return Course::Crash { after: seconds(after_seconds), times };
     }
     if behaviour.never_ready {
@@ -211,6 +232,11 @@ fn pull_error(started: Timestamp, now: Timestamp) -> Plan {
     } else {
         ("ImagePullBackOff", None)
     };
+    waiting(reason, started, next)
+}
+
+/// A pod whose containers have not begun, for this reason.
+fn waiting(reason: &'static str, started: Timestamp, next: Option<Timestamp>) -> Plan {
     let container = ContainerState::Waiting(reason);
     let state =
         PodState { phase: Phase::Pending, ready: false, since: started, container, restarts: 0 };

@@ -85,6 +85,7 @@ impl SimCluster {
         }
         self.allocate(&mut object);
         self.check_quota(&object, kind)?;
+        self.check_denials(&object, kind)?;
         if let Some(there) = self.store.get(object.kind, &object.key()) {
             return Err(already_exists(there, kind));
         }

@@ -74,7 +74,7 @@ impl SimCluster {
         let started = pod.pod.as_ref().map_or(now, |status| status.started);
         let plan = timeline.at(started, now);
         self.work.pods.wake_at(key, plan.next);
-        let status = self.next_status(&pod, plan.state, timeline.gates(), now);
+        let status = self.next_status(&pod, plan.state, &timeline, now);
         self.write_pod(&pod, status);
     }
 
@@ -82,13 +82,14 @@ impl SimCluster {
         &mut self,
         pod: &Object,
         state: PodState,
-        gates: &[String],
+        timeline: &Timeline,
         now: Timestamp,
     ) -> PodStatus {
         let mut status = match &pod.pod {
             Some(status) => PodStatus { state, ..PodStatus::clone(status) },
             None => PodStatus {
                 node: match pod.spec.get("nodeName").and_then(Value::as_str) {
+                    _ if !timeline.unschedulable().is_empty() => "".into(),
                     Some(name) => name.into(),
                     None => self.work.users.node.clone(),
                 },
@@ -98,9 +99,11 @@ impl SimCluster {
                 ready: false,
                 ready_since: whole_seconds(now),
                 foreign: Arc::new(PodStatus::foreign_conditions(&pod.status)),
+                crash: timeline.ends_in().cloned(),
+                unschedulable: Arc::clone(timeline.unschedulable()),
             },
         };
-        let ready = state.ready && status.gates_open(gates);
+        let ready = state.ready && status.gates_open(timeline.gates());
         if ready != status.ready {
             status.ready = ready;
             status.ready_since = whole_seconds(now);

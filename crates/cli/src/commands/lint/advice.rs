@@ -5,16 +5,27 @@ use gradus_engine::rollout::{scale, supported};
 use serde_json::Value;
 
 use super::finding::Finding;
+use super::words;
 use gradus_manifest::Document;
+
+/// What advice is about, by its name for tools.
+pub const RULE: &str = "advice";
 
 /// Everything that is worth a word, in the order of the manifest.
 pub fn of(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {
+    let found = all(document, spec).into_iter();
+    found.map(|finding| finding.about(RULE)).collect()
+}
+
+fn all(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {
     let mut found: Vec<Finding> = supported::first_unsupported(spec)
         .map(|fault| Finding::warning(document, &fault.path, fault.message))
         .into_iter()
         .collect();
     if let Some(canary) = &spec.strategy.canary {
         found.extend(unreachable_steps(document, canary));
+        found.extend(empty_parts(document));
+        found.extend(more_than_all(document));
         found.extend(peak(document, spec, canary));
     }
     found.extend(deadline(document, spec));
@@ -36,6 +47,35 @@ fn unreachable_steps(document: &Document, canary: &CanaryStrategy) -> Option<Fin
     Some(Finding::warning(document, &path, format!("{why}: {rest} unless somebody promotes")))
 }
 
+/// Percentages above 100, which mean all pods.
+fn more_than_all(document: &Document) -> Option<Finding> {
+    let path = "spec.strategy.canary.maxUnavailable";
+    let value = words::at(&document.json(), path);
+    let percentage = value.as_str()?.strip_suffix('%')?.parse::<i64>().ok()?;
+    let message = format!("{percentage}% is more than all pods, so none need be available");
+    (percentage > 100).then(|| Finding::warning(document, path, message))
+}
+
+/// Parts that are written down and hold nothing.
+fn empty_parts(document: &Document) -> Vec<Finding> {
+    let canary = document.json()["spec"]["strategy"]["canary"].clone();
+    let is_empty = |value: &Value| match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Null => true,
+        _ => false,
+    };
+    let parts = [
+        ("steps", "there are no steps: the update goes on to its end without a stop"),
+        ("trafficRouting", "no router is named: the traffic is split by the number of pods"),
+    ];
+    let written = parts.into_iter().filter(|(name, _)| canary.get(name).is_some_and(is_empty));
+    let warning = |(name, why): (&str, &str)| {
+        Finding::warning(document, &format!("spec.strategy.canary.{name}"), why.to_owned())
+    };
+    written.map(warning).collect()
+}
+
 fn never_ends(step: &CanaryStep) -> Option<&'static str> {
     match step.kind() {
         StepKind::Analysis(analysis) if analysis.templates.is_empty() => {
@@ -47,7 +87,6 @@ fn never_ends(step: &CanaryStep) -> Option<&'static str> {
             (experiment.duration.is_empty() && !is_judged)
                 .then_some("an experiment without duration and required analysis never ends")
         }
-        StepKind::Plugin(_) => Some("this version knows no step plugins, so the step never ends"),
         _ => None,
     }
 }

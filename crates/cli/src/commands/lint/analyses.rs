@@ -12,7 +12,7 @@ use gradus_engine::world::{RolloutView, Templates};
 
 use super::beside::{Beside, is, is_template};
 use super::finding::Finding;
-use super::{conditions, metrics, words};
+use super::{conditions, experiments, metrics, words};
 use gradus_manifest::Document;
 
 /// The analyses of a Rollout: what the controller refuses, and what will surprise.
@@ -31,6 +31,7 @@ pub fn of_rollout(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
         };
         if let Some(text) = analyses::fault(view, analysis, &all, &found) {
             findings.push(at_its_use(beside.document, &text, &found, &path));
+            continue; // An argument that is missing may be one that is misspelt.
         }
         let given = analysis.args.iter().map(|argument| argument.name.as_str());
         findings.extend(unknown(beside.document, &found, given, &path));
@@ -62,9 +63,7 @@ pub fn of_others(beside: Beside<'_>) -> Vec<Finding> {
             let named = (analysis.template_name.as_str(), analysis.cluster_scope);
             dry_run(beside, &templates, named, &analysis.args, &format!("spec.analyses[{at}]"))
         });
-        let duration = metrics::no_duration(&document.json()["spec"]["duration"]);
-        let wrong = duration.map(|message| Finding::error(document, "spec.duration", message));
-        return each.chain(wrong).collect();
+        return each.chain(experiments::check(document)).collect();
     }
     let mut findings = metrics::check(document);
     if is_template(document) {
@@ -116,13 +115,29 @@ fn dry_run(
     };
     let made = merge::flatten(found.all().map(|(_, template)| template))
         .and_then(|flat| flat.with_arguments(given));
-    let wrong = made.err().map(|error| Finding::error(beside.document, path, error.to_string()));
+    if let Err(error) = made {
+        // An argument that is missing may be one that is misspelt.
+        return vec![Finding::error(beside.document, path, error.to_string())];
+    }
     let names = given.iter().map(|argument| argument.name.as_str());
-    wrong.into_iter().chain(unknown(beside.document, &found, names, path)).collect()
+    unknown(beside.document, &found, names, path)
 }
 
 fn missing(beside: Beside<'_>, error: &FindError, path: &str) -> Option<Finding> {
     let FindError::Absent { is_cluster, name } = error else { return None };
+    if name.is_empty() {
+        return None; // Its name is missing, which is said where it stands.
+    }
+    let other: &Kind =
+        if *is_cluster { &kinds::ANALYSIS_TEMPLATE } else { &kinds::CLUSTER_ANALYSIS_TEMPLATE };
+    if beside.find(other, name).is_some() {
+        let way = match *is_cluster {
+            true => "an AnalysisTemplate in these files: leave out clusterScope",
+            false => "a ClusterAnalysisTemplate in these files: add clusterScope: true",
+        };
+        let message = format!("{name:?} is {way}");
+        return Some(Finding::warning(beside.document, path, message));
+    }
     let kind: &Kind =
         if *is_cluster { &kinds::CLUSTER_ANALYSIS_TEMPLATE } else { &kinds::ANALYSIS_TEMPLATE };
     beside.missing(kind, name, path)

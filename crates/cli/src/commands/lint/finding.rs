@@ -31,6 +31,8 @@ pub struct Finding {
     pub source: Arc<Source>,
     /// Where the document begins in it.
     document: Place,
+    /// The fields that were probably meant by an unknown one: they are not missing.
+    meant: Vec<String>,
     /// The same in the words of `kubectl argo rollouts`, for scripts, where these are others.
     contract: Option<FieldError>,
 }
@@ -77,6 +79,7 @@ impl Finding {
             path: whole,
             message,
             document: document.root.place,
+            meant: Vec::new(),
             source: Arc::clone(&document.source),
         }
     }
@@ -107,7 +110,10 @@ impl Finding {
         let finding = Self::undecodable(document, path, message);
         let place = document.root.place_of_key(path).unwrap_or(finding.place);
         let contract = Some(FieldError { path: String::new(), message: said });
-        Finding { place, rule: UNKNOWN_FIELD, contract, ..finding }
+        let around =
+            path.rsplit_once('.').map_or(String::new(), |(around, _)| format!("{around}."));
+        let meant = near.iter().map(|name| format!("{around}{}", name.trim_matches('"'))).collect();
+        Finding { place, rule: UNKNOWN_FIELD, contract, meant, ..finding }
     }
 
     /// The same, at another place of the document.
@@ -149,6 +155,7 @@ impl Finding {
             message: format!("yaml: line {}: {}", malformed.place.line, malformed.message),
             place: malformed.place,
             document: Place::default(),
+            meant: Vec::new(),
             source: Arc::clone(source),
             contract: None,
         }
@@ -167,14 +174,38 @@ impl Finding {
         let is_missing = self.rule == UNKNOWN_FIELD
             && later.message.starts_with("Required value")
             && around(one) == around(two);
-        Arc::ptr_eq(&self.source, &later.source)
-            && (self.severity == later.severity || is_missing)
-            && self.document == later.document
-            && (one == two
-                || self.place == later.place && is_near
-                || is_unread && around(one).as_deref() == Some(two)
-                || is_missing
-                || both("Duplicate value"))
+        let is_meant = self.meant.iter().any(|meant| is_within(meant, two));
+        // What is wrong inside explains what is said of the whole.
+        let is_whole = is_within(two, one)
+            && one != two
+            && (self.severity == Severity::Error && later.severity == Severity::Warning
+                || later.message.ends_with("invalid label selector"));
+        if !Arc::ptr_eq(&self.source, &later.source) || self.document != later.document {
+            return false;
+        }
+        is_meant
+            || is_whole
+            || (self.severity == later.severity || is_missing)
+                && (one == two
+                    || self.place == later.place && is_near
+                    || is_unread && around(one).as_deref() == Some(two)
+                    || is_missing
+                    || both("Duplicate value"))
+    }
+
+    /// Takes in another field that is missing at the same place.
+    pub fn takes_in(&mut self, other: &Finding) -> bool {
+        const MISSING: &str = "Required value";
+        let around = |path: &str| path.rsplit_once('.').map(|(around, _)| around.to_owned());
+        let is_beside = around(&self.path) == around(&other.path)
+            && Arc::ptr_eq(&self.source, &other.source)
+            && self.place == other.place;
+        if !(is_beside && self.message.starts_with(MISSING) && other.message == MISSING) {
+            return false;
+        }
+        self.message.push_str(if self.message == MISSING { ", and so are " } else { ", " });
+        self.message.push_str(other.path.rsplit('.').next().unwrap_or_default());
+        true
     }
 
     /// What scripts read of it.

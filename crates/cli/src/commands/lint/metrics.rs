@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::beside::{is, is_template};
 use super::finding::Finding;
-use super::promql;
-use super::words;
+use super::{providers, words};
 
 /// What is wrong with the metrics of a template or a run.
 pub fn check(document: &Document) -> Vec<Finding> {
@@ -55,10 +54,12 @@ fn of_metric(document: &Document, raw: &Value, path: &str) -> Vec<Finding> {
             add(field, message);
         }
     }
-    if number(&metric.count) > 1 && metric.interval.is_empty() {
+    if number(&metric.count) > 1
+        && raw["interval"].as_str().map_or(raw["interval"].is_null(), str::is_empty)
+    {
         add("count", "a count above 1 needs an interval between the measurements".to_owned());
     }
-    findings.extend(provider(document, &raw["provider"], &format!("{path}.provider")));
+    findings.extend(providers::check(document, raw, &format!("{path}.provider")));
     findings
 }
 
@@ -125,82 +126,6 @@ pub fn no_duration(value: &Value) -> Option<String> {
     }
 }
 
-fn provider(document: &Document, provider: &Value, path: &str) -> Vec<Finding> {
-    let kinds: Vec<&String> =
-        provider.as_object().into_iter().flatten().map(|(name, _)| name).collect();
-    match kinds.as_slice() {
-        [] => {
-            let message = "Required value: a metric needs a provider, such as prometheus or web";
-            return vec![Finding::error(document, path, message.to_owned())];
-        }
-        [_] => {}
-        [first, second, ..] => {
-            let message = format!(
-                "a metric has one provider, and this one has {first} and {second}: make two metrics"
-            );
-            return vec![Finding::error(document, path, message)];
-        }
-    }
-    let mut findings = Vec::new();
-    let mut add = |field: &str, message: String| {
-        findings.push(Finding::error(document, &format!("{path}.{field}"), message));
-    };
-    for field in [
-        "prometheus.rangeQuery.step",
-        "datadog.interval",
-        "cloudWatch.interval",
-        "skywalking.interval",
-    ] {
-        let value = provider.pointer(&format!("/{}", field.replace('.', "/")));
-        if let Some(message) = value.and_then(no_duration) {
-            add(field, message);
-        }
-    }
-    for field in ["prometheus.timeout", "newRelic.timeout"] {
-        let value = provider.pointer(&format!("/{}", field.replace('.', "/")));
-        if let Some(seconds) = value.and_then(Value::as_i64).filter(|seconds| *seconds < 0) {
-            add(field, format!("Invalid value: {seconds}: must be 0 or more"));
-        }
-    }
-    let path_in_answer = provider["web"]["jsonPath"].as_str().filter(|it| !it.contains("{{"));
-    if let Some(Err(error)) = path_in_answer.map(gradus_jsonpath::JsonPath::parse) {
-        add("web.jsonPath", format!("Invalid value: {error}"));
-    }
-    let web = &provider["web"];
-    if let Some(method) =
-        web["method"].as_str().filter(|it| !["", "GET", "POST", "PUT"].contains(it))
-    {
-        let known = "supported values: \"GET\", \"POST\", \"PUT\"";
-        add("web.method", format!("Unsupported value: {method:?}: {known}"));
-    }
-    if web.is_object() && web["url"].as_str().is_none_or(str::is_empty) {
-        add("web.url", "Required value".to_owned());
-    }
-    findings.extend(query(document, provider, path));
-    findings
-}
-
-/// A query of Prometheus must be PromQL.
-fn query(document: &Document, provider: &Value, path: &str) -> Option<Finding> {
-    let prometheus = provider.get("prometheus")?;
-    let path = format!("{path}.prometheus.query");
-    let text = prometheus["query"].as_str().unwrap_or_default();
-    if text.trim().is_empty() {
-        let message = "Required value: without a query every measurement is an error".to_owned();
-        return Some(match prometheus["query"].is_string() {
-            true => Finding::error(document, &path, message),
-            false => Finding::warning(document, &path, message),
-        });
-    }
-    let fault = promql::fault(text)?;
-    let message = format!("this is no PromQL: {}", fault.message);
-    let finding = match fault.may_be_dialect {
-        true => Finding::warning(document, &path, message),
-        false => Finding::error(document, &path, message),
-    };
-    Some(finding.about("promql"))
-}
-
 /// Rules about metrics that are not there.
 fn rules(document: &Document, spec: &Value, metrics: &[Value]) -> Vec<Finding> {
     let is_alone = spec["templates"].as_array().is_none_or(Vec::is_empty);
@@ -209,6 +134,11 @@ fn rules(document: &Document, spec: &Value, metrics: &[Value]) -> Vec<Finding> {
     for field in ["dryRun", "measurementRetention"] {
         let rules = spec[field].as_array().into_iter().flatten().enumerate();
         for (at, rule) in rules {
+            if let Some(limit) = rule["limit"].as_i64().filter(|limit| *limit < 1) {
+                let path = format!("spec.{field}[{at}].limit");
+                let message = format!("Invalid value: {limit}: must be 1 or more");
+                findings.push(Finding::error(document, &path, message));
+            }
             let pattern = rule["metricName"].as_str().unwrap_or_default();
             let is_plain = pattern.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
             if is_alone && is_plain && !names.iter().any(|name| name.contains(pattern)) {
@@ -227,9 +157,13 @@ pub fn placeholders(document: &Document) -> Vec<Finding> {
     let object = document.json();
     let args = object["spec"]["args"].as_array().cloned().unwrap_or_default();
     let names: Vec<&str> = args.iter().filter_map(|argument| argument["name"].as_str()).collect();
+    let mut findings = declared(document, &args);
+    // A placeholder may name the argument that has no name.
+    if names.len() < args.len() || names.contains(&"") {
+        return findings;
+    }
     let mut texts = Vec::new();
     collect(&object["spec"]["metrics"], "spec.metrics", &mut texts);
-    let mut findings = Vec::new();
     for (path, text) in texts {
         for tag in text.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap_or(rest)) {
             let name = tag.trim().strip_prefix("args.");
@@ -245,6 +179,27 @@ pub fn placeholders(document: &Document) -> Vec<Finding> {
             let finding = Finding::error(document, &path, message).about("argument");
             let place = found(&document.source.text, finding.place, &whole);
             findings.push(finding.clone().at(place.unwrap_or(finding.place)));
+        }
+    }
+    findings
+}
+
+/// Arguments that are declared without a name, twice, or with two values.
+fn declared(document: &Document, args: &[Value]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, argument) in args.iter().enumerate() {
+        let name = argument["name"].as_str().unwrap_or_default();
+        let path = format!("spec.args[{at}]");
+        if argument["name"] == "" {
+            let message = "Required value".to_owned();
+            findings.push(Finding::error(document, &format!("{path}.name"), message));
+        } else if !name.is_empty() && args[..at].iter().any(|one| one["name"] == name) {
+            let message = format!("Duplicate value: {name:?}: each argument has a name of its own");
+            findings.push(Finding::error(document, &format!("{path}.name"), message));
+        }
+        if !argument["value"].is_null() && !argument["valueFrom"].is_null() {
+            let message = "an argument has value or valueFrom, and this one has both".to_owned();
+            findings.push(Finding::error(document, &path, message));
         }
     }
     findings

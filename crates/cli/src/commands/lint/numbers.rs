@@ -1,9 +1,12 @@
 //! Are the numbers, times and places of a Rollout ones that can be meant?
 
+use gradus_api::names;
 use gradus_api::values::parse_go_duration;
 use gradus_manifest::Document;
+use gradus_simkube::review;
 use serde_json::Value;
 
+use super::experiments;
 use super::finding::Finding;
 use super::metrics::no_duration;
 use super::words::{at, no_percentage};
@@ -58,6 +61,13 @@ pub fn check(document: &Document) -> Vec<Finding> {
             _ => {}
         }
     }
+    for (path, message) in texts(&object).into_iter().chain(labels(&object)) {
+        add(&path, message);
+    }
+    let port = "spec.strategy.canary.trafficRouting.alb.servicePort";
+    if let Some(number) = at(&object, port).as_i64().filter(|it| !(1..=65_535).contains(it)) {
+        add(port, format!("Invalid value: {number}: must be between 1 and 65535, inclusive"));
+    }
     let canary = "spec.strategy.canary";
     let steps = at(&object, &format!("{canary}.steps"));
     let steps = steps.as_array().map_or(&[][..], Vec::as_slice);
@@ -80,6 +90,79 @@ pub fn check(document: &Document) -> Vec<Finding> {
     findings
 }
 
+/// Names and values that are empty, or none of those that are known.
+fn texts(object: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let active = "spec.strategy.blueGreen.activeService";
+    if at(object, active) == "" {
+        found.push((active.to_owned(), "Required value".to_owned()));
+    }
+    let workload = &object["spec"]["workloadRef"];
+    if workload.is_object() && workload["name"].as_str().is_none_or(str::is_empty) {
+        found.push(("spec.workloadRef.name".to_owned(), "Required value".to_owned()));
+    }
+    let ways = [names::value::NEVER, names::value::ON_SUCCESS, names::value::PROGRESSIVELY];
+    if let Some(way) = workload["scaleDown"].as_str().filter(|way| !ways.contains(way)) {
+        found.push(("spec.workloadRef.scaleDown".to_owned(), unsupported(way, &ways)));
+    }
+    nested(&object["spec"]["strategy"], "spec.strategy", &mut found);
+    found
+}
+
+fn unsupported(value: &str, known: &[&str]) -> String {
+    let known: Vec<String> = known.iter().map(|one| format!("{one:?}")).collect();
+    format!("Unsupported value: {value:?}: supported values: {}", known.join(", "))
+}
+
+/// Templates without a name, and revisions that there are not, in all analyses of a strategy.
+fn nested(value: &Value, path: &str, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = format!("{path}.{name}");
+                let revisions = [names::value::STABLE, names::value::LATEST];
+                match (name.as_str(), value.as_str()) {
+                    ("templateName", Some("")) => {
+                        found.push((path, "Required value".to_owned()));
+                    }
+                    ("podTemplateHashValue", Some(text)) if !revisions.contains(&text) => {
+                        found.push((path, unsupported(text, &revisions)));
+                    }
+                    _ => nested(value, &path, found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                nested(item, &format!("{path}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Labels that pods are given while they are new or stable, which a server would refuse.
+fn labels(object: &Value) -> Vec<(String, String)> {
+    let strategy = &object["spec"]["strategy"];
+    let given = [
+        ("canary", "canaryMetadata"),
+        ("canary", "stableMetadata"),
+        ("blueGreen", "activeMetadata"),
+        ("blueGreen", "previewMetadata"),
+    ];
+    let of = |(kind, field): (&str, &str)| {
+        let labels = strategy[kind][field]["labels"].as_object().cloned().unwrap_or_default();
+        let path = format!("spec.strategy.{kind}.{field}.labels");
+        let wrong = review::faults_of_labels(&labels).into_iter();
+        let wrong = wrong.map(move |(key, why)| {
+            let value = labels[&key].as_str().unwrap_or_default();
+            (format!("{path}.{key}"), format!("Invalid value: {value:?}: {why}"))
+        });
+        wrong.collect::<Vec<_>>()
+    };
+    given.into_iter().flat_map(of).collect()
+}
+
 fn of_step(step: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for field in ["replicas", "weight"] {
@@ -94,6 +177,8 @@ fn of_step(step: &Value) -> Vec<(String, String)> {
         found.push(("setMirrorRoute.percentage".to_owned(), message));
     }
     let experiment = &step["experiment"];
+    let parts = experiments::parts(experiment).into_iter();
+    found.extend(parts.map(|(field, message)| (format!("experiment.{field}"), message)));
     if let Some(message) = no_duration(&experiment["duration"]) {
         found.push(("experiment.duration".to_owned(), message));
     }

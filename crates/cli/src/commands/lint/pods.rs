@@ -101,7 +101,7 @@ fn of_part(document: &Document, part: &PodPart) -> Vec<Finding> {
             continue; // Known when the run is made.
         }
         let finding = Finding::error(document, &path(&field), message);
-        findings.push(match own_words(&field, value) {
+        findings.push(match own_words(&field, value, &finding.message) {
             Some(words) => finding.in_words(words),
             None => finding,
         });
@@ -111,10 +111,17 @@ fn of_part(document: &Document, part: &PodPart) -> Vec<Finding> {
 }
 
 /// Where the server's words are a regular expression, what is wrong in plain ones.
-fn own_words(field: &str, value: &Value) -> Option<String> {
+fn own_words(field: &str, value: &Value, said: &str) -> Option<String> {
+    if said.contains("must be a standard resource") {
+        let name = field.rsplit('[').next().unwrap_or_default().trim_end_matches(']');
+        return Some(format!(
+            "{name:?} is no resource: expected cpu, memory, ephemeral-storage, or a name with its \
+             domain such as example.com/gpu"
+        ));
+    }
     let is_amount = field.contains(".limits") || field.contains(".requests");
     let is_amount = is_amount || field.ends_with("sizeLimit") || field.ends_with("divisor");
-    let text = value.as_str().filter(|_| is_amount)?;
+    let text = value.as_str().filter(|_| is_amount && !said.contains("must be of type"))?;
     let is_number = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
     if is_number && text.starts_with('-') {
         return None;

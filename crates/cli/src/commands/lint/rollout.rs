@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_api::decode::decode;
+use gradus_api::decode::{FieldError, decode};
 use gradus_api::names;
 use gradus_api::rollout::RolloutSpec;
 use gradus_api::validate::{Source, validate};
@@ -37,12 +37,19 @@ pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
     let has = |field: &str| refused.iter().any(|error| error.path == field);
     let (is_open, is_unserved) =
         (has("spec.selector"), refused.iter().any(|error| error.path.ends_with("Service")));
-    for error in &refused {
-        // Without a selector no label matches it.
-        if !(is_open && error.message.contains("`selector` does not match")) {
-            findings.push(Finding::refused(document, error));
-        }
-    }
+    let follows = |error: &FieldError| {
+        // Without a selector no label matches it; a limit that is wrong holds no weight; a router
+        // that cannot do a step needs no name of a route.
+        is_open && error.message.contains("`selector` does not match")
+            || error.message.contains("needs to be between 0 and -")
+            || error.path.ends_with("managedRoutes")
+                && refused
+                    .iter()
+                    .any(|one| one.message.contains("requires TrafficRouting, supports"))
+    };
+    findings.extend(
+        refused.iter().filter(|one| !follows(one)).map(|one| Finding::refused(document, one)),
+    );
     // A frame is tolerant of everything but its metadata, whose faults the schema has told.
     let Ok(frame) = serde_json::from_value::<Frame>(object) else { return (findings, spec) };
     let view = RolloutView::read(&frame, None);
@@ -140,8 +147,8 @@ fn target_ports(service: &Document, view: &RolloutView) -> Vec<Finding> {
     wrong.collect()
 }
 
-/// What keeps a router from its work. `kubectl argo rollouts lint` accepts routing objects that are
-/// missing or do not lead to the Service whose traffic is split, so they are no errors here.
+/// What keeps a router from its work. Routing objects that are missing may be elsewhere; one that is
+/// here and does not lead to the Service whose traffic is split is refused by the controller.
 fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     let routers = traffic::routers(view);
     let found = |router: &dyn Router| {
@@ -149,7 +156,7 @@ fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
         match cause {
             FaultCause::Configuration => Some(Finding::error(beside.document, &path, message)),
             FaultCause::Missing(object) => beside.missing(&object.kind, &object.name, &path),
-            FaultCause::Unfit(_) => Some(Finding::warning(beside.document, &path, message)),
+            FaultCause::Unfit(_) => Some(Finding::error(beside.document, &path, message)),
         }
     };
     routers.iter().filter_map(|router| found(&**router)).collect()

@@ -18,6 +18,22 @@ const BUILT_IN: [(&str, &str); 2] = [("", "Service"), ("networking.k8s.io", "Ing
 const KUBERNETES: [&str; 7] =
     ["", "apps", "batch", "autoscaling", "extensions", "networking.k8s.io", "policy"];
 
+/// Kinds of Kubernetes that are written beside Rollouts, or instead of them, and their versions.
+const NOT_OURS: [(&str, &str); 12] = [
+    ("ConfigMap", "v1"),
+    ("CronJob", "batch/v1"),
+    ("DaemonSet", "apps/v1"),
+    ("Deployment", "apps/v1"),
+    ("HorizontalPodAutoscaler", "autoscaling/v2"),
+    ("Ingress", "networking.k8s.io/v1"),
+    ("Job", "batch/v1"),
+    ("Pod", "v1"),
+    ("ReplicaSet", "apps/v1"),
+    ("Secret", "v1"),
+    ("Service", "v1"),
+    ("StatefulSet", "apps/v1"),
+];
+
 /// A kind that is known here, by group and kind.
 struct Known {
     group: String,
@@ -148,7 +164,8 @@ fn metadata(document: &Document, object: &Value) -> Vec<Finding> {
         findings.push(Finding::unknown_field(document, &path(&field), &names));
     }
     for cause in METADATA.faults(&around) {
-        findings.push(Finding::error(document, &path(&cause.field), cause.message));
+        let message = cause.message.replace("about.", "metadata.");
+        findings.push(Finding::error(document, &path(&cause.field), message));
     }
     if !findings.is_empty() {
         return findings;
@@ -157,6 +174,13 @@ fn metadata(document: &Document, object: &Value) -> Vec<Finding> {
     if !has("name") && !has("generateName") {
         let message = "Required value: name or generateName is required".to_owned();
         return vec![Finding::error(document, "metadata.name", message)];
+    }
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !namespace.is_empty() {
+        let wrong = review::label_faults(namespace).into_iter();
+        let wrong = wrong.map(|why| format!("Invalid value: {namespace:?}: {why}"));
+        let wrong = wrong.map(|text| Finding::error(document, "metadata.namespace", text));
+        findings.extend(wrong);
     }
     let named = if has("name") { object["metadata"]["name"].clone() } else { json!("any") };
     // What holds for names and labels holds for every kind; a Service's name is a host name.
@@ -168,7 +192,8 @@ fn metadata(document: &Document, object: &Value) -> Vec<Finding> {
     }
     let causes = review::faults(&like).into_iter();
     let causes = causes.filter(|cause| cause.field.starts_with("metadata."));
-    causes.map(|cause| Finding::error(document, &cause.field, cause.message)).collect()
+    findings.extend(causes.map(|cause| Finding::error(document, &cause.field, cause.message)));
+    findings
 }
 
 /// The same value without nulls, as a server reads it.
@@ -189,9 +214,15 @@ fn slip(document: &Document, version: &str, kind: &str) -> Option<Finding> {
     let ours = KINDS.iter().filter(|known| known.group == names::GROUP);
     let kinds: Vec<String> = ours.map(|known| known.kind.clone()).collect();
     let is_ours = kinds.iter().any(|known| known == kind);
-    let is_near = !near::offered(group, &[names::GROUP.to_owned()]).is_empty();
+    let is_near = !near::offered(group, &[names::GROUP.to_owned()]).is_empty()
+        || group.ends_with(names::GROUP);
     if is_ours && (KUBERNETES.contains(&group) || is_near) {
         return Some(wrong_kind(document, "apiVersion", names::API_VERSION, kind));
+    }
+    if group == names::GROUP
+        && let Some((_, right)) = NOT_OURS.iter().find(|(known, _)| *known == kind)
+    {
+        return Some(wrong_kind(document, "apiVersion", right, kind));
     }
     let near = near::offered(kind, &kinds);
     if group != names::GROUP || near.is_empty() {

@@ -1,5 +1,6 @@
 //! What is wrong, in plain words, where those of the contract mislead?
 
+use gradus_api::values::parse_go_duration;
 use gradus_manifest::Document;
 use serde_json::Value;
 
@@ -43,9 +44,44 @@ fn of(document: &Document, finding: &Finding) -> Option<String> {
         "provider" if finding.message.starts_with("Required value") => {
             Some("a metric needs a provider, such as prometheus, web or job".to_owned())
         }
+        "workloadRef" if finding.message.contains("is not supported") => Some(format!(
+            "{}: expected a Deployment or ReplicaSet of apps/v1, or a PodTemplate of v1",
+            finding.message
+        )),
         _ if finding.message.contains("Step must have one of") => Some(step(&value)),
-        _ => None,
+        _ if finding.message.starts_with("invalid value: integer") => {
+            Some(format!("Invalid value: {value}: the number is too large"))
+        }
+        _ => other_type(field, &value, &finding.message),
     }
+}
+
+/// A value of another type than the field, with what was probably meant.
+fn other_type(field: &str, value: &Value, said: &str) -> Option<String> {
+    let (_, wanted) = said.split_once(" in body must be of type ")?;
+    let (wanted, found) = wanted.split_once(": ")?;
+    let found = found.trim_matches('"');
+    let hint = match (field, value) {
+        ("interval" | "initialDelay" | "duration", Value::Number(number)) => {
+            format!(": a duration has a unit, such as {number}s or {number}m")
+        }
+        ("pause", Value::String(text)) => format!(": write pause: {{duration: {text}}}"),
+        (_, Value::Number(_) | Value::Bool(_)) if wanted == "string" => {
+            format!(": write it in quotes, \"{value}\"")
+        }
+        (_, Value::String(text)) if wanted == "integer" => {
+            let number = text.trim_end_matches('%').parse::<i64>().ok();
+            let span = || parse_go_duration(text).ok().map(|span| span.as_secs());
+            let number = number.or_else(|| span().filter(|_| field.ends_with("Seconds")));
+            number.map_or(String::new(), |number| format!(": write {number}"))
+        }
+        _ => String::new(),
+    };
+    let shown = match value {
+        Value::Object(_) | Value::Array(_) | Value::Null => String::new(),
+        value => format!("{value}: "),
+    };
+    Some(format!("Invalid value: {shown}must be of type {wanted}, not {found}{hint}"))
 }
 
 /// A step that does two things, or nothing.
@@ -56,6 +92,7 @@ fn step(value: &Value) -> String {
                  setMirrorRoute or plugin";
     match kinds.as_slice() {
         [] => format!("the step is empty: expected one of {known}"),
+        [kind] if value[*kind].is_null() => format!("{kind} has no value"),
         kinds => format!("a step does one thing, and this one has {}", kinds.join(" and ")),
     }
 }

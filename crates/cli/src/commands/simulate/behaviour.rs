@@ -188,7 +188,7 @@ fn change(behaviour: &mut Behaviour, form: &str, given: &str) -> anyhow::Result<
         "pull-error" => behaviour.pull_error = true,
         "crash" => {
             let after_seconds = if value.is_empty() { 1.0 } else { seconds(value, given)? };
-            behaviour.crash = Some(Crash { after_seconds, times: None });
+            behaviour.crash = Some(Crash::after(after_seconds, None));
         }
         "flapping" => {
             let (ready, not_ready) = value.split_once('/').unwrap_or((value, value));
