@@ -256,6 +256,9 @@ mod tests {
         assert!(behaviours.of_pod(&pod("/bad-command")).never_ready, "by its command");
         assert!(!behaviours.of_pod(&pod("/good-command")).never_ready);
         let unknown = json!([{"image": "*", "starUpSeconds": 1}]);
-        assert!(serde_json::from_value::<Behaviours>(unknown).is_err(), "a typing error is refused");
+        assert!(
+            serde_json::from_value::<Behaviours>(unknown).is_err(),
+            "a typing error is refused"
+        );
     }
 }

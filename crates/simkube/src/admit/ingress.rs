@@ -39,7 +39,7 @@ fn check_host(field: &str, host: &Value, causes: &mut Vec<Cause>) {
 fn check_path(place: &str, path: &Value, causes: &mut Vec<Cause>) {
     let text = path["path"].as_str().unwrap_or_default();
     let is_free = path["pathType"] == "ImplementationSpecific";
-    if !text.starts_with('/') && !(is_free && text.is_empty()) {
+    if !(text.starts_with('/') || is_free && text.is_empty()) {
         let field = format!("{place}.path");
         causes.push(Cause::invalid(field, &json!(text), "must be an absolute path"));
     }

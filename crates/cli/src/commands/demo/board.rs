@@ -36,7 +36,7 @@ pub type Key = (String, String);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
     /// A command for one rollout.
-    Act(Key, Action),
+    Act(Key, Box<Action>),
     /// The end of the demo.
     Quit,
 }
@@ -176,7 +176,7 @@ impl Board {
             return None;
         }
         self.note(&title, &format!("you {verb} it"), false, now);
-        Some(Wish::Act(key, action))
+        Some(Wish::Act(key, Box::new(action)))
     }
 
     /// Draws the frame. `tree` is the text of the opened rollout.

@@ -179,9 +179,9 @@ fn keys_ask_for_what_they_say() {
     let mut board = board();
     let cases = [
         (KeyCode::Char('x'), None),
-        (KeyCode::Char('p'), Some(Wish::Act(key("cart"), Action::Promote))),
+        (KeyCode::Char('p'), Some(Wish::Act(key("cart"), Box::new(Action::Promote)))),
         (KeyCode::Down, None),
-        (KeyCode::Char('a'), Some(Wish::Act(key("checkout"), Action::Abort))),
+        (KeyCode::Char('a'), Some(Wish::Act(key("checkout"), Box::new(Action::Abort)))),
         (KeyCode::Char('q'), Some(Wish::Quit)),
     ];
     for (code, expected) in cases {
