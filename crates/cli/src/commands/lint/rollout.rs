@@ -147,8 +147,8 @@ fn target_ports(service: &Document, view: &RolloutView) -> Vec<Finding> {
     wrong.collect()
 }
 
-/// What keeps a router from its work. Routing objects that are missing may be elsewhere; one that is
-/// here and does not lead to the Service whose traffic is split is refused by the controller.
+/// What keeps a router from its work. `kubectl argo rollouts lint` accepts routing objects that are
+/// missing or do not lead to the Service whose traffic is split, so they are no errors here.
 fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     let routers = traffic::routers(view);
     let found = |router: &dyn Router| {
@@ -156,7 +156,7 @@ fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
         match cause {
             FaultCause::Configuration => Some(Finding::error(beside.document, &path, message)),
             FaultCause::Missing(object) => beside.missing(&object.kind, &object.name, &path),
-            FaultCause::Unfit(_) => Some(Finding::error(beside.document, &path, message)),
+            FaultCause::Unfit(_) => Some(Finding::warning(beside.document, &path, message)),
         }
     };
     routers.iter().filter_map(|router| found(&**router)).collect()

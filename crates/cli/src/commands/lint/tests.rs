@@ -93,7 +93,7 @@ an Experiment              | steps: [] | TEMPLATE EXPERIMENT | error: spec.analy
 an experiment step         | steps: [{experiment: {duration: 1m, templates: [], analyses: [{name: a, templateName: smok}]}}] | TEMPLATE | warning: spec.strategy.canary.steps[0].experiment.analyses[0].templateName: there is no AnalysisTemplate "smok"
 another Service            | stableService: wbe | SERVICE | warning: spec.strategy.canary.stableService: there is no Service "wbe" in these files; did you mean "web"?
 another Ingress            | ROUTED wbe | INGRESS | warning: spec.strategy.canary.trafficRouting.nginx.stableIngress: there is no Ingress "wbe"
-an Ingress past the Service | ROUTED web | INGRESS | error: spec.strategy.canary.trafficRouting.nginx.stableIngress: Invalid value: "web": ingress `web` has no rules using service web backend
+an Ingress past the Service | ROUTED web | INGRESS | warning: spec.strategy.canary.trafficRouting.nginx.stableIngress: Invalid value: "web": ingress `web` has no rules using service web backend
 a workload elsewhere       | workload {apiVersion: apps/v1, kind: Deployment, name: web} | SERVICE |
 a workload that is refused | workload {apiVersion: apps/v1, kind: Deployment, name: web} | SERVICE DEPLOYMENT | error: spec.workloadRef.name: Deployment web: spec.template.spec.containers[0].image: Required value
 another workload           | workload {apiVersion: apps/v1, kind: Deployment, name: wbe} | DEPLOYMENT | warning: spec.workloadRef.name: there is no Deployment "wbe" in these files; did you mean "web"?
