@@ -52,7 +52,13 @@ impl Bucket {
 
     /// When the next token is there.
     fn next(&self, now: Instant) -> Instant {
-        let full_at = self.full_at.max(now) + self.interval;
+        self.next_above(0, now)
+    }
+
+    /// When a token is there beside so many that stay.
+    fn next_above(&self, reserve: u32, now: Instant) -> Instant {
+        let tokens = self.interval.saturating_mul(reserve.saturating_add(1));
+        let full_at = self.full_at.max(now) + tokens;
         let at_once = self.interval.saturating_mul(self.burst);
         full_at.checked_sub(at_once).map_or(now, |at| at.max(now))
     }
@@ -61,35 +67,98 @@ impl Bucket {
 /// The longest time between two tokens, so that no tiny rate can overflow.
 const SLOWEST: Duration = Duration::from_secs(3_600);
 
-/// Who waits for the tokens of one bucket.
+/// Who waits for the tokens of one bucket. Namespaces take turns: each request of a namespace is one
+/// round after the one before it.
 #[derive(Debug)]
 struct Turns {
     bucket: Bucket,
-    /// Who goes first, first; each is told when that is its turn.
-    waiting: BTreeMap<(Lane, u64), Arc<Notify>>,
+    /// Who goes first, first.
+    waiting: BTreeMap<Order, Waiting>,
+    /// The last round of each namespace that waits or was served in this round.
+    rounds: BTreeMap<Arc<str>, Round>,
+    /// The round of whoever was served last: nobody enters an earlier one.
+    round: u64,
     entered: u64,
+}
+
+/// The lane, then the round, then who came first.
+type Order = (Lane, u64, u64);
+
+#[derive(Debug)]
+struct Waiting {
+    namespace: Arc<str>,
+    /// Tells it to look whether it is its turn.
+    call: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    last: u64,
+    /// How many requests of this namespace wait.
+    waiting: usize,
 }
 
 impl Turns {
     fn new(bucket: Bucket) -> Mutex<Self> {
-        Mutex::new(Turns { bucket, waiting: BTreeMap::new(), entered: 0 })
+        Mutex::new(Turns {
+            bucket,
+            waiting: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+            round: 0,
+            entered: 0,
+        })
+    }
+
+    /// When this request may go; nothing while another one goes first. While none but busy namespaces
+    /// wait, some tokens stay for a quiet one that may come: it shall not wait because others have used
+    /// all of them up.
+    fn next(&self, at: &Order, now: Instant) -> Option<Instant> {
+        let (first, _) = self.waiting.first_key_value()?;
+        let is_quiet = |round: &Round| round.waiting == 1;
+        let is_kept = at.0 != Lane::Urgent && !self.rounds.values().any(is_quiet);
+        let reserve = if is_kept { self.bucket.burst / 4 } else { 0 };
+        (first == at).then(|| self.bucket.next_above(reserve, now))
+    }
+
+    fn take(&mut self, at: &Order, now: Instant) {
+        self.bucket.take(now);
+        if self.round < at.1 {
+            self.round = at.1;
+            let round = self.round;
+            self.rounds.retain(|_, one| one.waiting > 0 || one.last >= round);
+        }
+    }
+
+    fn call_first(&self) {
+        if let Some((_, first)) = self.waiting.first_key_value() {
+            first.call.notify_one();
+        }
     }
 }
 
 /// A place among those who wait. Leaving it, with a token or without, calls the next one.
 struct Place<'t> {
     turns: &'t Mutex<Turns>,
-    at: (Lane, u64),
+    at: Order,
     call: Arc<Notify>,
 }
 
 impl<'t> Place<'t> {
-    fn enter(turns: &'t Mutex<Turns>, lane: Lane) -> Self {
+    fn enter(turns: &'t Mutex<Turns>, lane: Lane, namespace: &Arc<str>) -> Self {
         let call = Arc::new(Notify::new());
         let mut entered = lock(turns);
         entered.entered += 1;
-        let at = (lane, entered.entered);
-        entered.waiting.insert(at, Arc::clone(&call));
+        let (number, current) = (entered.entered, entered.round);
+        let own = entered.rounds.entry(Arc::clone(namespace));
+        let own = own
+            .and_modify(|own| own.last = current.max(own.last + 1))
+            .or_insert(Round { last: current, waiting: 0 });
+        own.waiting += 1;
+        let at = (lane, own.last, number);
+        let waiting = Waiting { namespace: Arc::clone(namespace), call: Arc::clone(&call) };
+        entered.waiting.insert(at, waiting);
+        // Whoever is first may have waited because of the reserve.
+        entered.call_first();
         Place { turns, at, call }
     }
 
@@ -97,13 +166,9 @@ impl<'t> Place<'t> {
     /// nothing where somebody does.
     fn take(&self, now: Instant) -> Option<Instant> {
         let mut turns = lock(self.turns);
-        let (first, _) = turns.waiting.first_key_value()?;
-        if *first != self.at {
-            return None;
-        }
-        let next = turns.bucket.next(now);
+        let next = turns.next(&self.at, now)?;
         if next <= now {
-            turns.bucket.take(now);
+            turns.take(&self.at, now);
         }
         Some(next)
     }
@@ -112,10 +177,15 @@ impl<'t> Place<'t> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut turns = lock(self.turns);
-        turns.waiting.remove(&self.at);
-        if let Some((_, next)) = turns.waiting.first_key_value() {
-            next.notify_one();
+        let Some(Waiting { namespace, .. }) = turns.waiting.remove(&self.at) else { return };
+        let round = turns.round;
+        if let Some(own) = turns.rounds.get_mut(&namespace) {
+            own.waiting = own.waiting.saturating_sub(1);
+            if own.waiting == 0 && own.last < round {
+                turns.rounds.remove(&namespace);
+            }
         }
+        turns.call_first();
     }
 }
 
@@ -139,14 +209,17 @@ impl<C> Limited<C> {
         Limited { cluster, groups }
     }
 
-    async fn turn(&self, group: Group, lane: Lane) {
-        let place = Place::enter(&self.groups[group as usize], lane);
+    async fn turn(&self, group: Group, lane: Lane, namespace: &Arc<str>) {
+        let place = Place::enter(&self.groups[group as usize], lane, namespace);
         loop {
             let now = Instant::now();
             match place.take(now) {
                 Some(at) if at <= now => return,
-                // Somebody who goes first may come meanwhile.
-                Some(at) => tokio::time::sleep_until(at).await,
+                // Somebody who goes first may come meanwhile, or somebody who is quiet.
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = place.call.notified() => {}
+                },
                 None => place.call.notified().await,
             }
         }
@@ -155,17 +228,17 @@ impl<C> Limited<C> {
 
 impl<C: Cluster> Cluster for Limited<C> {
     async fn write(&self, write: Write) -> Result<Written, WriteError> {
-        self.turn(group(&write.target.kind), write.lane).await;
+        self.turn(group(&write.target.kind), write.lane, &write.target.namespace).await;
         self.cluster.write(write).await
     }
 
     async fn read(&self, target: &ObjectRef) -> Result<Option<Frame>, WriteError> {
-        self.turn(group(&target.kind), Lane::Ordinary).await;
+        self.turn(group(&target.kind), Lane::Ordinary, &target.namespace).await;
         self.cluster.read(target).await
     }
 
     async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
-        self.turn(group(&target.kind), Lane::Ordinary).await;
+        self.turn(group(&target.kind), Lane::Ordinary, &target.namespace).await;
         self.cluster.read_whole(target).await
     }
 
@@ -174,12 +247,12 @@ impl<C: Cluster> Cluster for Limited<C> {
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
-        self.turn(group(&listing.kind), Lane::Last).await;
+        self.turn(group(&listing.kind), Lane::Last, &listing.namespace).await;
         self.cluster.list(listing).await
     }
 
     async fn post(&self, event: &PostedEvent) -> Result<(), WriteError> {
-        self.turn(Group::Events, Lane::Ordinary).await;
+        self.turn(Group::Events, Lane::Ordinary, &event.about.namespace).await;
         self.cluster.post(event).await
     }
 }
@@ -278,6 +351,69 @@ mod tests {
         assert_eq!(read(gradus_api::names::GROUP).await, 0);
         assert_eq!(read("networking.istio.io").await, 0);
         assert_eq!(read("").await, 1, "core shares with apps");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_namespace_does_not_wait_for_a_busy_one() {
+        // The long-run rate, what is allowed at once, and how long a request of the quiet one may take.
+        let cases = [
+            ("some tokens are kept for it", 40, Duration::ZERO),
+            ("it is next when there are none to keep", 1, Duration::from_millis(25)),
+        ];
+        for (what, burst, expected) in cases {
+            let cluster = Limited::new(Empty, Rate { per_second: 40.0, burst });
+            let start = Instant::now();
+            let read = async |namespace: &str| {
+                let set = Kind::new("apps", "v1", "ReplicaSet", "replicasets");
+                let target = ObjectRef::new(set, &namespace.into(), &"web".into());
+                let asked = Instant::now();
+                cluster.read(&target).await.unwrap();
+                asked.elapsed()
+            };
+            // Thirty at a time of the busy one, again and again.
+            let busy = futures::future::join_all((0..30).map(|_| async {
+                for _ in 0..4 {
+                    read("busy").await;
+                }
+                start.elapsed()
+            }));
+            let quiet = async {
+                tokio::time::sleep(Duration::from_millis(1_510)).await;
+                read("quiet").await
+            };
+            let (busy, waited) = futures::join!(busy, quiet);
+            assert!(waited <= expected, "{what}: {waited:?}");
+            let last = busy.into_iter().max().unwrap();
+            let slowest = Duration::from_millis(25 * (120 + 1));
+            assert!(last <= slowest, "{what}: the busy one has its rate: {last:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_quiet_namespaces_leave_a_busy_one_its_turns() {
+        let cluster = Limited::new(Empty, Rate { per_second: 40.0, burst: 8 });
+        let read = async |namespace: String| {
+            let set = Kind::new("apps", "v1", "ReplicaSet", "replicasets");
+            let target = ObjectRef::new(set, &namespace.as_str().into(), &"web".into());
+            cluster.read(&target).await.unwrap();
+        };
+        let start = Instant::now();
+        let quiet = futures::future::join_all((0..19).map(|number| {
+            let read = &read;
+            async move {
+                for _ in 0..50 {
+                    read(format!("quiet-{number}")).await;
+                }
+            }
+        }));
+        let busy = futures::future::join_all((0..8).map(|_| read("busy".to_owned())));
+        let busy = async {
+            busy.await;
+            start.elapsed()
+        };
+        let (_, took) = futures::join!(quiet, busy);
+        // Eight turns among twenty namespaces.
+        assert!(took <= Duration::from_millis(25 * 20 * 9), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
