@@ -36,6 +36,8 @@ pub enum Action {
     Apply(Value),
     /// Lays a merge patch over an object named by its `kind` and `metadata.name`.
     Patch(Value),
+    /// Lays a merge patch over the status of an object named by its `kind` and `metadata.name`.
+    PatchStatus(Value),
     /// Deletes an object named by its `kind` and `metadata.name`.
     Delete(Value),
     /// The run of this purpose that the status names gets a phase, as by whoever measures.
@@ -139,6 +141,7 @@ impl Action {
             Action::Scale(replicas) => vec![spec(json!({ "replicas": replicas }))],
             Action::Apply(object) => vec![named(object, Deed::Apply(object.clone()))],
             Action::Patch(object) => vec![named(object, Deed::Merge(object.clone()))],
+            Action::PatchStatus(object) => vec![named(object, Deed::MergeStatus(object.clone()))],
             Action::Delete(object) => vec![named(object, Deed::Delete)],
             Action::Run(verdict) => {
                 let name = sight.run(&verdict.r#type).map(|run| &run["name"]);
