@@ -107,6 +107,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
                     metric_allow: Some(LOOPBACK.to_owned()),
                     election: Some(Election::On),
                     dry_run: false,
+                    variables: Vec::new(),
                 },
             )
             .await?;

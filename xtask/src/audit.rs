@@ -43,6 +43,9 @@ pub struct Request {
     pub name: String,
     /// HTTP status of the answer; 0 if there was none.
     pub code: u16,
+    /// When it came in.
+    pub received: Timestamp,
+    /// When it was answered.
     pub at: Timestamp,
 }
 
@@ -135,6 +138,7 @@ struct Event {
     object_ref: ObjectRef,
     #[serde(default)]
     response_status: ResponseStatus,
+    request_received_timestamp: Timestamp,
     stage_timestamp: Timestamp,
 }
 
@@ -190,6 +194,7 @@ fn request(event: Event) -> Request {
         namespace,
         name,
         code: event.response_status.code,
+        received: event.request_received_timestamp,
         at: event.stage_timestamp,
     }
 }
@@ -208,6 +213,7 @@ mod tests {
             "user": { "username": "person", "groups": ["system:masters"] },
             "objectRef": object,
             "responseStatus": { "metadata": {}, "code": 200 },
+            "requestReceivedTimestamp": "2026-11-15T23:38:16.340000Z",
             "stageTimestamp": "2026-11-15T23:38:16.343154Z",
         });
         format!("{event}\n")

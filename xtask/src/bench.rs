@@ -3,6 +3,8 @@
 //!
 //! Measured is what is shipped (`--profile dist`), which takes minutes to link.
 
+mod real;
+
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -90,7 +92,7 @@ impl fmt::Display for Budget {
 /// Why there is no figure.
 #[derive(Debug, Error)]
 enum BenchError {
-    #[error("unknown option {0}: expected --json")]
+    #[error("unknown option {0}: expected --json or --real")]
     UnknownOption(String),
     #[error("{program} could not be run: {source}")]
     NotRun { program: String, source: io::Error },
@@ -113,9 +115,13 @@ struct Figure {
 /// The program that measures.
 struct Program(PathBuf);
 
+/// `cargo xtask soak`.
+pub use real::soak;
+
 /// Measures everything and prints a table, or one object.
 pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let json = match arguments {
+        [option, rest @ ..] if option == "--real" => return real::run(rest),
         [] => false,
         [option] if option == "--json" => true,
         [.., last] => return Err(BenchError::UnknownOption(last.clone()).into()),

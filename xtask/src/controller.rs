@@ -53,6 +53,8 @@ pub struct Settings {
     pub metric_allow: Option<String>,
     /// Where it asks AWS how load balancers split the traffic, if it asks.
     pub aws: Option<String>,
+    /// Environment variables beyond ours.
+    pub variables: Vec<(String, PathBuf)>,
     /// Does it take part in an election? A program that knows of none is not asked.
     pub election: Option<Election>,
 }
@@ -122,6 +124,9 @@ impl Controller {
                 .variable("AWS_REGION", balancers::REGION)
                 .variable("AWS_ACCESS_KEY_ID", "test")
                 .variable("AWS_SECRET_ACCESS_KEY", "test");
+        }
+        for (name, value) in &settings.variables {
+            recipe = recipe.variable(name, value);
         }
         match settings.election {
             Some(Election::Off) => recipe = recipe.flag("leader-elect", "false"),

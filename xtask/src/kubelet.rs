@@ -105,6 +105,7 @@ async fn run(
     tasks.spawn(node::keep_alive(client.clone()));
     let mut known: BTreeMap<String, watch::Sender<Value>> = BTreeMap::new();
     let mut address = 0;
+    let mut complaint = String::new();
     let mut events = watcher(pods(&client).0, watcher::Config::default()).boxed();
     loop {
         match events.try_next().await {
@@ -129,7 +130,12 @@ async fn run(
             Ok(Some(watcher::Event::Init | watcher::Event::InitDone)) => {}
             Ok(None) => return,
             Err(error) => {
-                eprintln!("kubelet: watching pods: {error}");
+                // Once: a server that is away for a while is away at every try.
+                let error = error.to_string();
+                if error != complaint {
+                    eprintln!("kubelet: watching pods: {error}");
+                    complaint = error;
+                }
                 tokio::time::sleep(AFTER_AN_ERROR).await;
             }
         }

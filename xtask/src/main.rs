@@ -1,6 +1,7 @@
 //! Project tasks: which one is meant, and how did it end?
 
 mod argo;
+mod argo_cd;
 mod audit;
 mod balancers;
 mod bench;
@@ -11,9 +12,11 @@ mod controller;
 mod corpus;
 mod crds;
 mod dataplane;
+mod debian;
 mod differential;
 mod dist;
 mod folder;
+mod go_module;
 mod interrupt;
 mod kubelet;
 mod manifests;
@@ -32,6 +35,7 @@ mod summary;
 mod takeover;
 mod test;
 mod tidy;
+mod usage;
 
 use std::{env, error::Error, path::PathBuf, process::ExitCode};
 
@@ -125,9 +129,15 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench",
-        arguments: "[--json]",
-        help: "measure, with budget and command of each figure",
+        arguments: "[--json] | --real N[,N…] [--peer] [--default-rate] [--program FILE]",
+        help: "measure, with budget and command of each figure; N Rollouts on a real control plane",
         run: bench::run,
+    },
+    Task {
+        name: "soak",
+        arguments: "[MINUTES]",
+        help: "change Rollouts for ten minutes: do memory or metric series grow?",
+        run: bench::soak,
     },
     Task {
         name: "corpus",
@@ -158,6 +168,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         help: "lint the manifests of Argo Rollouts",
         run: |_| argo::manifests::check(),
+    },
+    Task {
+        name: "argo-cd",
+        arguments: "",
+        help: "run Argo CD's own health checks and actions on the states of every scenario",
+        run: argo_cd::run,
     },
     Task {
         name: "monitoring",

@@ -19,13 +19,14 @@ use thiserror::Error;
 use crate::{
     Failure, argo,
     controller::{Election, Settings},
+    debian,
     folder::Folder,
     interrupt::or_interrupted,
     plane::User,
     ports,
     process::{Process, Recipe},
     real, repository,
-    servers::{self, Servers},
+    servers::Servers,
     stage::{ControllerKind, Stage},
     summary::Summary,
 };
@@ -71,21 +72,7 @@ pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
 
 /// The folder with both programs.
 fn tools() -> Result<PathBuf, Failure> {
-    let folder = servers::cache()?.join("prometheus-debian");
-    let programs = folder.join("root/usr/bin");
-    if programs.join("promtool").exists() {
-        return Ok(programs);
-    }
-    fs::create_dir_all(&folder)?;
-    said(Command::new("apt-get").current_dir(&folder).args(["download", PACKAGE]))?;
-    for entry in fs::read_dir(&folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "deb") {
-            let root = folder.join("root");
-            said(Command::new("dpkg-deb").arg("-x").arg(&path).arg(&root))?;
-        }
-    }
-    Ok(programs)
+    Ok(debian::extracted(PACKAGE)?.join("usr/bin"))
 }
 
 /// The alerts of the PrometheusRule, tried with the series of `rules-test.yaml`.

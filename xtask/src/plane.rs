@@ -211,6 +211,11 @@ impl Plane {
         found.map_or(Ok(()), |process| process.kill().map_err(failed))
     }
 
+    /// The number of each server's process, by name.
+    pub fn pids(&self) -> io::Result<Vec<(String, u32)>> {
+        self.processes.iter().map(|one| Ok((one.name().to_owned(), one.pid()?))).collect()
+    }
+
     /// Starts a killed server again, as it was started before.
     pub fn start_server(&mut self, name: &str) -> Result<(), PlaneError> {
         let failed = |source| PlaneError::Start { name: name.to_owned(), source };

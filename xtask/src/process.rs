@@ -119,12 +119,18 @@ impl Process {
         self.guard.try_wait()
     }
 
-    /// Asks the program to end, as Kubernetes asks a container.
-    pub fn terminate(&self) -> io::Result<()> {
+    /// The number of the program itself.
+    pub fn pid(&self) -> io::Result<u32> {
         let guard = self.guard.id();
         // The program is what the guard started first.
         let children = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"))?;
-        let program = children.split_whitespace().next().unwrap_or_default().to_owned();
+        let program = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        program.ok_or_else(|| io::Error::other(format!("{}: it does not run", self.name)))
+    }
+
+    /// Asks the program to end, as Kubernetes asks a container.
+    pub fn terminate(&self) -> io::Result<()> {
+        let program = self.pid()?.to_string();
         Command::new("kill").args(["-TERM", &program]).status().map(drop)
     }
 

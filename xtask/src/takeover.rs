@@ -7,6 +7,7 @@ mod seen;
 
 use std::time::Instant;
 
+pub use seen::holder;
 use thiserror::Error;
 
 use crate::{

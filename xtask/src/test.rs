@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Failure, argo, balancers, chart, conformance, dataplane,
+    Failure, argo, argo_cd, balancers, chart, conformance, dataplane,
     interrupt::Ended,
     monitoring, plugins, real, repository,
     servers::{Servers, ServersError},
@@ -36,12 +36,13 @@ struct Stage {
 }
 
 /// From cheap to dear.
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     Stage { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Stage { name: "clippy", run: clippy },
     Stage { name: "tests and scenarios", run: tests },
     Stage { name: "tidy", run: || tidy::run(&[]) },
     Stage { name: "manifests of Argo", run: argo::manifests::check },
+    Stage { name: "Argo CD", run: || argo_cd::run(&[]) },
     Stage { name: "chart", run: || chart::run(&[]) },
     Stage { name: "conformance", run: || conformance::run(&[]) },
     Stage { name: "real control plane", run: real::check },

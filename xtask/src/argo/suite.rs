@@ -7,10 +7,12 @@ use std::{
     time::Instant,
 };
 
-use serde_json::Value;
 use thiserror::Error;
 
-use crate::servers::{self, ServersError};
+use crate::{
+    go_module::{self, GoModuleError},
+    servers::{self, ServersError},
+};
 
 /// The module and the version whose behaviour we promise.
 const MODULE: &str = "github.com/argoproj/argo-rollouts";
@@ -28,6 +30,8 @@ const CONTROLLER: &str = "./cmd/rollouts-controller";
 pub enum SuiteError {
     #[error(transparent)]
     Cache(#[from] ServersError),
+    #[error(transparent)]
+    Module(#[from] GoModuleError),
     #[error("go {what}: {message}")]
     Failed { what: String, message: String },
     #[error("{path}: {source}")]
@@ -54,7 +58,7 @@ impl Suite {
     fn fetched() -> Result<Self, SuiteError> {
         let built = servers::cache()?.join(format!("argo-rollouts-{VERSION}"));
         fs::create_dir_all(built.join("plugin-bin")).map_err(|source| file(&built, source))?;
-        Ok(Self { sources: fetched(&built)?, built })
+        Ok(Self { sources: go_module::folder(MODULE, VERSION)?, built })
     }
 
     /// The folder of the sources, where nothing is to be built.
@@ -131,18 +135,6 @@ pub fn sample_plugins(packages: &[&str]) -> Result<PathBuf, SuiteError> {
 /// Argo's sources, with its examples.
 pub fn sources() -> Result<PathBuf, SuiteError> {
     Ok(Suite::fetched()?.sources)
-}
-
-/// The module's folder in Go's cache, downloaded if it is not there.
-fn fetched(somewhere: &Path) -> Result<PathBuf, SuiteError> {
-    let what = format!("mod download {MODULE}@{VERSION}");
-    let mut go = Command::new("go");
-    // Outside any module: what is fetched must not depend on one.
-    go.current_dir(somewhere).args(["mod", "download", "-json", &format!("{MODULE}@{VERSION}")]);
-    let answer = output_of(go, &what)?;
-    let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
-    let folder = answer["Dir"].as_str().map(PathBuf::from);
-    folder.ok_or(SuiteError::Failed { what, message: "expected the folder in its answer".into() })
 }
 
 fn output_of(mut go: Command, what: &str) -> Result<Vec<u8>, SuiteError> {

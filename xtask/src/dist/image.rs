@@ -1,11 +1,11 @@
 //! The image as an OCI archive, written without Docker: one layer with one static program.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-use super::{Release, checksum};
-use crate::Failure;
+use super::{DistError, Release, checksum, output};
+use crate::{Failure, debian, folder::Folder};
 
 /// Writes `gradus-image-VERSION.tar`, which `skopeo copy oci-archive:…` and `docker load` read.
 pub(super) fn write(release: &Release, program: &Path) -> Result<(), Failure> {
@@ -32,7 +32,34 @@ pub(super) fn write(release: &Release, program: &Path) -> Result<(), Failure> {
     fs::write(folder.join("oci-layout"), bytes(&json!({ "imageLayoutVersion": "1.0.0" })))?;
     let archive = release.folder.join(format!("gradus-image-{}.tar", release.version));
     release.tar(&folder, &["oci-layout", "index.json", "blobs"], &archive)?;
-    Ok(fs::remove_dir_all(&folder)?)
+    fs::remove_dir_all(&folder)?;
+    is_an_image(release, &archive, program)
+}
+
+/// A program that others have written unpacks the image, which checks every digest, and finds ours.
+fn is_an_image(release: &Release, archive: &Path, program: &Path) -> Result<(), Failure> {
+    let root = match debian::extracted("umoci") {
+        Ok(root) => root,
+        Err(error) => {
+            println!("  image: not tried: umoci of Debian cannot be had: {error}");
+            return Ok(());
+        }
+    };
+    let folder = Folder::create("image")?;
+    output(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(folder.path()))?;
+    let image = format!("{}:{}", folder.path().display(), release.version);
+    let bundle = folder.path().join("bundle");
+    let umoci = root.join("usr/bin/umoci");
+    output(Command::new(umoci).args(["unpack", "--rootless", "--image", &image]).arg(&bundle))?;
+    let runtime: Value = serde_json::from_slice(&fs::read(bundle.join("config.json"))?)?;
+    let found = (checksum(&bundle.join("rootfs/gradus"))?, &runtime["process"]["args"]);
+    let expected = (checksum(program)?, &json!(["/gradus", "controller"]));
+    if found != expected {
+        let message = format!("expected {expected:?} in the image, found {found:?}");
+        return Err(DistError::Tool { program: "umoci".to_owned(), message }.into());
+    }
+    println!("  image: umoci unpacks it, with the program and its arguments");
+    Ok(())
 }
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";

@@ -11,6 +11,8 @@ pub enum User {
     Person,
     /// Gradus, with nothing but the rights of `manifests/rbac.yaml`.
     Controller,
+    /// Another controller beside ours.
+    Peer,
     /// The example operator, with the rights that lie beside it.
     Operator,
     /// Our kubelet without containers.
@@ -20,8 +22,14 @@ pub enum User {
 }
 
 impl User {
-    pub const ALL: [Self; 5] =
-        [Self::Person, Self::Controller, Self::Operator, Self::Kubelet, Self::ControllerManager];
+    pub const ALL: [Self; 6] = [
+        Self::Person,
+        Self::Controller,
+        Self::Peer,
+        Self::Operator,
+        Self::Kubelet,
+        Self::ControllerManager,
+    ];
 
     /// As the API server and its audit log call this user. The controller has the name of the
     /// service account it has when installed, so the very binding that is shipped applies.
@@ -29,6 +37,7 @@ impl User {
         match self {
             Self::Person => "person",
             Self::Controller => "system:serviceaccount:argo-rollouts:gradus",
+            Self::Peer => "system:serviceaccount:argo-rollouts:argo-rollouts",
             Self::Operator => "system:serviceaccount:database-operator:database-operator",
             Self::Kubelet => "kubelet",
             Self::ControllerManager => "controller-manager",
@@ -40,6 +49,7 @@ impl User {
         match self {
             Self::Person => "person-token",
             Self::Controller => "controller-token",
+            Self::Peer => "peer-token",
             Self::Operator => "operator-token",
             Self::Kubelet => "kubelet-token",
             Self::ControllerManager => "controller-manager-token",
@@ -51,6 +61,7 @@ impl User {
         match self {
             Self::Person => "kubeconfig",
             Self::Controller => "controller.kubeconfig",
+            Self::Peer => "peer.kubeconfig",
             Self::Operator => "operator.kubeconfig",
             Self::Kubelet => "kubelet.kubeconfig",
             Self::ControllerManager => "controller-manager.kubeconfig",
@@ -59,7 +70,8 @@ impl User {
 
     fn group(self) -> &'static str {
         match self {
-            Self::Controller | Self::Operator => "system:serviceaccounts",
+            // Who has all rights by its group is not held back by the server: it would have it easier.
+            Self::Controller | Self::Peer | Self::Operator => "system:serviceaccounts",
             Self::Person | Self::Kubelet | Self::ControllerManager => "system:masters",
         }
     }

@@ -1,7 +1,11 @@
 //! Two of our controllers: one ends, is killed, is robbed, or both lead at once; the API server goes
 //! away, and etcd dies. Every update that is under way then ends as it would have.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use kube::Client;
 use serde_json::json;
@@ -13,6 +17,7 @@ use super::{
 use crate::{
     Failure,
     controller::{Controller, Election, Settings},
+    debian,
     plane::User,
     real::{apply, create_namespace},
     stage::Stage,
@@ -29,6 +34,8 @@ const AFTER_A_KILL: Duration = Duration::from_secs(16);
 /// Two looks of the leader, and the request in between.
 const NOTICED_WITHIN: Duration = Duration::from_secs(5);
 const AWAY: Duration = Duration::from_secs(30);
+/// What a controller logs whose machine's clock has gone ahead.
+const PUT_FORWARD: &str = "clock was behind and is put forward";
 /// An update takes 10 s of pauses; the machine may be busy.
 const UPDATED_WITHIN: Duration = Duration::from_secs(120);
 
@@ -54,6 +61,16 @@ pub async fn play(stage: &mut Stage) -> Summary {
     summary += told("API server away", began, &play.server_away(stage, "kube-apiserver").await);
     let began = Instant::now();
     summary += told("etcd restarted", began, &play.server_away(stage, "etcd").await);
+    match debian::extracted("libfaketime") {
+        Ok(root) => {
+            let began = Instant::now();
+            summary += told("clock moved", began, &play.clock_moved(stage, &root).await);
+        }
+        Err(error) => {
+            println!("  clock moved: not tried: libfaketime of Debian cannot be had: {error}");
+            summary += Summary::skipped();
+        }
+    }
     summary
 }
 
@@ -77,11 +94,21 @@ struct Play {
 
 impl Play {
     fn start(&mut self, stage: &Stage, election: Election) -> Result<Controller, Failure> {
+        self.start_with(stage, election, Vec::new())
+    }
+
+    fn start_with(
+        &mut self,
+        stage: &Stage,
+        election: Election,
+        variables: Vec<(String, PathBuf)>,
+    ) -> Result<Controller, Failure> {
         self.started += 1;
         stage.mortal(&Settings {
             name: format!("controller-{}", self.started),
             kubeconfig: stage.plane.kubeconfig(User::Controller),
             election: Some(election),
+            variables,
             ..Settings::default()
         })
     }
@@ -185,6 +212,38 @@ impl Play {
         Ok("every update ended as with one".to_owned())
     }
 
+    /// The leader's clock jumps an hour ahead, and then back, beside a standby whose clock is right.
+    async fn clock_moved(&mut self, stage: &Stage, root: &Path) -> Result<String, Failure> {
+        let library = library(root)?;
+        let offset = stage.plane.folder().join("offset");
+        fs::write(&offset, "+0\n")?;
+        let variables = vec![
+            ("LD_PRELOAD".to_owned(), library),
+            ("FAKETIME_TIMESTAMP_FILE".to_owned(), offset.clone()),
+            ("FAKETIME_NO_CACHE".to_owned(), "1".into()),
+            // A person sets the time of day; what has passed since the start goes on.
+            ("FAKETIME_DONT_FAKE_MONOTONIC".to_owned(), "1".into()),
+        ];
+        let before = holder(&self.client).await?;
+        let mut moved = self.start_with(stage, Election::Production, variables)?;
+        next_holder(&self.client, &before, AFTER_A_KILL * 2).await?;
+        moved.is_ready().await?;
+        let mut standby = self.start(stage, Election::Production)?;
+        standby.is_ready().await?;
+        for hours in ["+1h", "+0"] {
+            self.update().await?;
+            fs::write(&offset, format!("{hours}\n"))?;
+            self.ends_well().await?;
+        }
+        if moved.death()?.is_some() || standby.death()?.is_some() {
+            return Err(SeenError::Other("a controller has ended".to_owned()).into());
+        }
+        if !moved.words().contains(PUT_FORWARD) {
+            return Err(SeenError::Other(format!("expected {PUT_FORWARD:?} in its log")).into());
+        }
+        Ok("an hour ahead and back, every update ended as with a right clock".to_owned())
+    }
+
     async fn server_away(&mut self, stage: &mut Stage, server: &str) -> Result<String, Failure> {
         let (_first, _second) = self.pair(stage).await?;
         self.update().await?;
@@ -195,6 +254,17 @@ impl Play {
         self.ends_well().await?;
         Ok(format!("away for {away:?}, every update ended"))
     }
+}
+
+/// What is loaded before all else, and moves the clock.
+fn library(root: &Path) -> Result<PathBuf, Failure> {
+    for entry in fs::read_dir(root.join("usr/lib"))? {
+        let path = entry?.path().join("faketime/libfaketimeMT.so.1");
+        if path.exists() {
+            return Ok(path);
+        }
+    }
+    Err(SeenError::Other(format!("no libfaketime in {}", root.display())).into())
 }
 
 fn within(found: Duration, expected: Duration) -> Result<String, Failure> {
