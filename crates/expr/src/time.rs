@@ -1,15 +1,16 @@
-//! Moments and spans of time as Go has them, in zones with a fixed distance to UTC.
+//! Moments and spans of time as Go has them.
 
 mod layout;
 mod methods;
 mod span;
+mod zone;
 
 use std::fmt;
-use std::sync::Arc;
 
 pub(crate) use layout::parse as parse_moment;
 pub(crate) use methods::{call, signature};
 pub(crate) use span::{parse as parse_duration, text as duration_text};
+pub use zone::Zone;
 
 pub(crate) const MONTHS: [&str; 12] = [
     "January",
@@ -41,14 +42,6 @@ pub struct Moment {
     zone: Zone,
 }
 
-/// A time zone with a fixed distance to UTC.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Zone {
-    name: Arc<str>,
-    /// East of UTC, in seconds.
-    offset: i64,
-}
-
 /// A moment as a calendar and a clock show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Civil {
@@ -58,46 +51,6 @@ struct Civil {
     hour: u8,
     minute: u8,
     second: u8,
-}
-
-impl Default for Zone {
-    fn default() -> Self {
-        Zone::utc()
-    }
-}
-
-impl Zone {
-    pub(crate) fn utc() -> Self {
-        Zone { name: Arc::from("UTC"), offset: 0 }
-    }
-
-    /// A controller runs in UTC, but calls its zone so.
-    pub(crate) fn local() -> Self {
-        Zone { name: Arc::from("Local"), offset: 0 }
-    }
-
-    fn fixed(name: &str, offset: i64) -> Self {
-        Zone { name: Arc::from(name), offset }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// As a clock shows it: the distance where the zone has no name.
-    fn shown(&self) -> String {
-        match &*self.name {
-            "" => self.distance(""),
-            "Local" => "UTC".to_owned(),
-            name => name.to_owned(),
-        }
-    }
-
-    fn distance(&self, between: &str) -> String {
-        let sign = if self.offset < 0 { '-' } else { '+' };
-        let minutes = self.offset.abs() / 60;
-        format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60)
-    }
 }
 
 impl Moment {
@@ -146,8 +99,13 @@ impl Moment {
         layout::format(self, "2006-01-02T15:04:05.999999999Z07:00")
     }
 
+    /// The distance to UTC at this moment, in seconds.
+    fn offset(&self) -> i64 {
+        self.zone.offset_at(self.seconds)
+    }
+
     fn local_seconds(&self) -> i64 {
-        self.seconds.saturating_add(self.zone.offset)
+        self.seconds.saturating_add(self.offset())
     }
 
     fn civil(&self) -> Civil {

@@ -72,11 +72,6 @@ fn date(call: &mut Call<'_>) -> Result<Value, Fault> {
     parse_moment(call.text(first + 1)?, text, &given).map(Value::Time).map_err(Fault::run)
 }
 
-/// There is no data about time zones here: reading files is not for pure code.
 fn zone(name: &str) -> Result<Zone, Fault> {
-    match name {
-        "" | "UTC" => Ok(Zone::utc()),
-        "Local" => Ok(Zone::local()),
-        other => Err(Fault::run(format!("unknown time zone {other}"))),
-    }
+    Zone::named(name).ok_or_else(|| Fault::run(format!("unknown time zone {name}")))
 }

@@ -1,6 +1,7 @@
 //! Moments as text in a form that an example describes: `2006-01-02 15:04:05`.
 
-use super::{Civil, DAY, MONTHS, Moment, WEEKDAYS, Zone, days_of};
+use super::zone::{Zone, distance};
+use super::{Civil, DAY, MONTHS, Moment, WEEKDAYS, days_of};
 
 /// A part of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,6 @@ pub(crate) fn format(moment: &Moment, layout: &str) -> String {
 
 fn written(piece: Piece<'_>, moment: &Moment, civil: &Civil) -> String {
     let short_hour = if civil.hour.is_multiple_of(12) { 12 } else { civil.hour % 12 };
-    let distance = |between| moment.zone.distance(between);
     match piece {
         Piece::Text(text) => text.to_owned(),
         Piece::Year => format!("{:04}", civil.year),
@@ -95,12 +95,12 @@ fn written(piece: Piece<'_>, moment: &Moment, civil: &Civil) -> String {
         Piece::Fraction(digits, is_short) => fraction(moment.nanoseconds, digits, is_short),
         Piece::HalfOfDay(true) => if civil.hour < 12 { "AM" } else { "PM" }.to_owned(),
         Piece::HalfOfDay(false) => if civil.hour < 12 { "am" } else { "pm" }.to_owned(),
-        Piece::ZoneName => moment.zone.shown(),
-        Piece::Distance(true, _) | Piece::HoursOfDistance(true) if moment.zone.offset == 0 => {
+        Piece::ZoneName => moment.zone.shown_at(moment.seconds),
+        Piece::Distance(true, _) | Piece::HoursOfDistance(true) if moment.offset() == 0 => {
             "Z".to_owned()
         }
-        Piece::Distance(_, between) => distance(between),
-        Piece::HoursOfDistance(_) => distance("")[..3].to_owned(),
+        Piece::Distance(_, between) => distance(moment.offset(), between),
+        Piece::HoursOfDistance(_) => distance(moment.offset(), "")[..3].to_owned(),
     }
 }
 
@@ -288,7 +288,7 @@ impl<'t> Reading<'t> {
             minutes = self.number(2, 2)?;
         }
         let offset = sign * (hours * 3600 + minutes * 60);
-        self.zone = Some(if offset == 0 { Zone::utc() } else { Zone::fixed("", offset) });
+        self.zone = Some(Zone::fixed("", offset));
         (hours <= 24 && minutes < 60).then_some(())
     }
 
@@ -320,7 +320,14 @@ impl<'t> Reading<'t> {
             None => first + self.day - 1,
         };
         let local = days * DAY + hour * 3600 + self.minute * 60 + self.second;
-        let zone = self.zone.unwrap_or_else(|| zone.clone());
-        Some(Moment { seconds: local - zone.offset, nanoseconds: self.nanoseconds, zone })
+        let (seconds, zone) = match self.zone {
+            None => (zone.moment_of(local), zone.clone()),
+            // As in Go: what is written as the given zone would write it, is of that zone.
+            Some(written) => match zone.moment_written(local, &written) {
+                Some(seconds) => (seconds, zone.clone()),
+                None => (local - written.offset_at(local), written),
+            },
+        };
+        Some(Moment { seconds, nanoseconds: self.nanoseconds, zone })
     }
 }

@@ -162,7 +162,8 @@ fn on_another_day(moment: &Moment, years: i64, months: i64, days: i64) -> Moment
         i64::from(civil.day) + most(days),
     );
     let before = days_of(civil.year, civil.month.into(), civil.day.into());
-    Moment { seconds: moment.seconds + (day - before) * super::DAY, ..moment.clone() }
+    let local = moment.local_seconds().saturating_add((day - before) * super::DAY);
+    Moment { seconds: moment.zone.moment_of(local), ..moment.clone() }
 }
 
 fn of_span(span: i64, name: &str, arguments: &[Value]) -> Value {
