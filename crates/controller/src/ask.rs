@@ -18,7 +18,8 @@ use futures::FutureExt;
 use gradus_api::names::label::POD_TEMPLATE_HASH;
 use gradus_engine::ask::http::{HttpError, HttpOutcome, HttpRequest};
 use gradus_engine::ask::{
-    Class, Effect, MetricCall, MetricReply, PluginReply, Question, Reply, RouterReply,
+    Class, Effect, MetricCall, MetricOperation, MetricReply, PluginReply, Question, Reply,
+    RouterReply,
 };
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
@@ -279,8 +280,15 @@ impl<C: Cluster> Executor<C> {
             Err(HttpError::Secret(error)) => return Ok(MetricReply::NoSecret(error)),
             Err(error) => return Ok(MetricReply::Broken(error.to_string())),
         };
-        let reply = plugins.metric(&self.cluster, run, call, &metric).await?;
-        Ok(secrets::cleaned_metric(reply, &hidden))
+        let reply = plugins.metric(&self.cluster, run, call, (&metric, &hidden)).await?;
+        let reply = secrets::cleaned_metric(reply, &hidden);
+        if let (MetricOperation::GarbageCollect(_), MetricReply::Broken(error)) =
+            (&call.operation, &reply)
+        {
+            let (plugin, run) = (&call.name, run.to_string());
+            tracing::warn!(plugin, run, error, "garbage of a metric is not collected");
+        }
+        Ok(reply)
     }
 
     async fn hear(&self, within: &Within, inquiry: &Inquiry, request: &HttpRequest) -> HttpOutcome {

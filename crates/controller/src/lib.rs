@@ -11,6 +11,7 @@ pub mod events;
 pub mod experiments;
 pub mod families;
 pub mod health;
+mod hidden;
 pub mod judged;
 pub mod kube_cluster;
 pub mod lease;

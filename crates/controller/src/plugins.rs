@@ -29,6 +29,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, WriteError};
+use crate::hidden::Hidden;
 use config::{Config, PluginEntry};
 use process::{CallFailure, Running};
 
@@ -109,13 +110,13 @@ impl Plugins {
         step::call(self, cluster, rollout, call).await
     }
 
-    /// Calls a metric plugin for an AnalysisRun, about this metric with its secrets.
-    pub async fn metric<C: Cluster>(
+    /// Calls a metric plugin for an AnalysisRun, about this metric with its secrets, which are these.
+    pub(crate) async fn metric<C: Cluster>(
         &self,
         cluster: &C,
         run: &ObjectRef,
         call: &MetricCall,
-        metric: &Value,
+        metric: (&Value, &Hidden),
     ) -> Result<MetricReply, WriteError> {
         metric::call(self, cluster, run, call, metric).await
     }
@@ -154,6 +155,18 @@ impl Plugins {
         method: &str,
         argument: Value,
     ) -> Result<Value, PluginError> {
+        let hidden = Hidden::default();
+        self.call_hiding(cluster, (kind, name), (method, argument), &hidden).await
+    }
+
+    /// The same with secrets in the argument: they are in no line of our log that the plugin prints.
+    async fn call_hiding<C: Cluster>(
+        &self,
+        cluster: &C,
+        (kind, name): (PluginKind, &str),
+        (method, argument): (&str, Value),
+        hidden: &Hidden,
+    ) -> Result<Value, PluginError> {
         let config = self.config(cluster).await.map_err(PluginError::Unread)?;
         let entry = config.entry(kind, name).map_err(|why| {
             PluginError::Unusable(format!("unable to find plugin ({name}): {why}"))
@@ -169,6 +182,7 @@ impl Plugins {
             let mut slot = slot.lock().await;
             self.ready(cluster, kind, &entry, &mut slot).await?
         };
+        running.unprinted.add(hidden);
         let answer = running.call(method, argument, entry.timeout).await;
         if answer.is_ok() {
             slot.lock().await.failures = 0;

@@ -281,12 +281,26 @@ pub fn provider_count(provider: &MetricProvider) -> usize {
 pub fn next(provider: &dyn Provider, call: Call<'_>, seen: &Observed<'_>) -> Next {
     match provider.next(call, seen) {
         Next::Done(Reading::Error(fault)) if !fault.expected.is_empty() => {
-            let (kind, address) = (provider.kind(), provider.address());
-            let place = if address.is_empty() { String::new() } else { format!(" at {address}") };
-            let message = format!("{} ({kind}{place}; expected {})", fault.message, fault.expected);
+            let message = placed(provider, &fault.message, fault.expected);
             Next::Done(Reading::Error(MetricFault { message, ..fault }))
         }
         next => next,
+    }
+}
+
+/// What is wrong with an answer, who gave it, and what was expected.
+fn placed(provider: &dyn Provider, message: &str, expected: &str) -> String {
+    let (kind, address) = (provider.kind(), provider.address());
+    let place = if address.is_empty() { String::new() } else { format!(" at {address}") };
+    format!("{message} ({kind}{place}; expected {expected})")
+}
+
+/// Why the conditions of a metric cannot judge its value, and who gave that.
+pub fn unjudged(metric: &Metric, message: &str) -> String {
+    const EXPECTED: &str = "a value that the condition can judge";
+    match provider(metric) {
+        Some(provider) => placed(&*provider, message, EXPECTED),
+        None => message.to_owned(),
     }
 }
 

@@ -27,10 +27,11 @@ use tokio::sync::Semaphore;
 
 use super::address::{AddressPolicy, CheckedResolver};
 use super::aws::{self, Credentials, SigningScope, Unsigned};
-use super::secrets::{Secrets, Values, cleaned};
+use super::secrets::{Secrets, Values, cleaned, form_pair};
 use super::trust;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::hidden::Hidden;
 
 /// So many requests to one address at once: a provider is asked, not flooded.
 const ADDRESS_LIMIT: usize = 8;
@@ -84,14 +85,14 @@ impl HttpClient {
         request: &HttpRequest,
     ) -> HttpOutcome {
         let limit = Duration::try_from(request.timeout).unwrap_or_default();
-        let mut hidden = Vec::new();
+        let mut hidden = Hidden::default();
         let sending = async {
             let values = secrets.read(request).await?;
             hidden = values.hidden(request);
             if let Auth::SigV4 { .. } = &request.auth {
-                hidden.extend(Credentials::find(variable)?.hidden().cloned());
+                hidden.join(Hidden::of(Credentials::find(variable)?.hidden().cloned()));
             }
-            self.exchange(&values, request).await
+            self.exchange(&values, request, &mut hidden).await
         };
         let outcome = tokio::time::timeout(limit, sending).await;
         let outcome = outcome.unwrap_or(Err(HttpError::Timeout(request.timeout)));
@@ -99,12 +100,18 @@ impl HttpClient {
     }
 
     /// Sends a request and follows its redirects, each checked as the first address is.
-    async fn exchange(&self, values: &Values, request: &HttpRequest) -> HttpOutcome {
+    async fn exchange(
+        &self,
+        values: &Values,
+        request: &HttpRequest,
+        hidden: &mut Hidden,
+    ) -> HttpOutcome {
         let ca = request.tls.ca.as_ref().map(|ca| values.resolve(ca)).transpose()?;
         let pool = self.pool(request.tls.insecure, ca)?;
         let mut ready = ready(values, request)?;
         if let Auth::OAuth2 { .. } = &request.auth {
             let token = self.token(&pool, values, request).await?;
+            hidden.add(&token);
             ready.authorize(&format!("Bearer {token}"))?;
         }
         let mut left = request.redirects;
@@ -162,7 +169,7 @@ impl HttpClient {
         for in_header in [true, false] {
             let mut fields = form.clone();
             if in_header {
-                ready.authorize(&basic(&encoded(&id), &encoded(&secret)))?;
+                ready.authorize(&basic(&form_pair(&id, &secret)))?;
             } else {
                 ready.headers.remove(AUTHORIZATION);
                 fields.push(("client_id", id.clone()));
@@ -288,7 +295,8 @@ fn ready(values: &Values, request: &HttpRequest) -> Result<Ready, HttpError> {
     match &request.auth {
         Auth::None | Auth::OAuth2 { .. } => {}
         Auth::Basic { user, password } => {
-            ready.authorize(&basic(&values.resolve(user)?, &values.resolve(password)?))?;
+            let (user, password) = (values.resolve(user)?, values.resolve(password)?);
+            ready.authorize(&basic(&format!("{user}:{password}")))?;
         }
         Auth::Bearer(token) => ready.authorize(&format!("Bearer {}", values.resolve(token)?))?,
         Auth::SigV4 { service, region, profile, role_arn } => {
@@ -307,8 +315,8 @@ fn ready(values: &Values, request: &HttpRequest) -> Result<Ready, HttpError> {
     Ok(ready)
 }
 
-fn basic(user: &str, password: &str) -> String {
-    format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+fn basic(pair: &str) -> String {
+    format!("Basic {}", STANDARD.encode(pair))
 }
 
 fn header_value(text: &str) -> Result<HeaderValue, HttpError> {
@@ -370,20 +378,16 @@ fn failed(error: &hyper_util::client::legacy::Error) -> HttpError {
     let mut last = error.to_string();
     while let Some(one) = cause {
         last = one.to_string();
-        if let Some(refused) = one.downcast_ref::<io::Error>() {
-            if refused.kind() == io::ErrorKind::PermissionDenied {
-                return HttpError::Forbidden(last);
-            }
-            // What TLS says is wrapped into an error of I/O.
-            let inner = refused.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            if let Some(inner) = inner {
-                return HttpError::Tls(inner.to_string());
-            }
-        }
         if let Some(inner) = one.downcast_ref::<rustls::Error>() {
             return HttpError::Tls(inner.to_string());
         }
-        cause = one.source();
+        let io = one.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            return HttpError::Forbidden(last);
+        }
+        // What TLS says is wrapped into errors of I/O, whose source is not what they wrap.
+        let wrapped = io.and_then(io::Error::get_ref);
+        cause = wrapped.map(|inner| inner as &(dyn Error + 'static)).or_else(|| one.source());
     }
     HttpError::Connect(last)
 }

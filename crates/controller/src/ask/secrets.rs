@@ -6,13 +6,16 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gradus_api::analysis::Measurement;
-use gradus_engine::ask::http::{HttpError, HttpOutcome, HttpReply, HttpRequest};
-use gradus_engine::ask::secret::{SecretError, SecretPlace, SecretRef, SecretText, has_marker};
+use gradus_engine::ask::http::{Auth, HttpError, HttpOutcome, HttpReply, HttpRequest};
+use gradus_engine::ask::secret::{
+    Encoding, SecretError, SecretPlace, SecretRef, SecretText, has_marker,
+};
 use gradus_engine::ask::{Class, MetricReply};
 use gradus_engine::decision::{Kind, ObjectRef};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::hidden::Hidden;
 
 const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
 
@@ -22,7 +25,7 @@ pub struct Sent {
     pub url: String,
     /// What is sent.
     pub body: String,
-    hidden: Vec<String>,
+    hidden: Hidden,
 }
 
 /// A request with its secrets, for whoever answers it in this process. `own` is the namespace of the
@@ -70,12 +73,12 @@ impl<C: Cluster> Secrets<'_, C> {
     }
 
     /// A JSON value whose texts have their secrets, and what must not be seen of them.
-    pub(super) async fn fill(&self, marked: &Value) -> Result<(Value, Vec<String>), HttpError> {
+    pub(super) async fn fill(&self, marked: &Value) -> Result<(Value, Hidden), HttpError> {
         let mut texts = Vec::new();
         collect(marked, &mut texts);
         let references: Vec<&SecretRef> = texts.iter().flat_map(SecretText::references).collect();
         let values = self.read_all(&references).await?;
-        Ok((values.filled(marked)?, values.hidden_of(references)))
+        Ok((values.filled(marked)?, values.hidden_of(&references)))
     }
 
     async fn read_all(&self, references: &[&SecretRef]) -> Result<Values, HttpError> {
@@ -134,29 +137,39 @@ impl Values {
         })
     }
 
-    /// Every value that must not be seen: of all references of a request.
-    pub(super) fn hidden(&self, request: &HttpRequest) -> Vec<String> {
-        self.hidden_of(request.references())
+    /// Every value that must not be seen: of all references of a request, and the credentials that
+    /// are made of them.
+    pub(super) fn hidden(&self, request: &HttpRequest) -> Hidden {
+        let mut hidden = self.hidden_of(&request.references());
+        let pair = match &request.auth {
+            Auth::Basic { user, password } => Some((user, password)),
+            Auth::OAuth2 { client_id, client_secret, .. } => Some((client_id, client_secret)),
+            Auth::None | Auth::Bearer(_) | Auth::SigV4 { .. } => None,
+        };
+        if let Some((user, password)) = pair
+            && !(user.references().is_empty() && password.references().is_empty())
+            && let (Ok(user), Ok(password)) = (self.resolve(user), self.resolve(password))
+        {
+            hidden.add(&format!("{user}:{password}"));
+            hidden.add(&form_pair(&user, &password));
+        }
+        hidden
     }
 
-    fn hidden_of(&self, references: Vec<&SecretRef>) -> Vec<String> {
-        let references = references.into_iter();
-        let found = references.filter_map(|reference| self.value(reference).ok().flatten());
-        let mut found: Vec<String> = found.filter(|value| !value.is_empty()).collect();
-        // The longest first: a value may be part of another.
-        found.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        found.dedup();
-        found
+    fn hidden_of(&self, references: &[&SecretRef]) -> Hidden {
+        // What a table translates is one of a few words, as the name of a region: no secret.
+        let secret = references.iter().filter(|reference| reference.table.is_empty());
+        Hidden::of(secret.filter_map(|reference| self.value(reference).ok().flatten()))
     }
 }
 
 /// An outcome in which no secret is left.
-pub(super) fn cleaned(outcome: HttpOutcome, hidden: &[String]) -> HttpOutcome {
-    let clean = |text: String| redacted(&text, hidden);
+pub(super) fn cleaned(outcome: HttpOutcome, hidden: &Hidden) -> HttpOutcome {
+    let clean = |text: String| hidden.clean(&text);
     match outcome {
         Ok(reply) => Ok(HttpReply {
             headers: reply.headers.into_iter().map(|(name, text)| (name, clean(text))).collect(),
-            body: clean(reply.body.to_string()).into(),
+            body: hidden.clean_body(&reply.body).into(),
             ..reply
         }),
         Err(HttpError::Connect(text)) => Err(HttpError::Connect(clean(text))),
@@ -171,8 +184,8 @@ pub(super) fn cleaned(outcome: HttpOutcome, hidden: &[String]) -> HttpOutcome {
 }
 
 /// A measurement in which no secret is left.
-pub(super) fn cleaned_metric(reply: MetricReply, hidden: &[String]) -> MetricReply {
-    let clean = |text: String| redacted(&text, hidden);
+pub(super) fn cleaned_metric(reply: MetricReply, hidden: &Hidden) -> MetricReply {
+    let clean = |text: String| hidden.clean(&text);
     let texts = |all: BTreeMap<String, String>| {
         all.into_iter().map(|(key, text)| (clean(key), clean(text))).collect()
     };
@@ -200,7 +213,7 @@ fn collect(value: &Value, texts: &mut Vec<SecretText>) {
     }
 }
 
-/// A text in which no secret is left.
-fn redacted(text: &str, hidden: &[String]) -> String {
-    hidden.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "*****"))
+/// User and password as the Basic header of a token request has them.
+pub(super) fn form_pair(user: &str, password: &str) -> String {
+    format!("{}:{}", Encoding::Form.apply(user), Encoding::Form.apply(password))
 }

@@ -1,5 +1,7 @@
 //! What the executor answers, and what no answer may hold.
 
+mod bad_answers;
+
 use gradus_engine::ask::{ListOf, PodsOf};
 use gradus_engine::decision::Kind;
 use gradus_engine::uid::Uid;

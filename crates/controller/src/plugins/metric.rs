@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::process::CallFailure;
 use super::{PluginError, Plugins};
 use crate::cluster::{Cluster, WriteError};
+use crate::hidden::Hidden;
 
 /// Calls the plugin with the whole AnalysisRun as it is now, and the metric with its secrets.
 pub(super) async fn call<C: Cluster>(
@@ -17,7 +18,7 @@ pub(super) async fn call<C: Cluster>(
     cluster: &C,
     run: &ObjectRef,
     call: &MetricCall,
-    metric: &Value,
+    (metric, hidden): (&Value, &Hidden),
 ) -> Result<MetricReply, WriteError> {
     let Some(found) = cluster.read_whole(run).await? else {
         return Ok(MetricReply::Broken(format!("{run} is not there")));
@@ -32,21 +33,15 @@ pub(super) async fn call<C: Cluster>(
         MetricOperation::Run => {}
     }
     let (name, method) = (&call.name, call.operation.method());
-    let answer = plugins.call(cluster, PluginKind::Metric, name, method, argument).await;
-    let reply = match answer {
+    let plugin = (PluginKind::Metric, name.as_str());
+    let answer = plugins.call_hiding(cluster, plugin, (method, argument), hidden).await;
+    Ok(match answer {
         Ok(reply) => said(&call.operation, reply),
         Err(PluginError::Disabled) => unusable(&format!("plugin {name} is disabled")),
         Err(PluginError::Unread(error)) => return Err(error),
         Err(PluginError::Unusable(why)) => unusable(&why),
         Err(PluginError::Call(failure)) => failed(&call.operation, failure),
-    };
-    if let (MetricOperation::GarbageCollect(_), MetricReply::Broken(error)) =
-        (&call.operation, &reply)
-    {
-        let run = run.to_string();
-        tracing::warn!(plugin = name, run, error, "garbage of a metric is not collected");
-    }
-    Ok(reply)
+    })
 }
 
 /// A plugin that could not be called, in Argo Rollouts' words.

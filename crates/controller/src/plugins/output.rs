@@ -1,19 +1,46 @@
 //! What plugins print goes to our log, with the plugin's name: line by line, no line longer and no
 //! second fuller than the limits.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::hidden::Hidden;
 
 /// The longest line; the rest is cut off.
 const LINE_LIMIT: usize = 4096;
 /// The most lines of one plugin in a second; what is more is counted and dropped.
 const LINES_PER_SECOND: u32 = 100;
 
+/// What a plugin was given and must not be in our log, whatever it prints. Kept as long as its process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unprinted(Arc<Mutex<Hidden>>);
+
+impl Unprinted {
+    /// From now on these are hidden, too.
+    pub fn add(&self, more: &Hidden) {
+        let mut hidden = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if hidden.len() > FORMS_LIMIT {
+            *hidden = Hidden::default();
+        }
+        hidden.join(more.clone());
+    }
+
+    fn clean(&self, line: &str) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clean(line)
+    }
+}
+
+/// When a plugin has been given more forms of values than that, all but the latest are forgotten:
+/// secrets rotate, and nothing may grow for ever.
+const FORMS_LIMIT: usize = 4096;
+
 /// Lines of one stream of a plugin.
 pub(super) struct Lines {
     plugin: String,
+    unprinted: Unprinted,
     line: Vec<u8>,
     since: Instant,
     logged: u32,
@@ -21,9 +48,9 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub fn of(plugin: &str) -> Self {
+    pub fn of(plugin: &str, unprinted: Unprinted) -> Self {
         let plugin = plugin.to_owned();
-        Lines { plugin, line: Vec::new(), since: Instant::now(), logged: 0, dropped: 0 }
+        Lines { plugin, unprinted, line: Vec::new(), since: Instant::now(), logged: 0, dropped: 0 }
     }
 
     /// Takes in bytes, and logs the lines that are complete.
@@ -64,7 +91,7 @@ impl Lines {
         }
         self.logged += 1;
         let line = String::from_utf8_lossy(&line);
-        log(&self.plugin, line.trim_end());
+        log(&self.plugin, &self.unprinted.clean(line.trim_end()));
     }
 
     fn report(&mut self) {
@@ -98,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_cut_and_counted() {
-        let mut lines = Lines::of("a/b");
+        let mut lines = Lines::of("a/b", Unprinted::default());
         lines.feed(&vec![b'x'; 1 << 20]);
         assert!(lines.line.len() <= LINE_LIMIT);
         lines.feed(&b"\n".repeat(1000));

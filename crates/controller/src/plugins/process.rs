@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::config::PluginEntry;
 use super::lines;
-use super::output::Lines;
+use super::output::{Lines, Unprinted};
 use super::wire::{Wire, WireEvent};
 
 /// How long a plugin may take from its start to its first answer.
@@ -44,6 +44,8 @@ pub(super) enum CallFailure {
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     orders: mpsc::Sender<Order>,
+    /// What it was given and must not be logged when it prints it.
+    pub(super) unprinted: Unprinted,
 }
 
 #[derive(Debug)]
@@ -97,7 +99,9 @@ pub(super) async fn start(
 ) -> Result<Running, String> {
     let name = &entry.name;
     let began = Instant::now();
-    let connecting = timeout(START_LIMIT, connect(kind, entry, program)).await;
+    let unprinted = Unprinted::default();
+    let connecting = connect(kind, entry, program, &unprinted);
+    let connecting = timeout(START_LIMIT, connecting).await;
     let late = || Err("timeout while waiting for plugin to start".to_owned());
     let process = connecting.unwrap_or_else(|_| late());
     let process = process.map_err(|why| format!("unable to get plugin client ({name}): {why}"))?;
@@ -109,7 +113,7 @@ pub(super) async fn start(
     let dispensed = dispensed.map_err(|_| "no answer in time".to_owned());
     let dispensed = dispensed.and_then(|ready| ready.unwrap_or(Err("unexpected EOF".to_owned())));
     dispensed.map_err(|why| format!("unable to dispense plugin ({name}): {why}"))?;
-    let running = Running { orders };
+    let running = Running { orders, unprinted };
     let left = START_LIMIT.saturating_sub(began.elapsed());
     match running.call("InitPlugin", Value::Null, left).await {
         Ok(_) => Ok(running),
@@ -149,7 +153,13 @@ struct Pending {
     reply: oneshot::Sender<Result<Value, CallFailure>>,
 }
 
-async fn connect(kind: PluginKind, entry: &PluginEntry, program: &Path) -> Result<Process, String> {
+async fn connect(
+    kind: PluginKind,
+    entry: &PluginEntry,
+    program: &Path,
+    unprinted: &Unprinted,
+) -> Result<Process, String> {
+    let printed = || Lines::of(&entry.name, unprinted.clone());
     let folder = Folder::new()?;
     let mut child = spawn(kind, entry, program, &folder.0).await?;
     restrict(&child);
@@ -157,7 +167,7 @@ async fn connect(kind: PluginKind, entry: &PluginEntry, program: &Path) -> Resul
     let (Some(stdin), Some(mut stdout), Some(stderr)) = pipes else {
         return Err("the process has no pipes".to_owned());
     };
-    tokio::spawn(forward(entry.name.clone(), stderr));
+    tokio::spawn(forward(printed(), stderr));
     let first = first_line(&mut stdout).await;
     let Some(line) = first.map_err(|error| error.to_string())? else {
         let ended = timeout(Duration::from_secs(1), child.wait()).await;
@@ -175,7 +185,7 @@ async fn connect(kind: PluginKind, entry: &PluginEntry, program: &Path) -> Resul
         }
         None => {
             let address = parse_handshake(&line).map_err(|error| error.to_string())?;
-            tokio::spawn(forward(entry.name.clone(), stdout));
+            tokio::spawn(forward(printed(), stdout));
             let failed = |error: io::Error| format!("the plugin's socket: {error}");
             match address {
                 Address::Unix(path) => {
@@ -200,7 +210,7 @@ async fn connect(kind: PluginKind, entry: &PluginEntry, program: &Path) -> Resul
         reader,
         writer,
         unsent: Vec::new(),
-        printed: Lines::of(&entry.name),
+        printed: printed(),
         pending: Vec::new(),
         ping: None,
     })
@@ -292,8 +302,7 @@ async fn first_line(stdout: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<
 }
 
 /// Logs what comes out of a pipe, to its end.
-async fn forward(name: String, mut pipe: impl AsyncRead + Unpin) {
-    let mut lines = Lines::of(&name);
+async fn forward(mut lines: Lines, mut pipe: impl AsyncRead + Unpin) {
     let mut buffer = vec![0; 16 << 10];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         lines.feed(&buffer[..count]);

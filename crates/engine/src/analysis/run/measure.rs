@@ -73,11 +73,37 @@ struct Heard<'f> {
     jobs: BTreeMap<Arc<str>, Arc<JobView>>,
     refused: Option<&'f Failure>,
     pods: Option<Vec<Arc<Value>>>,
+    /// When the first question was asked, and when the measurement was there.
+    times: (Timestamp, Timestamp),
 }
 
 impl Heard<'_> {
+    /// How many questions have been answered.
+    fn count(&self) -> usize {
+        self.replies.len() + self.said.len()
+    }
+
+    /// Takes in an answer; `None` if it is none to a question of a provider.
+    fn take(&mut self, reply: &Reply, (asked, answered): (Timestamp, Timestamp)) -> Option<()> {
+        let is_first = self.count() == 0;
+        let began = if is_first { asked } else { self.times.0 };
+        match reply {
+            Reply::Http(outcome) => self.replies.push(outcome.clone()),
+            // The first answer of a plugin is the measurement; the others only describe it.
+            Reply::MetricPlugin(reply) => {
+                self.said.push(reply.clone());
+                if !is_first {
+                    return Some(());
+                }
+            }
+            _ => return None,
+        }
+        self.times = (began, answered);
+        Some(())
+    }
+
     fn observed<'h>(&'h self, now: Timestamp, run: &'h Of, number: i32) -> Observed<'h> {
-        let Heard { replies, said, jobs, refused, pods } = self;
+        let Heard { replies, said, jobs, refused, pods, .. } = self;
         let pods = pods.as_deref();
         Observed { now, run, number, replies, said, jobs, refused: *refused, pods }
     }
@@ -100,10 +126,9 @@ impl Measuring<'_> {
         }
         let provider = metrics::provider(metric)?;
         let (of, number) = (draft.identity(), draft.number(&metric.name));
-        let (mut began, mut ended) = (now, now);
         let jobs = draft.world.jobs.clone();
-        let (replies, said) = (Vec::new(), Vec::new());
-        let mut heard = Heard { replies, said, jobs, refused: None, pods: None };
+        let (replies, said, times) = (Vec::new(), Vec::new(), (now, now));
+        let mut heard = Heard { replies, said, jobs, refused: None, pods: None, times };
         for _ in 0..REQUEST_LIMIT {
             let seen = heard.observed(now, &of, number);
             let outcome = match metrics::next(&*provider, self.asked(), &seen) {
@@ -117,28 +142,11 @@ impl Measuring<'_> {
                     continue;
                 }
                 Next::Send(request, effect) => {
-                    let question = Question::Http(request);
-                    let id = self.id(draft, number, heard.replies.len());
-                    let ask = Ask { id, question, effect, after: None };
-                    let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
-                    let Reply::Http(outcome) = reply else { return None };
-                    if heard.replies.is_empty() {
-                        began = times.0;
-                    }
-                    ended = times.1;
-                    heard.replies.push(outcome.clone());
+                    self.ask(draft, &mut heard, (Question::Http(request), effect), number)?;
                     continue;
                 }
                 Next::Call(call, effect) => {
-                    let question = Question::MetricPlugin(call);
-                    let id = self.id(draft, number, heard.said.len());
-                    let ask = Ask { id, question, effect, after: None };
-                    let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
-                    let Reply::MetricPlugin(reply) = reply else { return None };
-                    if heard.said.is_empty() {
-                        (began, ended) = times;
-                    }
-                    heard.said.push(reply.clone());
+                    self.ask(draft, &mut heard, (Question::MetricPlugin(call), effect), number)?;
                     continue;
                 }
                 Next::Create { name, job, then } => match draft.create(&name, &job) {
@@ -158,10 +166,29 @@ impl Measuring<'_> {
                     then
                 }
             };
-            return Some(Taken { outcome, metadata: provider.metadata(&seen), began, ended });
+            let metadata = provider.metadata(&seen);
+            let (began, ended) = heard.times;
+            return Some(Taken { outcome, metadata, began, ended });
         }
+        let (began, ended) = heard.times;
         let fault = MetricFault::new(format!("no result after {REQUEST_LIMIT} requests"), "");
         Some(Taken { outcome: Reading::Error(fault), metadata: TextMap::new(), began, ended })
+    }
+
+    /// Asks, and takes in the answer; `None` as long as there is none.
+    fn ask(
+        &self,
+        draft: &mut RunDraft<'_>,
+        heard: &mut Heard<'_>,
+        (question, effect): (Question, Effect),
+        number: i32,
+    ) -> Option<()> {
+        let metric = &self.planned.metric;
+        let provider = metrics::provider(metric)?;
+        let id = self.id(draft, number, heard.count());
+        let ask = Ask { id, question, effect, after: None };
+        let (reply, times) = draft.reply(ask, &*provider, &metric.name)?;
+        heard.take(reply, times)
     }
 
     /// What needs no provider: there is none, or what waits for data is ended.
@@ -434,7 +461,7 @@ fn judge(
                     measurement.resume_at = None;
                     (phase, String::new())
                 }
-                Err(message) => (RunPhase::Error, message),
+                Err(message) => (RunPhase::Error, metrics::unjudged(metric, &message)),
             }
         }
         Reading::Judged { phase, text, message, metadata } => {
