@@ -34,7 +34,8 @@ impl Hidden {
             let spaced = Encoding::Form.apply(text).replace('+', "%20");
             let encoded = [Encoding::Form.apply(text), Encoding::Json.apply(text), spaced];
             self.forms.extend(encoded);
-            self.forms.extend([text.to_owned(), STANDARD.encode(text)]);
+            let ascii = in_ascii(&Encoding::Json.apply(text));
+            self.forms.extend([text.to_owned(), STANDARD.encode(text), ascii]);
         }
         self.forms.retain(|form| !form.is_empty());
         self.forms.sort_by(|one, other| (other.len(), one).cmp(&(one.len(), other)));
@@ -88,6 +89,21 @@ impl Hidden {
     }
 }
 
+/// The inside of a JSON string as programs write it that send ASCII alone.
+fn in_ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter.is_ascii() {
+            text.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            text.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    text
+}
+
 impl std::fmt::Debug for Hidden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Hidden({} forms)", self.forms.len())
@@ -100,12 +116,13 @@ mod tests {
 
     #[test]
     fn a_value_is_hidden_in_every_form_in_which_it_may_come_back() {
-        let hidden = Hidden::of(["s3 c\"r/t".to_owned(), "s3".to_owned(), String::new()]);
+        let hidden = Hidden::of(["s3 c\"r/t", "s3", "✓", ""].map(str::to_owned));
         let cases = [
             ("as it is", "said s3 c\"r/t.", "said *****."),
             ("as a form", "?q=s3+c%22r%2Ft&x", "?q=*****&x"),
             ("in a URL", "?q=s3%20c%22r%2Ft&x", "?q=*****&x"),
             ("in JSON", r#"{"a":"s3 c\"r/t"}"#, r#"{"a":"*****"}"#),
+            ("in JSON of ASCII", r"clé \u2713", "clé *****"),
             ("in Base64", "Basic czMgYyJyL3Q=", "Basic *****"),
             ("a part of another", "s3", "*****"),
             ("nothing", "s 3", "s 3"),

@@ -28,6 +28,7 @@ mod plugin;
 mod plugins;
 mod program;
 mod reviewer;
+mod secrets;
 mod shell;
 mod shown;
 mod simulate;

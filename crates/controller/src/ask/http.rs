@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod tests;
+pub(super) mod user;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -123,7 +124,7 @@ impl HttpClient {
             }
             let location = location.and_then(|text| text.to_str().ok()).unwrap_or_default();
             let next = joined(&ready.uri, location)?;
-            ready.redirect(next, response.status().as_u16());
+            ready.redirect(next, response.status().as_u16())?;
             left -= 1;
         }
     }
@@ -160,7 +161,8 @@ impl HttpClient {
         let scopes: Result<Vec<String>, _> = scopes.iter().map(|one| values.resolve(one)).collect();
         let mut form = vec![("grant_type", "client_credentials".to_owned())];
         form.extend(Some(("scope", scopes?.join(" "))).filter(|(_, scope)| !scope.is_empty()));
-        let uri = parsed(&values.resolve(token_url)?)?;
+        // Its credentials are the client's.
+        let (uri, _) = user::apart(parsed(&values.resolve(token_url)?)?)?;
         let own = ready(values, &HttpRequest { auth: Auth::None, ..request.clone() })?;
         let mut ready = Ready { method: Method::POST, uri, body: Bytes::new(), ..own };
         let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -246,7 +248,7 @@ impl Ready {
 
     /// The request that a redirect asks for. To another host goes nothing that only the first one may
     /// know.
-    fn redirect(&mut self, next: Uri, status: u16) {
+    fn redirect(&mut self, next: Uri, status: u16) -> Result<(), HttpError> {
         let place = |uri: &Uri| (uri.scheme().cloned(), uri.authority().cloned());
         if place(&self.uri) != place(&next) {
             let private = std::mem::take(&mut self.private);
@@ -260,7 +262,12 @@ impl Ready {
             self.body = Bytes::new();
             self.headers.remove(CONTENT_TYPE);
         }
-        self.uri = next;
+        let (uri, user) = user::apart(next)?;
+        if let Some(user) = user {
+            self.authorize(&basic(&user))?;
+        }
+        self.uri = uri;
+        Ok(())
     }
 }
 
@@ -282,9 +289,10 @@ fn ready(values: &Values, request: &HttpRequest) -> Result<Ready, HttpError> {
         }
         headers.append(name, header_value(&values.resolve(text)?)?);
     }
+    let (uri, user) = user::apart(parsed(&values.resolve(&request.url)?)?)?;
     let mut ready = Ready {
         method: request.method.text().parse().map_err(|_| invalid("the method"))?,
-        uri: parsed(&values.resolve(&request.url)?)?,
+        uri,
         headers,
         body: match &request.body {
             Some(body) => Bytes::from(values.resolve(body)?),
@@ -292,6 +300,10 @@ fn ready(values: &Values, request: &HttpRequest) -> Result<Ready, HttpError> {
         },
         private,
     };
+    // As Go's client does: the header of a request goes before the user of its URL.
+    if let Some(user) = user.filter(|_| !ready.headers.contains_key(AUTHORIZATION)) {
+        ready.authorize(&basic(&user))?;
+    }
     match &request.auth {
         Auth::None | Auth::OAuth2 { .. } => {}
         Auth::Basic { user, password } => {

@@ -14,6 +14,7 @@ use gradus_engine::ask::{Class, MetricReply};
 use gradus_engine::decision::{Kind, ObjectRef};
 use serde_json::Value;
 
+use super::http::user;
 use crate::cluster::Cluster;
 use crate::hidden::Hidden;
 
@@ -153,6 +154,9 @@ impl Values {
             hidden.add(&format!("{user}:{password}"));
             hidden.add(&form_pair(&user, &password));
         }
+        let url = Some(&request.url).filter(|url| !url.references().is_empty());
+        let user = url.and_then(|url| user::of(&self.resolve(url).ok()?));
+        user.into_iter().for_each(|user| hidden.add(&user));
         hidden
     }
 

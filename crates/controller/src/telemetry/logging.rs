@@ -76,15 +76,17 @@ fn parse(text: &str) -> Result<Level, LoggingError> {
 }
 
 /// The libraries below us log every failed request at every try. We log a failure once, in our own
-/// words, so theirs are only of use to whoever debugs them: `--kloglevel`, or trace.
+/// words, so theirs are only of use to whoever debugs them: `--kloglevel`, or trace. The one that
+/// connects is never heard below info: it names every host, and the host of a metric may be a secret.
 fn filter(level: Level, libraries: i32) -> EnvFilter {
+    const CONNECTIONS: &str = "hyper_util=info";
     if level == Level::TRACE {
-        return EnvFilter::new(level.as_str());
+        return EnvFilter::new(format!("{level},{CONNECTIONS}"));
     }
     let libraries = match libraries {
         ..=0 => "off",
         1..4 => "info",
-        4.. => "debug",
+        4.. => return EnvFilter::new(format!("debug,{CONNECTIONS},gradus={level}")),
     };
     EnvFilter::new(format!("{libraries},gradus={level}"))
 }
@@ -119,8 +121,8 @@ mod tests {
         assert_eq!(filter(Level::INFO, 0).to_string(), "gradus=info,off");
         assert_eq!(filter(Level::INFO, -1).to_string(), "gradus=info,off");
         assert_eq!(filter(Level::WARN, 1).to_string(), "gradus=warn,info");
-        assert_eq!(filter(Level::INFO, 6).to_string(), "gradus=info,debug");
+        assert_eq!(filter(Level::INFO, 6).to_string(), "hyper_util=info,gradus=info,debug");
         assert_eq!(filter(Level::DEBUG, 0).to_string(), "gradus=debug,off", "our decisions alone");
-        assert_eq!(filter(Level::TRACE, 0).to_string(), "trace");
+        assert_eq!(filter(Level::TRACE, 0).to_string(), "hyper_util=info,trace");
     }
 }

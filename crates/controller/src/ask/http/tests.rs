@@ -105,6 +105,25 @@ async fn a_secret_is_sent_and_comes_back_in_no_answer() {
 }
 
 #[tokio::test]
+async fn the_user_of_a_url_is_sent_as_a_header_unless_there_is_one() {
+    let sent = |more: Option<Auth>| async move {
+        let (url, serving) = server(vec![answer("200 OK", "", "you sent bWU6czNjcjN0")]).await;
+        let host = url.strip_prefix("http://").unwrap();
+        let url = SecretText::plain("http://me:").then(token()).then(format!("@{host}/"));
+        let request = HttpRequest::get(url, SignedDuration::from_secs(5));
+        let request = HttpRequest { auth: more.unwrap_or_default(), ..request };
+        let reply = send(&client(&[loopback()]), &request).await.unwrap();
+        assert_eq!(&*reply.body, "you sent *****");
+        serving.await.unwrap().remove(0)
+    };
+    let alone = sent(None).await;
+    assert!(alone.contains("authorization: basic bwu6cznjcjn0\r\n"), "{alone}");
+    let beside = sent(Some(Auth::Bearer("other".into()))).await;
+    assert!(beside.contains("authorization: bearer other\r\n"), "{beside}");
+    assert!(!beside.contains("me:"), "{beside}");
+}
+
+#[tokio::test]
 async fn a_missing_secret_is_named_and_nothing_is_sent() {
     let other = SecretText::secret(SecretRef::new(SecretPlace::Own, "none", "token"));
     let request = get("http://127.0.0.1:1/".to_owned()).header("x-token", other);
