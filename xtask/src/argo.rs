@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::{
     Failure,
-    controller::{Election, Settings},
+    controller::{Election, LOOPBACK, Settings},
     interrupt::or_interrupted,
     plane::User,
     repository,
@@ -35,9 +35,6 @@ const INSTANCE: &str = "argo-rollouts-e2e";
 
 /// The port where the suite looks for metrics.
 const METRICS_PORT: u16 = 8090;
-
-/// Where the API server and the stand-in for the Internet are.
-const LOOPBACK: &str = "127.0.0.0/8";
 
 /// Tests wait most of the time, so several share two cores.
 const AT_ONCE: usize = 4;
@@ -105,6 +102,7 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
                     metrics_port: Some(METRICS_PORT),
                     folder: Some(suite.controller_folder().to_owned()),
                     metric_allow: Some(LOOPBACK.to_owned()),
+                    variables: Vec::new(),
                     election: Some(Election::On),
                     dry_run: false,
                     variables: Vec::new(),

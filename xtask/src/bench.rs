@@ -18,12 +18,13 @@ use crate::{Failure, build, repository, summary::Summary};
 
 /// Name, way and budget of each figure, in the order of the table. Instructions and memory have a
 /// budget; a rate per second says as much about the machine as about the program and has none.
-const FIGURES: [(&str, Way, Budget); 10] = [
+const FIGURES: [(&str, Way, Budget); 11] = [
     ("sim_rollouts_per_s", Way::Rate, Budget::Unlimited),
     ("sim_rollout_instructions", Way::ScenarioInstructions, Budget::AtMost(6_280_000.0)),
     ("simulate_2h_ms", Way::Simulate("hours"), Budget::AtMost(30.0)),
     ("simulate_1000_pods_ms", Way::Simulate("pods"), Budget::AtMost(80.0)),
     ("index_10k_rss_mb", Way::Memory, Budget::AtMost(120.0)),
+    ("background_500_runs_mb", Way::Runs, Budget::AtMost(20.0)),
     ("decide_mid_canary_instructions", Way::Instructions("decide"), Budget::AtMost(60_000.0)),
     ("decide_settled_instructions", Way::Instructions("decide-settled"), Budget::AtMost(30_000.0)),
     (
@@ -45,6 +46,9 @@ const MANY_SCENARIOS: u32 = 12;
 /// Rollouts in the index whose memory is measured.
 const INDEXED: &str = "10000";
 
+/// AnalysisRuns whose memory is measured.
+const RUNS: &str = "500";
+
 /// The scenario that is measured: a first deploy and one update.
 const SCENARIO: &str = "scenarios/canary_pause_promote.yaml";
 
@@ -54,6 +58,8 @@ enum Way {
     Rate,
     /// Resident memory of an index with 10,000 rollouts of two ReplicaSets each.
     Memory,
+    /// Memory that background AnalysisRuns add, all measured at once.
+    Runs,
     /// Instructions of one operation, as callgrind counts them: they repeat exactly, seconds do
     /// not.
     Instructions(&'static str),
@@ -147,6 +153,7 @@ impl Way {
         match self {
             Self::Rate => format!("{example} scenario {SCENARIO}"),
             Self::Memory => format!("{example} index {INDEXED}"),
+            Self::Runs => format!("{example} runs {RUNS}"),
             Self::Simulate(what) => format!("{example} {what}"),
             Self::Instructions(what) => instructions(what, FEW, MANY),
             Self::ScenarioInstructions => {
@@ -177,6 +184,12 @@ impl Program {
                 let report: Value = serde_json::from_str(&text).unwrap_or_default();
                 let megabytes = report["after_kb"].as_f64().map(|kilobytes| kilobytes / 1024.0);
                 found(megabytes, way, "`after_kb`", text)
+            }
+            Way::Runs => {
+                let text = output(Command::new(&self.0).args(["runs", RUNS]))?;
+                let report: Value = serde_json::from_str(&text).unwrap_or_default();
+                let megabytes = report["added_kb"].as_f64().map(|kilobytes| kilobytes / 1024.0);
+                found(megabytes, way, "`added_kb`", text)
             }
             Way::Simulate(what) => {
                 let text = output(Command::new(&self.0).arg(what))?;

@@ -33,6 +33,9 @@ pub enum ControllerError {
     Client(Box<kube::Error>),
 }
 
+/// Where metric servers of tests are: the controller must be allowed to ask there.
+pub const LOOPBACK: &str = "127.0.0.0/8";
+
 /// What differs between two controllers.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -54,7 +57,7 @@ pub struct Settings {
     /// Where it asks AWS how load balancers split the traffic, if it asks.
     pub aws: Option<String>,
     /// Environment variables beyond ours.
-    pub variables: Vec<(String, PathBuf)>,
+    pub variables: Vec<(String, String)>,
     /// Does it take part in an election? A program that knows of none is not asked.
     pub election: Option<Election>,
 }

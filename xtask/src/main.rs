@@ -26,6 +26,7 @@ mod plane;
 mod plugins;
 mod ports;
 mod process;
+mod providers;
 mod proxy;
 mod real;
 mod servers;
@@ -102,6 +103,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         help: "run Argo Rollouts' sample plugins against our host on a real control plane",
         run: plugins::run,
+    },
+    Task {
+        name: "providers",
+        arguments: "",
+        help: "measure with real metric servers; compare our PromQL with Prometheus",
+        run: providers::run,
     },
     Task {
         name: "differential",

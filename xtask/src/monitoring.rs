@@ -70,8 +70,8 @@ pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
     Ok(summary)
 }
 
-/// The folder with both programs.
-fn tools() -> Result<PathBuf, Failure> {
+/// The folder with `prometheus` and `promtool`.
+pub fn tools() -> Result<PathBuf, Failure> {
     Ok(debian::extracted(PACKAGE)?.join("usr/bin"))
 }
 

@@ -8,6 +8,7 @@ mod faults;
 mod ground;
 mod installation;
 mod kargo;
+mod outside;
 mod plugin;
 mod postgres;
 mod quiet;

@@ -14,7 +14,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{
     Failure, build,
-    controller::{Controller, Election, Settings},
+    controller::{Controller, Election, LOOPBACK, Settings},
     kubelet::Kubelet,
     plane::{Plane, User},
     proxy::{Planned, Proxy},
@@ -71,6 +71,11 @@ impl ControllerKind {
     pub fn election(self, election: Election) -> Option<Election> {
         (self == Self::Rollouts).then_some(election)
     }
+
+    /// Scenarios play metric servers on loopback; the example operator measures nothing.
+    fn metric_allow(self) -> Option<String> {
+        (self == Self::Rollouts).then(|| LOOPBACK.to_owned())
+    }
 }
 
 /// A controller that is started again whenever it is killed. Dropping this ends it for good.
@@ -124,6 +129,7 @@ impl Stage {
             name: format!("{part:?}").to_lowercase(),
             kubeconfig: self.plane.kubeconfig(part.user()),
             election: part.election(Election::On),
+            metric_allow: part.metric_allow(),
             ..Settings::default()
         };
         self.controller_with(part, settings).await
@@ -168,6 +174,7 @@ impl Stage {
             namespace: Some(namespace.to_owned()),
             // Faults are planned by the number of the write: renewals of a lease would count.
             election: part.election(Election::Off),
+            metric_allow: part.metric_allow(),
             ..Settings::default()
         };
         let kept =

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     Failure, argo, argo_cd, balancers, chart, conformance, dataplane,
     interrupt::Ended,
-    monitoring, plugins, real, repository,
+    monitoring, plugins, providers, real, repository,
     servers::{Servers, ServersError},
     summary::Summary,
     tidy,
@@ -49,6 +49,7 @@ const STAGES: [Stage; 14] = [
     Stage { name: "data plane", run: dataplane::check },
     Stage { name: "load balancers", run: || balancers::run(&[]) },
     Stage { name: "sample plugins", run: || plugins::run(&[]) },
+    Stage { name: "providers", run: || providers::run(&[]) },
     Stage { name: "monitoring", run: || monitoring::run(&[]) },
     Stage { name: "suite of Argo", run: argo::check },
 ];

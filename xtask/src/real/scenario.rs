@@ -20,7 +20,11 @@ use kube::{Api, Client, api::DynamicObject, runtime::watcher};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{deeds, sets};
+use super::{
+    deeds,
+    outside::{self, Outside},
+    sets,
+};
 use crate::{
     Failure,
     audit::{Audit, Request, tally},
@@ -124,8 +128,7 @@ impl RealScenario {
         if !self.scenario.plugins.is_empty() {
             return Some("its plugins are played by the simulator; real ones have their suite");
         }
-        let asks = self.scenario.metrics.is_some();
-        asks.then_some("what its metric servers answer follows from the embedded cluster")
+        outside::unplayable(&self.scenario)
     }
 
     pub fn name(&self) -> &str {
@@ -179,14 +182,17 @@ impl RealScenario {
         let client = stage.plane.client(User::Person).await?;
         deeds::create_namespace(&client, namespace).await?;
         stage.kubelet.behave(namespace, self.scenario.images.clone());
+        let outside = Outside::of(&self.scenario).await?;
         for object in &self.scenario.objects {
-            deeds::apply(&client, namespace, object).await?;
+            let turned = outside.as_ref().map(|outside| outside.turned(object));
+            deeds::apply(&client, namespace, turned.as_ref().unwrap_or(object)).await?;
             // Watches of two kinds are not ordered: a Rollout could be seen before what was there.
             if object["kind"] == "ReplicaSet" {
                 tokio::time::sleep(SEEN_BY_ALL).await;
             }
         }
         let mut sightings = Sightings::of(client.clone(), namespace, self.scenario.rollout());
+        sightings.outside = outside;
         let began = Instant::now();
         for (index, step) in self.scenario.steps.iter().enumerate() {
             sleep_until(began, step).await;
@@ -279,6 +285,8 @@ struct Sightings {
     not_before: u64,
     /// It was there once.
     was_seen: bool,
+    /// The metric servers of the scenario; they answer as long as it is looked at.
+    outside: Option<Outside>,
 }
 
 impl Sightings {
@@ -298,6 +306,7 @@ impl Sightings {
             rollout: Value::Null,
             not_before: 0,
             was_seen: false,
+            outside: None,
         }
     }
 
@@ -386,7 +395,8 @@ impl Sightings {
             return Ok(Value::Null);
         }
         let sets = sets::list(&self.client, &self.namespace).await?;
-        Ok(project(&self.rollout["status"], &sets::revisions(&sets)))
+        let seen = project(&self.rollout["status"], &sets::revisions(&sets));
+        Ok(self.outside.as_ref().map_or(seen.clone(), |outside| outside.as_declared(&seen)))
     }
 }
 

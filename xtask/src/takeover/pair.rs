@@ -101,7 +101,7 @@ impl Play {
         &mut self,
         stage: &Stage,
         election: Election,
-        variables: Vec<(String, PathBuf)>,
+        variables: Vec<(String, String)>,
     ) -> Result<Controller, Failure> {
         self.started += 1;
         stage.mortal(&Settings {
@@ -218,8 +218,8 @@ impl Play {
         let offset = stage.plane.folder().join("offset");
         fs::write(&offset, "+0\n")?;
         let variables = vec![
-            ("LD_PRELOAD".to_owned(), library),
-            ("FAKETIME_TIMESTAMP_FILE".to_owned(), offset.clone()),
+            ("LD_PRELOAD".to_owned(), library.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE".to_owned(), offset.display().to_string()),
             ("FAKETIME_NO_CACHE".to_owned(), "1".into()),
             // A person sets the time of day; what has passed since the start goes on.
             ("FAKETIME_DONT_FAKE_MONOTONIC".to_owned(), "1".into()),

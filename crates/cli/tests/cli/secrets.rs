@@ -153,10 +153,6 @@ fn providers(to: &str) -> Vec<(&'static str, Value)> {
         json!({ "prometheus": { "address": userinfo, "query": format!("up{{key=\"{P}\"}}"),
             "headers": headers, "authentication": authentication } })
     };
-    let job = json!({ "job": { "spec": { "backoffLimit": 0, "template": { "spec": {
-        "restartPolicy": "Never", "containers": [{ "name": "c", "image": "example.com/i",
-            "command": ["sh", "-c", "exit 0"], "args": [P],
-            "env": [{ "name": "KEY", "value": O }] }] } } } } });
     vec![
         ("web-url", web(json!({ "url": format!("{userinfo}/good/{P}?key={P}") }))),
         ("web-value", web(json!({ "jsonPath": "{$.said}" }))),
@@ -201,13 +197,21 @@ fn providers(to: &str) -> Vec<(&'static str, Value)> {
             "canaryConfigName": P, "metricsAccountName": P, "configurationAccountName": P,
             "storageAccountName": P, "scopes": [], "threshold": { "pass": 90, "marginal": 75 } } }),
         ),
-        ("job", job),
+        ("job", job(P, O)),
         (
             "plugin",
             json!({ "plugin": { "example/echo": { "a": P, "b": O,
             "c": "{{args.lines}}" } } }),
         ),
     ]
+}
+
+/// A Job with a secret in its arguments and its environment.
+fn job(plain: &str, odd: &str) -> Value {
+    json!({ "job": { "spec": { "backoffLimit": 0, "template": { "spec": {
+        "restartPolicy": "Never", "containers": [{ "name": "c", "image": "example.com/i",
+            "command": ["sh", "-c", "exit 0"], "args": [plain],
+            "env": [{ "name": "KEY", "value": odd }] }] } } } } })
 }
 
 fn run(name: &str, provider: &Value, condition: &str) -> Value {

@@ -186,3 +186,23 @@ fn lint_prints_the_plugins_lines_and_shows_the_place() {
     let extra = gradus(&["lint", "-f", &example("rolling-update.yaml"), "more"]);
     assert_eq!(extra.code, Some(0), "{}", extra.stderr);
 }
+
+/// As docs/analysis.md says: errors of stable and of the canary, and when the update ends how.
+#[test]
+fn a_canary_that_fails_more_often_than_its_baseline_is_given_up_the_sooner_the_worse_it_is() {
+    let file = root().join("examples/analysis/canary-against-baseline.yaml");
+    let file = file.to_str().unwrap();
+    let table = [
+        ("nothing more", "1%", 0, "promoted after 10m"),
+        ("1 point more", "2%", 2, "aborted and back on stable after 2m"),
+        ("2 points more", "3%", 2, "aborted and back on stable after 1m"),
+        ("5 points more", "6%", 2, "aborted and back on stable after 32s"),
+    ];
+    for (what, rate, code, words) in table {
+        let canary = format!("new:error-rate={rate}");
+        let behaviours = ["--behaviour", "old:error-rate=1%", "--behaviour", &canary];
+        let done = gradus(&[&["simulate", "-f", file], &behaviours[..]].concat());
+        assert_eq!(done.code, Some(code), "{what}: {}{}", done.stdout, done.stderr);
+        assert!(done.stdout.contains(words), "{what}: {}", done.stdout);
+    }
+}

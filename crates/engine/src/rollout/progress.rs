@@ -103,11 +103,10 @@ pub(super) fn set_progressing(
     let name = &objects.sets[roles.new].name;
     let now = objects.now;
     let is_completed = next.is_promoted();
-    if standing.is_healthy {
-        // All pods may serve after a blue-green switch while the update is paused: its pause stays.
-        if standing.is_paused && !is_completed {
-            return recalled;
-        }
+    // A pause is about an update; of a revision that is stable it is not told. A blue-green update that
+    // is paused after the switch has all its pods and goes on saying that it is paused.
+    let tells_pause = standing.is_paused && !is_completed;
+    if standing.is_healthy && !tells_pause {
         let message = format_args!("ReplicaSet \"{name}\" has successfully progressed.");
         let statement = progressing(reason::NEW_REPLICA_SET_AVAILABLE, message);
         conditions::set(&mut next.conditions, now, statement);
@@ -119,8 +118,7 @@ pub(super) fn set_progressing(
         conditions::refresh(&mut next.conditions, now, statement);
         return recalled;
     }
-    // A pause is about an update; of a revision that is stable it is not told.
-    if (has_moved || standing.turned_unhealthy) && (!standing.is_paused || is_completed) {
+    if (has_moved || standing.turned_unhealthy) && !tells_pause {
         let message = format_args!("ReplicaSet \"{name}\" is progressing.");
         let statement = progressing(reason::REPLICA_SET_UPDATED, message);
         conditions::refresh(&mut next.conditions, now, statement);

@@ -2,6 +2,7 @@
 //! and says how much memory it holds. `cargo xtask bench` subtracts two runs of different N. One
 //! program for all figures, because what is shipped takes minutes to link.
 
+mod runs;
 mod scenario;
 mod tryout;
 
@@ -21,7 +22,8 @@ use gradus_engine::{kinds, template};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-const USAGE: &str = "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index N
+const USAGE: &str =
+    "usage: measure decide|decide-settled|reconcile-settled|hash|decode|index|runs N
        measure scenario FILE [RUNS]
        measure hours|pods [RUNS]";
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
                 "hash" => hash(times),
                 "decode" => decode(times),
                 "index" => fill_index(times),
+                "runs" => runs::measure(times),
                 "hours" => tryout::hours(times),
                 "pods" => tryout::pods(times),
                 _ => return usage(),
