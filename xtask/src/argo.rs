@@ -105,7 +105,6 @@ fn play_all(names: &[String]) -> Result<Summary, Failure> {
                     variables: Vec::new(),
                     election: Some(Election::On),
                     dry_run: false,
-                    variables: Vec::new(),
                 },
             )
             .await?;
