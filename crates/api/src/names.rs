@@ -362,6 +362,16 @@ pub mod analysis_phase {
     pub const PROGRESSING: &str = "Progressing";
 }
 
+/// Can a plugin have this name: a namespace, a slash and a name?
+pub fn is_plugin_name(name: &str) -> bool {
+    let Some((namespace, name)) = name.split_once('/') else { return false };
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    !namespace.is_empty()
+        && namespace.chars().all(is_plain)
+        && !name.is_empty()
+        && name.chars().all(|letter| is_plain(letter) || letter == '_' || letter == '.')
+}
+
 /// Operations of a step plugin.
 pub mod plugin_operation {
     /// Do the step.

@@ -72,8 +72,8 @@ impl Answerer {
         match self {
             Answerer::Api => 16,
             Answerer::Http => 32,
-            // Calls of one plugin share its process.
-            Answerer::Process => 64,
+            // Calls of one plugin share its process, and each plugin has a limit of its own.
+            Answerer::Process => 256,
             Answerer::Cloud => 8,
             Answerer::System => usize::MAX,
         }
@@ -86,6 +86,9 @@ impl Answerer {
             Answerer::Api | Answerer::System => self.limit(),
         }
     }
+
+    /// And of one plugin so many: one that hangs leaves room for all others.
+    pub const LIMIT_PER_PLUGIN: usize = 16;
 
     /// No answer takes longer. What a request itself allows is shorter; this is for what hangs.
     fn patience(self) -> Duration {

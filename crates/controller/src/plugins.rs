@@ -8,6 +8,7 @@ mod fetch;
 mod lines;
 mod metric;
 mod output;
+mod pace;
 mod process;
 mod router;
 mod step;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gradus_api::names::CONFIG_MAP;
 use gradus_engine::ask::{
     MetricCall, MetricReply, PluginCall, PluginReply, Question, Reply, RouterCall, RouterReply,
 };
@@ -35,12 +37,13 @@ use process::{CallFailure, Running};
 
 pub use lines::{PROTOCOL as LINES_PROTOCOL, VERSION as LINES_VERSION};
 
-/// The ConfigMap that lists the plugins.
-const CONFIG_MAP: &str = "argo-rollouts-config";
 /// How long what it says is taken as known.
 const CONFIG_AGE: Duration = Duration::from_secs(10);
 /// The first pause after a plugin could not be started, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// The most words of a plugin that a status stores, in bytes.
+const WORDS_LIMIT: usize = 1024;
 
 /// The host of all plugins. Clones share them.
 #[derive(Clone)]
@@ -275,9 +278,14 @@ impl Plugins {
     }
 }
 
-/// Why plugins that the `data` of a ConfigMap lists would be refused.
+/// Why plugins that the `data` of a ConfigMap lists would be refused; each begins with its list.
 pub fn refused(data: &Value) -> Vec<String> {
     Config::read(data).refused().map(str::to_owned).collect()
+}
+
+/// The plugins that the `data` of a ConfigMap lists for one interface, usable or not.
+pub fn listed(data: &Value, interface: PluginKind) -> Vec<String> {
+    Config::read(data).names(interface).map(str::to_owned).collect()
 }
 
 /// The reply to a question for a plugin that is not configured; `None` for any other question.
@@ -292,6 +300,15 @@ pub fn unconfigured(question: &Question) -> Option<Reply> {
         }
         _ => return None,
     })
+}
+
+/// Words of a plugin as a status may store them: a plugin that talks much must not fill it.
+fn shortened(mut text: String) -> String {
+    if text.len() > WORDS_LIMIT {
+        text.truncate(text.floor_char_boundary(WORDS_LIMIT - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
 }
 
 fn missing(name: &str) -> String {

@@ -109,6 +109,18 @@ pub enum Question {
     Http(Box<HttpRequest>),
 }
 
+impl Question {
+    /// The plugin that is asked.
+    pub fn plugin(&self) -> Option<&str> {
+        Some(match self {
+            Question::Plugin(call) => &call.name,
+            Question::MetricPlugin(call) => &call.name,
+            Question::RouterPlugin(call) => &call.name,
+            _ => return None,
+        })
+    }
+}
+
 /// Which objects are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListOf {

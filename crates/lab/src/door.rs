@@ -39,7 +39,7 @@ use crate::deeds::{self, sight};
 use crate::faults::{Chance, Fault, Faults, Interruption, MOST_DRAWN, Planned};
 use crate::outside::{Heard, MetricServers};
 use crate::person::Action;
-use crate::played::{PlayedPlugins, acts, plugin_of};
+use crate::played::{PlayedPlugins, acts};
 use crate::trace::{Record, Trace};
 use framed::status_of;
 use lead::PairBench;
@@ -189,7 +189,7 @@ impl Bench {
     /// One call of a plugin, which counts as a write: the controller may die before it or before it
     /// hears the answer, and then there is none. Where none is configured, nothing is called.
     fn call_plugin(&mut self, question: &Question, by: usize) -> Option<Reply> {
-        let name = plugin_of(question).unwrap_or_default();
+        let name = question.plugin().unwrap_or_default();
         if !self.plugins.has(name) || !acts(question) || self.plugins.has_done(question) {
             return self.plugins.answer(question, self.now);
         }

@@ -107,7 +107,7 @@ impl PlayedPlugins {
 
     /// The reply to a question for a plugin; `None` for any other question.
     pub fn answer(&mut self, question: &Question, now: Timestamp) -> Option<Reply> {
-        let played = match plugin_of(question).and_then(|name| self.plugins.get_mut(name)) {
+        let played = match question.plugin().and_then(|name| self.plugins.get_mut(name)) {
             Some(played) => played,
             None => return unconfigured(question),
         };
@@ -118,16 +118,6 @@ impl PlayedPlugins {
             _ => return None,
         })
     }
-}
-
-/// The plugin that a question is for.
-pub fn plugin_of(question: &Question) -> Option<&str> {
-    Some(match question {
-        Question::Plugin(call) => &call.name,
-        Question::MetricPlugin(call) => &call.name,
-        Question::RouterPlugin(call) => &call.name,
-        _ => return None,
-    })
 }
 
 /// Does this question for a plugin change something outside?

@@ -10,6 +10,7 @@ mod finding;
 mod ingresses;
 mod metrics;
 mod numbers;
+mod plugins;
 mod pods;
 mod promql;
 mod providers;
@@ -105,6 +106,7 @@ fn check_documents(documents: &[Document]) -> Vec<Finding> {
         let mut found = schema::check(document);
         let is_rollout = rollout::is_rollout(document);
         found.extend(if is_rollout { of_rollout(beside) } else { analyses::of_others(beside) });
+        found.extend(plugins::check(beside));
         found.extend(pods::check(document));
         found.extend(ingresses::check(beside));
         for one in found {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gradus_api::names::is_plugin_name;
 use gradus_api::values::parse_go_duration;
 use gradus_goplugin::PluginKind;
 use gradus_manifest::{Source, read};
@@ -89,6 +90,12 @@ impl Config {
         }
     }
 
+    /// The names of all plugins of a kind.
+    pub fn names(&self, kind: PluginKind) -> impl Iterator<Item = &str> {
+        let names = self.entries.keys().filter(move |(known, _)| *known == kind);
+        names.map(|(_, name)| name.as_str())
+    }
+
     /// What cannot be used, and why.
     pub fn refused(&self) -> impl Iterator<Item = &str> {
         let entries = self.entries.values().filter_map(|entry| entry.as_ref().err());
@@ -115,7 +122,7 @@ fn list(text: &str) -> Result<Vec<Value>, String> {
 
 fn entry(name: &str, item: &Value) -> Result<Arc<PluginEntry>, String> {
     let wrong = |what: &str, expected: &str| format!("plugin {name}: {what}: expected {expected}");
-    if !is_name(name) {
+    if !is_plugin_name(name) {
         return Err(format!(
             "plugin repository ({name}) must be in the format of <namespace>/<name>"
         ));
@@ -170,16 +177,6 @@ fn entry(name: &str, item: &Value) -> Result<Arc<PluginEntry>, String> {
     }))
 }
 
-/// A namespace, a slash and a name.
-fn is_name(name: &str) -> bool {
-    let Some((namespace, name)) = name.split_once('/') else { return false };
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    !namespace.is_empty()
-        && namespace.chars().all(is_plain)
-        && !name.is_empty()
-        && name.chars().all(|letter| is_plain(letter) || letter == '_' || letter == '.')
-}
-
 /// The bytes that 64 hexadecimal digits stand for: one form for all ways of writing them.
 fn digest(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.is_ascii() {
@@ -231,7 +228,7 @@ mod tests {
         assert!(said(PluginKind::Metric).starts_with("metricProviderPlugins: not YAML"));
         assert_eq!(said(PluginKind::Router), missing("a/b"));
         for name in ["a", "/b", "a/", "a/b/c", "a b/c", "../x/y"] {
-            assert!(!is_name(name), "{name}");
+            assert!(!is_plugin_name(name), "{name}");
         }
     }
 }

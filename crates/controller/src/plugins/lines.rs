@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gradus_goplugin::PluginKind;
+use gradus_goplugin::{PluginKind, VALUE_LIMIT};
 use serde_json::{Value, json};
 
 use super::process::CallFailure;
@@ -96,6 +96,9 @@ impl LinesSession {
             let shown = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
             format!("expected {{\"id\": …, \"result\" or \"error\": …}} in a line, found {shown}")
         };
+        if values(line) > VALUE_LIMIT {
+            return Err(format!("a line holds more than the limit of {VALUE_LIMIT} values"));
+        }
         let answer: Value = serde_json::from_slice(line).map_err(|_| odd())?;
         let call = answer["id"].as_u64().ok_or_else(odd)?;
         let outcome = match (&answer["error"], &answer["result"]) {
@@ -103,10 +106,17 @@ impl LinesSession {
             (Value::Null, result) => Ok(result.clone()),
             _ => return Err(odd()),
         };
-        if self.pending.remove(&call).is_some() {
-            self.events.push(WireEvent::Answered { call, outcome });
+        if self.pending.remove(&call).is_none() {
+            return Err(format!("it answers call {call}, which nobody has made"));
         }
+        self.events.push(WireEvent::Answered { call, outcome });
         Ok(())
+    }
+
+    /// Bytes that are kept of what the plugin has sent.
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.input.len()
     }
 
     pub fn take_output(&mut self) -> Vec<u8> {
@@ -128,8 +138,25 @@ impl LinesSession {
     }
 }
 
+/// The values in a line of JSON, at most: each takes a hundred times the memory of its text.
+fn values(line: &[u8]) -> usize {
+    let (mut count, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' | b',' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -160,8 +187,7 @@ mod tests {
         let said = session.take_output();
         assert_eq!(said.iter().filter(|byte| **byte == b'\n').count(), 2);
         session.take_events();
-        let answers =
-            "{\"id\":2,\"error\":\"no\"}\n\n{\"id\":1,\"result\":{\"phase\":\"x\"}}\n{\"id\":9}\n";
+        let answers = "{\"id\":2,\"error\":\"no\"}\n\n{\"id\":1,\"result\":{\"phase\":\"x\"}}\n";
         for byte in answers.bytes() {
             session.feed(&[byte]).unwrap();
         }
@@ -171,10 +197,48 @@ mod tests {
             WireEvent::Answered { call: first, outcome: Ok(json!({ "phase": "x" })) },
         ];
         assert_eq!(session.take_events(), expected);
-        for garbage in ["hello\n", "{}\n", "{\"id\":1,\"error\":5}\n"] {
-            assert!(LinesSession::new().feed(garbage.as_bytes()).is_err(), "{garbage}");
+        let deep = format!("{{\"id\":1,\"result\":{}\n", "[".repeat(1 << 15));
+        let many =
+            format!("{{\"id\":1,\"result\":[{}{{\"\":0}}]}}\n", "{\"\":0},".repeat(VALUE_LIMIT));
+        let odd = ["hello\n", "{}\n", "{\"id\":1,\"error\":5}\n", "{\"id\":9}\n", &deep, &many];
+        for garbage in odd {
+            let mut session = LinesSession::new();
+            session.call("Run", &json!({}));
+            assert!(session.feed(garbage.as_bytes()).is_err(), "{:.80}", garbage);
         }
         let flood = vec![b'x'; LINE_LIMIT + 1];
         assert!(LinesSession::new().feed(&flood).is_err());
+    }
+
+    /// Lines that are nearly right.
+    fn nearly() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop_oneof![
+            "\\PC{0,40}".prop_map(String::into_bytes),
+            proptest::collection::vec(any::<u8>(), 0..60),
+            ("[0-9]{1,3}", "[{}\\[\\]\",:0-9a-e\\\\.-]{0,30}")
+                .prop_map(|(id, rest)| format!("{{\"id\":{id},\"result\":{rest}}}").into_bytes()),
+        ];
+        proptest::collection::vec(line, 0..8).prop_map(|lines| lines.join(&b'\n'))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn no_bytes_panic_or_are_kept_beyond_the_limit(bytes in nearly(), cut in 1usize..50) {
+            let mut session = LinesSession::new();
+            for _ in 0..3 {
+                session.call("Run", &json!({}));
+            }
+            for part in bytes.chunks(cut) {
+                if session.feed(part).is_err() {
+                    break;
+                }
+                prop_assert!(session.held() <= LINE_LIMIT);
+            }
+            session.end();
+            let answered = |event: &&WireEvent| matches!(event, WireEvent::Answered { .. });
+            prop_assert_eq!(session.take_events().iter().filter(answered).count(), 3);
+        }
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::config::PluginEntry;
 use super::lines;
 use super::output::{Lines, Unprinted};
+use super::pace::{self, Pace};
 use super::wire::{Wire, WireEvent};
 
 /// How long a plugin may take from its start to its first answer.
@@ -304,9 +305,14 @@ async fn first_line(stdout: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<
 /// Logs what comes out of a pipe, to its end.
 async fn forward(mut lines: Lines, mut pipe: impl AsyncRead + Unpin) {
     let mut buffer = vec![0; 16 << 10];
+    let mut pace = Pace::new(pace::PRINTED);
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         lines.feed(&buffer[..count]);
-        tokio::task::yield_now().await; // A flood must not keep others from their turn.
+        pace.took(count);
+        match pace.pause() {
+            Some(end) => sleep_until(end).await,
+            None => tokio::task::yield_now().await, // Others take their turn.
+        }
     }
     lines.end();
 }
@@ -320,6 +326,7 @@ impl Process {
     ) {
         let mut ready = Some(ready);
         let mut buffer = vec![0; 64 << 10];
+        let mut pace = Pace::new(pace::ANSWERED);
         let mut stopped = None;
         let why = loop {
             self.unsent.extend(self.wire.take_output());
@@ -329,7 +336,7 @@ impl Process {
             for event in self.wire.take_events() {
                 self.happened(event, &mut ready);
             }
-            let until = self.next_deadline();
+            let (until, pause) = (self.next_deadline(), pace.pause());
             tokio::select! {
                 order = inbox.recv() => match order {
                     Some(Order::Call(call)) => self.begin(call),
@@ -339,9 +346,11 @@ impl Process {
                     }
                     None => break String::new(),
                 },
-                read = self.reader.read(&mut buffer) => match read {
+                () = sleep_until(pause.unwrap_or(until)), if pause.is_some() => {}
+                read = self.reader.read(&mut buffer), if pause.is_none() => match read {
                     Ok(0) => break "it has closed the connection".to_owned(),
                     Ok(count) => {
+                        pace.took(count);
                         if let Err(error) = self.wire.feed(&buffer[..count]) {
                             break error;
                         }

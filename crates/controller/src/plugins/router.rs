@@ -6,7 +6,7 @@ use gradus_goplugin::PluginKind;
 use serde_json::{Value, json};
 
 use super::process::CallFailure;
-use super::{PluginError, Plugins};
+use super::{PluginError, Plugins, shortened};
 use crate::cluster::{Cluster, WriteError};
 
 /// Calls the plugin with the whole Rollout as it is now: everything that brings the split about, one
@@ -44,9 +44,9 @@ pub(super) async fn call<C: Cluster>(
 
 /// A plugin that could not be called, in Argo Rollouts' words.
 pub(super) fn unusable(name: &str, why: &str) -> RouterReply {
-    RouterReply::Broken(format!(
+    RouterReply::Broken(shortened(format!(
         "failed to get traffic router plugin {name}: unable to start plugin system: {why}"
-    ))
+    )))
 }
 
 /// The calls that are made, in their order, with their arguments but the Rollout.
@@ -91,10 +91,10 @@ fn failed(method: &str, failure: CallFailure) -> RouterReply {
         "VerifyWeight" => "verify weight",
         _ => "set weight",
     };
-    RouterReply::Broken(match failure {
+    RouterReply::Broken(shortened(match failure {
         CallFailure::Said(why) => format!("failed to {verb} via plugin: {why}"),
         CallFailure::Transport(why) => {
             format!("failed to {verb} via plugin: {method} rpc call error: {why}")
         }
-    })
+    }))
 }

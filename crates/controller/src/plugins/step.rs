@@ -9,8 +9,12 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::process::CallFailure;
-use super::{PluginError, Plugins};
+use super::{PluginError, Plugins, shortened};
 use crate::cluster::{Cluster, WriteError};
+
+/// The largest status that a plugin may want remembered, in bytes: all of a Rollout has to fit into
+/// little more than a megabyte.
+const STATUS_LIMIT: usize = 256 << 10;
 
 /// Calls the plugin with the whole Rollout as it is now, or asks whether it is there.
 pub(super) async fn call<C: Cluster>(
@@ -39,9 +43,9 @@ pub(super) async fn call<C: Cluster>(
         Err(PluginError::Disabled) => PluginReply::Disabled,
         Err(PluginError::Unread(error)) => return Err(error),
         Err(PluginError::Unusable(why)) => unusable(name, &why),
-        Err(PluginError::Call(CallFailure::Said(why))) => PluginReply::Broken(why),
+        Err(PluginError::Call(CallFailure::Said(why))) => PluginReply::Broken(shortened(why)),
         Err(PluginError::Call(CallFailure::Transport(why))) => {
-            PluginReply::Broken(format!("{method} rpc call error: {why}"))
+            PluginReply::Broken(shortened(format!("{method} rpc call error: {why}")))
         }
     })
 }
@@ -72,17 +76,21 @@ async fn ready<C: Cluster>(
 
 /// A plugin that could not be called, in Argo Rollouts' words.
 pub(super) fn unusable(name: &str, why: &str) -> PluginReply {
-    PluginReply::Unusable(format!(
+    PluginReply::Unusable(shortened(format!(
         "failed to get step plugin {name}: unable to start plugin system: {why}"
-    ))
+    )))
 }
 
 fn said(reply: &Value) -> PluginReply {
     let text = |field: &str| reply[field].as_str().unwrap_or_default().to_owned();
     let status = Some(&reply["status"]).filter(|status| !status.is_null());
+    if status.is_some_and(|status| status.to_string().len() > STATUS_LIMIT) {
+        let limit = STATUS_LIMIT >> 10;
+        return PluginReply::Broken(format!("the plugin's status is larger than {limit} KiB"));
+    }
     PluginReply::Said(PluginSaid {
         phase: text("phase"),
-        message: text("message"),
+        message: shortened(text("message")),
         requeue_after: SignedDuration::from_secs(
             reply["requeueAfterSeconds"].as_i64().unwrap_or(0),
         ),

@@ -72,6 +72,8 @@ pub(super) struct Asking {
     under_way: BTreeMap<Answerer, usize>,
     /// The same by namespace.
     under_way_here: BTreeMap<(Answerer, Arc<str>), usize>,
+    /// Questions for plugins that are under way, by plugin.
+    with_plugin: BTreeMap<String, usize>,
 }
 
 impl Asking {
@@ -80,7 +82,7 @@ impl Asking {
         if self.has_room(Answerer::Api)
             && let Some(read) = self.settling.pop_front()
         {
-            self.begin(Answerer::Api, &read.key.namespace);
+            self.begin(Answerer::Api, &read.key.namespace, None);
             return Some(Work::Settle(read));
         }
         let classes: Vec<Answerer> = self.waiting.keys().copied().collect();
@@ -88,7 +90,7 @@ impl Asking {
         Some(Work::Ask(Box::new(inquiry)))
     }
 
-    /// The question of a class that has waited longest and whose namespace has room.
+    /// The question of a class that has waited longest and whose namespace and plugin have room.
     fn next_of(&mut self, class: Answerer) -> Option<Inquiry> {
         if !self.has_room(class) {
             return None;
@@ -96,15 +98,21 @@ impl Asking {
         let here = |namespace: &Arc<str>| {
             self.under_way_here.get(&(class, Arc::clone(namespace))).copied().unwrap_or(0)
         };
+        let is_busy = |plugin: &str| {
+            let count = self.with_plugin.get(plugin).copied().unwrap_or(0);
+            count >= Answerer::LIMIT_PER_PLUGIN
+        };
         let waiting = self.waiting.get(&class)?;
         let limit = class.limit_per_namespace();
-        let at = waiting.iter().position(|one| here(&one.key.namespace) < limit)?;
+        let at = waiting.iter().position(|one| {
+            here(&one.key.namespace) < limit && !one.question.plugin().is_some_and(is_busy)
+        })?;
         let queue = self.waiting.get_mut(&class)?;
         let inquiry = queue.remove(at)?;
         if queue.is_empty() {
             self.waiting.remove(&class);
         }
-        self.begin(class, &inquiry.key.namespace);
+        self.begin(class, &inquiry.key.namespace, inquiry.question.plugin());
         Some(inquiry)
     }
 
@@ -112,12 +120,24 @@ impl Asking {
         self.under_way.get(&class).copied().unwrap_or(0) < class.limit()
     }
 
-    fn begin(&mut self, class: Answerer, namespace: &Arc<str>) {
+    fn begin(&mut self, class: Answerer, namespace: &Arc<str>, plugin: Option<&str>) {
+        if let Some(plugin) = plugin {
+            *self.with_plugin.entry(plugin.to_owned()).or_default() += 1;
+        }
         *self.under_way.entry(class).or_default() += 1;
         *self.under_way_here.entry((class, Arc::clone(namespace))).or_default() += 1;
     }
 
-    fn end(&mut self, class: Answerer, namespace: &Arc<str>) {
+    fn end(&mut self, class: Answerer, namespace: &Arc<str>, plugin: Option<&str>) {
+        if let Some((plugin, count)) =
+            plugin.and_then(|plugin| self.with_plugin.get_key_value(plugin))
+        {
+            let (plugin, left) = (plugin.clone(), count.saturating_sub(1));
+            match left {
+                0 => drop(self.with_plugin.remove(&plugin)),
+                _ => drop(self.with_plugin.insert(plugin, left)),
+            }
+        }
         if let Some(count) = self.under_way.get_mut(&class) {
             *count = count.saturating_sub(1);
         }
@@ -192,7 +212,7 @@ impl<W: Watched> Shell<W> {
         now: Timestamp,
     ) {
         let SettlingRead { key, object } = read;
-        self.asking.end(Answerer::Api, &key.namespace);
+        self.asking.end(Answerer::Api, &key.namespace, None);
         let settling = self.keys.get_mut(&key).and_then(|state| state.settling.take());
         match reply {
             Ok(found) => {
@@ -232,7 +252,7 @@ impl<W: Watched> Shell<W> {
     /// answer: whoever may write again decides anew.
     pub fn take_back(&mut self, inquiry: Inquiry, now: Timestamp) {
         let Inquiry { key, question, id, .. } = inquiry;
-        self.asking.end(Answerer::of(&question), &key.namespace);
+        self.asking.end(Answerer::of(&question), &key.namespace, question.plugin());
         if let Some(state) = self.keys.get_mut(&key) {
             state.asking.remove(&id);
             self.queue.add(key, now + AGAIN);
@@ -248,7 +268,7 @@ impl<W: Watched> Shell<W> {
     ) {
         let Inquiry { key, question, id, asked_at, number, .. } = inquiry;
         let class = Answerer::of(&question);
-        self.asking.end(class, &key.namespace);
+        self.asking.end(class, &key.namespace, question.plugin());
         let Some(state) = self.keys.get_mut(&key) else { return };
         // An answer older than our own last change says nothing of the world after it. What a
         // provider or a plugin has said, and what was drawn, does not grow old so.
@@ -320,7 +340,7 @@ mod tests {
     fn each_class_and_each_namespace_has_its_limit() {
         for class in [Answerer::Api, Answerer::Process] {
             let mut asking = Asking::default();
-            for (namespace, count) in [("busy", 100), ("calm", 3)] {
+            for (namespace, count) in [("busy", 200), ("calm", 3)] {
                 for number in 0..count {
                     let one = inquiry(class, namespace, &number.to_string());
                     asking.waiting.entry(class).or_default().push_back(one);
@@ -333,9 +353,26 @@ mod tests {
             let calm = first.len() - busy;
             let rest = (class.limit() - class.limit_per_namespace()).min(3);
             assert_eq!(calm, rest, "{class:?}: what is kept for others");
-            asking.end(class, &"busy".into());
+            asking.end(class, &"busy".into(), None);
             assert_eq!(started(&mut asking).len(), 1, "{class:?}: one has ended");
         }
+    }
+
+    #[test]
+    fn a_plugin_that_hangs_leaves_room_for_all_others() {
+        let mut asking = Asking::default();
+        let waiting = asking.waiting.entry(Answerer::Process).or_default();
+        waiting.extend((0..100).map(|_| inquiry(Answerer::Process, "shop", "a/hangs")));
+        waiting.push_back(inquiry(Answerer::Process, "shop", "a/good"));
+        let asked: Vec<Work> = std::iter::from_fn(|| asking.next()).collect();
+        let of = |name: &str| {
+            let is_it = |work: &&Work| matches!(work, Work::Ask(one) if one.question.plugin() == Some(name));
+            asked.iter().filter(is_it).count()
+        };
+        assert_eq!(of("a/hangs"), Answerer::LIMIT_PER_PLUGIN);
+        assert_eq!(of("a/good"), 1, "behind a hundred of the other");
+        asking.end(Answerer::Process, &"shop".into(), Some("a/hangs"));
+        assert_eq!(started(&mut asking).len(), 1, "one has ended");
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn decide(world: &RunWorld, now: Timestamp) -> Decision<AnalysisRunStatus> {
         return Decision::default();
     }
     if RunPhase::of(&run.status.phase).is_completed() {
-        return retain::after_completion(run, now);
+        return retain::after_completion(world, now);
     }
     let plan = match prepare(run) {
         Ok(plan) => plan,
@@ -193,7 +193,8 @@ impl<'w> RunDraft<'w> {
         let is_same = has_only_asked || self.status == **stored;
         let events = if has_only_asked { Vec::new() } else { self.events };
         let mut asks = self.asks;
-        if RunPhase::of(&self.status.phase).is_completed() {
+        let is_ending = !RunPhase::of(&stored.phase).is_completed();
+        if is_ending && RunPhase::of(&self.status.phase).is_completed() {
             // What is not known by now is of no use any more.
             asks.retain(|ask| self.world.answers.contains_key(&ask.id));
         }

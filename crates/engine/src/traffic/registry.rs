@@ -187,7 +187,7 @@ pub fn selects_in(kind: &Kind, spec: &Value) -> bool {
 }
 
 /// Is this entry of `plugins` served without a plugin?
-pub(super) fn is_served(plugin: &str) -> bool {
+pub fn is_served(plugin: &str) -> bool {
     let is_it = |config: ConfigField| matches!(config, ConfigField::Plugin(name) if name == plugin);
     ROUTERS.iter().any(|entry| is_it(entry.config))
 }

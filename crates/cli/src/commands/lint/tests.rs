@@ -146,6 +146,58 @@ fn what_a_rollout_names_must_fit_where_it_is_in_the_files() {
 }
 
 #[test]
+fn plugins_are_named_as_they_can_be_listed() {
+    let list = |kind: &str, entry: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: argo-rollouts-config}}\n\
+             data:\n  {kind}: |\n    - {{{entry}}}\n"
+        )
+    };
+    let sha = "ab".repeat(32);
+    let good = format!("name: a/b, location: 'file://x', sha256: {sha}");
+    let step = |name: &str| rollout(&format!("steps: [{{plugin: {{name: {name}}}}}]"), "");
+    let router = |name: &str| {
+        let services = "canaryService: c\nstableService: s";
+        rollout(
+            &format!("{services}\ntrafficRouting: {{plugins: {{{name}: {{}}}}}}"),
+            "replicas: 0",
+        )
+    };
+    let metric = |name: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {{name: t}}\n\
+             spec: {{metrics: [{{name: m, provider: {{plugin: {{{name}: {{}}}}}}}}]}}\n"
+        )
+    };
+    let table = [
+        ("a name", step("a/b"), ""),
+        ("no name", step("check"), "plugin.name: Invalid value: \"check\": no plugin can have"),
+        ("of a metric", metric("check"), "provider.plugin.check: Invalid value: \"check\""),
+        ("of a router", router("check"), "plugins.check: Invalid value: \"check\""),
+        ("served without a plugin", router("argoproj-labs/gatewayAPI"), "No routes configured"),
+        (
+            "two of a metric",
+            metric("c/d: {}, a/b"),
+            "is measured by one plugin, and this one names",
+        ),
+        ("listed", step("a/b") + &list("stepPlugins", &good), ""),
+        ("listed for traffic", step("a/b") + &list("trafficRouterPlugins", &good), "no plugin"),
+        ("nearly listed", step("a/c") + &list("stepPlugins", &good), "did you mean a/b?"),
+        ("a metric's", metric("a/b") + &list("metricProviderPlugins", &good), ""),
+        (
+            "a list that is refused",
+            list("stepPlugins", "name: a/b, location: 'file://x'"),
+            "data.stepPlugins: plugin a/b: sha256: expected the 64 hexadecimal digits",
+        ),
+    ];
+    for (what, text, expected) in table {
+        let found: Vec<String> = findings(&text).iter().map(ToString::to_string).collect();
+        assert_eq!(found.is_empty(), expected.is_empty(), "{what}: {found:#?}");
+        assert!(found.iter().all(|text| text.contains(expected)), "{what}: {found:#?}");
+    }
+}
+
+#[test]
 fn what_will_surprise_is_a_warning() {
     let routed =
         "canaryService: c\nstableService: s\ntrafficRouting: {nginx: {stableIngress: i}}\n";

@@ -4,9 +4,9 @@ use gradus_api::analysis::AnalysisRunStatus;
 use gradus_api::values::Time;
 use jiff::{SignedDuration, Timestamp};
 
-use super::prepare::RunPlan;
+use super::prepare::{RunPlan, prepare};
 use super::view::AnalysisRunView;
-use super::{RunDraft, later};
+use super::{RunDraft, RunWorld, later};
 use crate::ask::{Ask, AskId, Effect, MetricCall, MetricReply, Question, Reply};
 use crate::decision::{Change, Decision, Op};
 use crate::metrics;
@@ -48,7 +48,7 @@ pub fn trim(draft: &mut RunDraft<'_>, plan: &RunPlan) {
 }
 
 /// Has the plugin cleared away what belongs to measurements that are to go? It is asked once they are
-/// stored; one that cannot keeps them, up to a limit.
+/// stored, those of the last decision of a run after its end; one that cannot keeps them, up to a limit.
 fn is_collected(
     draft: &mut RunDraft<'_>,
     metric: &str,
@@ -57,9 +57,6 @@ fn is_collected(
     kept: usize,
 ) -> bool {
     let is_stored = draft.status.metric_results == draft.world.run.status.metric_results;
-    if draft.is_completed() {
-        return true; // Nobody will ask any more: the outside has heard what there was to hear.
-    }
     if !is_stored {
         return count > most(kept);
     }
@@ -79,16 +76,29 @@ fn most(kept: usize) -> usize {
     kept.saturating_mul(2).saturating_add(10)
 }
 
-/// A completed run is deleted when its time has come.
-pub fn after_completion(run: &AnalysisRunView, now: Timestamp) -> Decision<AnalysisRunStatus> {
-    let mut decision = Decision::default();
-    let Some(due) = due(run) else { return decision };
-    if due <= now {
-        decision.changes.push(Change::delete(run.reference(), run.uid));
-    } else {
-        decision.wake_at = Some(due);
+/// A completed run is deleted when its time has come; until then plugins clear away what is left.
+pub fn after_completion(world: &RunWorld, now: Timestamp) -> Decision<AnalysisRunStatus> {
+    let run = &world.run;
+    let due = due(run);
+    if due.is_some_and(|due| due <= now) {
+        let changes = vec![Change::delete(run.reference(), run.uid)];
+        return Decision { changes, ..Decision::default() };
     }
-    decision
+    let mut draft = RunDraft::new(world, now);
+    if has_plugins(run)
+        && let Ok(mut plan) = prepare(run)
+    {
+        plan.metrics.retain(|planned| metrics::plugin(&planned.metric).is_some());
+        trim(&mut draft, &plan);
+    }
+    draft.wake_at = due;
+    draft.decision()
+}
+
+/// Does a plugin measure for this run?
+fn has_plugins(run: &AnalysisRunView) -> bool {
+    let all = run.metrics.as_array().map_or(&[][..], Vec::as_slice);
+    all.iter().any(|metric| metric["provider"]["plugin"].is_object())
 }
 
 /// When more than the seconds of its `ttlStrategy` have passed since its end.

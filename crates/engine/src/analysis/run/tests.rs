@@ -8,13 +8,13 @@ mod no_data;
 
 use std::collections::VecDeque;
 
-use gradus_api::analysis::MetricResult;
+use gradus_api::analysis::{Measurement, MetricResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::ask::http::{HttpError, HttpReply};
-use crate::ask::{Effect, Failure, Question, Reply};
+use crate::ask::{Effect, Failure, MetricOperation, MetricReply, Question, Reply};
 use crate::decision::Op;
 use crate::frame::Frame;
 
@@ -36,6 +36,8 @@ struct Play {
     /// Events in order, as `reason message`.
     events: Vec<String>,
     is_deleted: bool,
+    /// What plugins were told to clear away: how many measurements are stored, how many stay.
+    collected: Vec<(usize, i32)>,
     /// Create of a Job fails so.
     refusal: Option<Failure>,
 }
@@ -60,6 +62,7 @@ impl Play {
             writes: 0,
             events: Vec::new(),
             is_deleted: false,
+            collected: Vec::new(),
             refusal: None,
         }
     }
@@ -127,7 +130,9 @@ impl Play {
         {
             return false;
         }
-        if ask.effect == Effect::Acts {
+        let is_garbage = matches!(&ask.question, Question::MetricPlugin(call)
+            if matches!(call.operation, MetricOperation::GarbageCollect(_)));
+        if ask.effect == Effect::Acts && !is_garbage {
             assert_eq!(self.status().phase, "Running", "it is stored as begun before it acts");
         }
         let reply = match &ask.question {
@@ -140,6 +145,7 @@ impl Play {
                     body => Ok(HttpReply::new(200, body)),
                 })
             }
+            Question::MetricPlugin(call) => Reply::MetricPlugin(self.measured(&call.operation)),
             Question::Read(target) => {
                 let found = self.world.jobs.contains_key(&target.name);
                 assert!(!found, "what is known is not read");
@@ -152,6 +158,25 @@ impl Play {
         let answer = Answer { asked_at: self.now, answered_at: self.now, reply: Ok(reply) };
         self.world.answers.insert(ask.id, answer);
         true
+    }
+
+    /// What a plugin answers: to a measurement the word of the script as its phase.
+    fn measured(&mut self, operation: &MetricOperation) -> MetricReply {
+        match operation {
+            MetricOperation::GetMetadata => MetricReply::Metadata(BTreeMap::new()),
+            MetricOperation::GarbageCollect(kept) => {
+                self.collected.push((self.result("m").measurements.len(), *kept));
+                match self.script.front().map(String::as_str) {
+                    Some("broken") => MetricReply::Broken("no disk".to_owned()),
+                    _ => MetricReply::Done,
+                }
+            }
+            _ => {
+                self.calls += 1;
+                let phase = self.script.pop_front().expect("the script has an answer");
+                MetricReply::Measured(Box::new(Measurement { phase, ..Measurement::default() }))
+            }
+        }
     }
 
     /// Until nothing moves at this moment. Says when to look again.

@@ -148,6 +148,43 @@ fn body(answer: &Answer) -> String {
 }
 
 #[test]
+fn a_plugin_clears_away_before_its_measurements_go_also_after_the_end() {
+    let plugin = |count: i32| {
+        json!({ "metrics": [{ "name": "m", "count": count, "interval": "5s",
+                "provider": { "plugin": { "a/b": {} } } }],
+            "measurementRetention": [{ "metricName": "m", "limit": 3 }] })
+    };
+    let good = |count| vec!["Successful"; count].join(" ");
+    let cases = [
+        // what, measurements, answers after them, what was collected, what is left
+        ("none too many", 3, "", vec![], 3),
+        ("the last one", 4, "", vec![(4, 3)], 3),
+        ("two of them", 5, "", vec![(4, 3), (4, 3)], 3),
+        ("it fails after the end", 4, " broken", vec![(4, 3)], 4),
+    ];
+    for (what, count, then, collected, left) in cases {
+        let script = format!("{}{then}", good(count));
+        let mut play = Play::new(plugin(i32::try_from(count).unwrap()), &script);
+        play.go(600);
+        assert_eq!(play.status().phase, "Successful", "{what}");
+        assert_eq!(play.collected, collected, "{what}");
+        assert_eq!(play.result("m").measurements.len(), left, "{what}");
+        assert_eq!(play.settle(), None, "{what}: it is left alone");
+    }
+    // A crash between the call and the write asks once more; nothing goes unasked.
+    let mut play = Play::new(plugin(4), &good(4));
+    while play.collected.is_empty() {
+        if let Some(Some(moment)) = play.step() {
+            play.now = moment;
+        }
+    }
+    play.restart();
+    play.go(600);
+    assert_eq!(play.collected, [(4, 3), (4, 3)], "asked again");
+    assert_eq!(play.result("m").measurements.len(), 3);
+}
+
+#[test]
 fn only_the_latest_measurements_are_kept() {
     let every = json!({ "interval": "5s", "count": 14 });
     let mut play = Play::new(one(every.clone()), &["1"; 14].join(" "));
