@@ -1,6 +1,6 @@
 //! `cargo xtask dataplane`: do users notice an update? Real Traefik, or real istiod with Envoy, splits
 //! real requests between pods that answer them, while Rollouts are updated, aborted, rolled back and
-//! interrupted.
+//! interrupted; one of them by a traffic plugin of Argo Rollouts.
 //!
 //! All of it runs in a user and network namespace, where pods can have addresses that the API
 //! server accepts and a proxy can reach. Nothing there sees the machine's own network.
@@ -15,12 +15,14 @@ mod pods;
 mod room;
 mod traefik;
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use crate::{
-    Failure, build,
+    Failure, argo, build,
     interrupt::or_interrupted,
-    repository,
+    plugins, repository,
     servers::Servers,
     stage::{Programs, Stage},
     summary::Summary,
@@ -53,6 +55,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
     }
     // Whatever is downloaded or built comes first: there is no network inside.
     let servers = Servers::ready(&repository())?;
+    sample_plugin(plane)?;
     let installed = match plane.ready()? {
         Ok(installed) => installed,
         Err(why) => return Ok(skipped(&why)),
@@ -64,6 +67,16 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
         }
         Err(why) => Ok(skipped(&why)),
     }
+}
+
+/// The folder with Argo Rollouts' sample of a traffic plugin, built from its Go module, where one of the
+/// applications needs it.
+fn sample_plugin(plane: DataPlane) -> Result<Option<PathBuf>, Failure> {
+    if !plane.routers().contains(&apps::PLUGIN) {
+        return Ok(None);
+    }
+    let (_, _, package) = plugins::NGINX;
+    Ok(Some(argo::sample_plugins(&[package])?))
 }
 
 /// What every test run does: the data plane that is there without a build.
@@ -79,9 +92,10 @@ fn skipped(why: &str) -> Summary {
 fn inside(programs: Programs, plane: DataPlane, names: &[String]) -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
     let installed = plane.ready()??;
+    let sample = sample_plugin(plane)?;
     or_interrupted(async {
         let stage = Stage::with(&servers, programs).await?;
-        let result = play::all(&stage, plane, &installed, names).await;
+        let result = play::all(&stage, plane, &installed, sample.as_deref(), names).await;
         if !matches!(result, Ok(Summary { failed: 0, .. })) {
             println!("  the logs are in {}", stage.plane.keep_logs()?.display());
         }

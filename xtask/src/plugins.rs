@@ -11,7 +11,7 @@ use std::{
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
-use gradus_api::names::{API_VERSION, kind};
+use gradus_api::names::{API_VERSION, CONFIG_MAP, kind};
 use gradus_simkube::behave::Behaviours;
 use kube::Client;
 use serde_json::{Value, json};
@@ -34,11 +34,17 @@ const NAMESPACE: &str = "plugins";
 /// How long one of the plugins may take to get there.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Name in the configuration, list it stands in, and package of the program.
-const SAMPLES: [(&str, &str, &str); 3] = [
+/// A sample: its name in the configuration, the list it stands in, and the package of its program.
+pub type Sample = (&'static str, &'static str, &'static str);
+
+/// The sample that splits traffic by a second Ingress.
+pub const NGINX: Sample =
+    ("argoproj/sample-nginx", "trafficRouterPlugins", "trafficrouter-plugin-sample");
+
+const SAMPLES: [Sample; 3] = [
     ("argoproj-labs/sample-step", "stepPlugins", "step-plugin-sample"),
     ("argoproj/sample-prometheus", "metricProviderPlugins", "metrics-plugin-sample"),
-    ("argoproj/sample-nginx", "trafficRouterPlugins", "trafficrouter-plugin-sample"),
+    NGINX,
 ];
 
 #[derive(Debug, Error)]
@@ -69,7 +75,7 @@ async fn play(stage: &Stage, folder: &Path) -> Result<Summary, Failure> {
     create_namespace(&client, NAMESPACE).await?;
     stage.kubelet.behave(NAMESPACE, Behaviours::default());
     let kubeconfig = stage.plane.kubeconfig(User::Controller);
-    apply(&client, "argo-rollouts", &configuration(folder, &kubeconfig)?).await?;
+    apply(&client, "argo-rollouts", &configuration(&SAMPLES, folder, &kubeconfig)?).await?;
     let controller = stage
         .controller_with(
             ControllerKind::Rollouts,
@@ -99,10 +105,14 @@ async fn play(stage: &Stage, folder: &Path) -> Result<Summary, Failure> {
     }
 }
 
-/// The ConfigMap that lists the samples.
-fn configuration(folder: &Path, kubeconfig: &Path) -> Result<Value, Failure> {
+/// The ConfigMap that lists samples.
+pub fn configuration(
+    samples: &[Sample],
+    folder: &Path,
+    kubeconfig: &Path,
+) -> Result<Value, Failure> {
     let mut data = serde_json::Map::new();
-    for (name, list, package) in SAMPLES {
+    for &(name, list, package) in samples {
         let program = folder.join(package);
         let sha256 = digest(&SHA256, &fs::read(&program)?);
         let sha256: String = sha256.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -114,7 +124,7 @@ fn configuration(folder: &Path, kubeconfig: &Path) -> Result<Value, Failure> {
         }]);
         data.insert(list.to_owned(), json!(entry.to_string()));
     }
-    let metadata = json!({ "name": "argo-rollouts-config" });
+    let metadata = json!({ "name": CONFIG_MAP });
     Ok(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data }))
 }
 

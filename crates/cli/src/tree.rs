@@ -5,9 +5,10 @@ mod tests;
 
 use std::fmt::Write as _;
 
+use gradus_api::names::plugin_operation;
 use gradus_engine::view::{
-    ExperimentSummary, Fact, Image, ImageTag, Node, NodeKind, Outcome, RolloutSummary,
-    StrategyName, Tag,
+    ExperimentSummary, Fact, Image, ImageTag, Node, NodeKind, Outcome, PluginSummary,
+    RolloutSummary, StrategyName, Tag,
 };
 use gradus_simkube::age;
 use jiff::Timestamp;
@@ -47,6 +48,13 @@ pub fn rollout(summary: &RolloutSummary, look: Look) -> String {
         line(&mut text, "  Step:", &canary.step);
         line(&mut text, "  SetWeight:", &canary.set_weight.to_string());
         line(&mut text, "  ActualWeight:", &canary.actual_weight.to_string());
+        for (at, plugin) in canary.plugins.iter().enumerate() {
+            line(
+                &mut text,
+                if at == 0 { "  Plugins:" } else { "" },
+                &plugin_line(plugin, look.now),
+            );
+        }
     }
     images(&mut text, &summary.images, look.paint);
     text.push_str("Replicas:\n");
@@ -62,6 +70,27 @@ pub fn rollout(summary: &RolloutSummary, look: Look) -> String {
     }
     text.push('\n');
     text + &tree(&summary.tree, look)
+}
+
+/// What a plugin said, since when, and when it is called next.
+fn plugin_line(plugin: &PluginSummary, now: Timestamp) -> String {
+    let mut text = format!("{} (step {})", plugin.name, plugin.step);
+    if plugin.operation != plugin_operation::RUN {
+        text.push_str(&format!(" {}", plugin.operation));
+    }
+    let phase = if plugin.phase.is_empty() { "not called yet" } else { &plugin.phase };
+    text.push_str(&format!(" {phase}"));
+    if !plugin.message.is_empty() {
+        text.push_str(&format!(": {}", plugin.message.replace('\n', " ")));
+    }
+    let since = plugin.since.map(|since| format!("for {}", age::since(since, now)));
+    let next = plugin.next.filter(|next| now < *next);
+    let next = next.map(|next| format!("called again in {}", age::since(now, next)));
+    let times: Vec<String> = since.into_iter().chain(next).collect();
+    if !times.is_empty() {
+        text.push_str(&format!(" ({})", times.join(", ")));
+    }
+    text
 }
 
 /// An Experiment as `get experiment` shows it.

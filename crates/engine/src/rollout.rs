@@ -55,6 +55,7 @@ use crate::world::{Known, RolloutView, Unusable, World};
 use crate::{Engine, Head, StatusPlace, kinds};
 use draft::Draft;
 use objects::Objects;
+pub(crate) use plugin::next_plugin_call;
 pub use progress::Peak;
 pub use status::phase_of;
 

@@ -3,6 +3,7 @@
 
 mod images;
 mod object;
+mod plugins;
 mod pod;
 mod standing;
 mod tree;
@@ -74,6 +75,27 @@ pub struct CanarySummary {
     pub set_weight: i32,
     /// The weight that is reached.
     pub actual_weight: i32,
+    /// Plugins of steps, while the update that they are called for is not through.
+    pub plugins: Vec<PluginSummary>,
+}
+
+/// What is known of one call of a step's plugin.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PluginSummary {
+    /// The plugin.
+    pub name: String,
+    /// Its step, from 1.
+    pub step: i32,
+    /// `Run`, `Terminate` or `Abort`.
+    pub operation: String,
+    /// What it said it is; empty where it has not answered.
+    pub phase: String,
+    /// What it said.
+    pub message: String,
+    /// When it was called first.
+    pub since: Option<Timestamp>,
+    /// When it is called next, if it is to be.
+    pub next: Option<Timestamp>,
 }
 
 /// An Experiment at a glance.
@@ -224,6 +246,7 @@ pub fn rollout(rollout: &Value, objects: &Objects) -> RolloutSummary {
             step: standing::step(&spec, &status).unwrap_or_default(),
             set_weight: standing::set_weight(canary, &status),
             actual_weight: standing::actual_weight(canary, &status, canary_available(roles, &sets)),
+            plugins: plugins::of(&spec, &status),
         }),
         images: images::of_rollout(&family, &head, roles),
         desired: spec.replicas_or_default(),

@@ -9,6 +9,7 @@ use gradus_api::names::{self, phase};
 use gradus_api::rollout::RolloutSpec;
 use gradus_engine::analysis::merge;
 use gradus_engine::rollout::{analyses, services};
+use gradus_engine::traffic::is_served;
 use gradus_simkube::behave::{Behaviour, Behaviours};
 use gradus_simkube::object::Object;
 use gradus_simkube::{Place, SimCluster};
@@ -202,6 +203,23 @@ impl Tryout {
             }
         }
         found
+    }
+
+    /// Plugins that its steps, metrics and traffic name and that nobody plays.
+    pub fn unplayed_plugins(&self) -> BTreeSet<String> {
+        let mut named = BTreeSet::new();
+        for object in &self.objects {
+            let (canary, spec) = (&object["spec"]["strategy"]["canary"], &object["spec"]);
+            let steps = canary["steps"].as_array().into_iter().flatten();
+            named.extend(steps.filter_map(|step| step["plugin"]["name"].as_str()));
+            let routers = &canary["trafficRouting"]["plugins"];
+            let metrics = spec["metrics"].as_array().into_iter().flatten();
+            let maps = metrics.map(|metric| &metric["provider"]["plugin"]).chain([routers]);
+            let names = maps.filter_map(Value::as_object).flat_map(|plugins| plugins.keys());
+            named.extend(names.map(String::as_str));
+        }
+        let is_unplayed = |name: &&str| !self.plugins.contains_key(*name) && !is_served(name);
+        named.into_iter().filter(is_unplayed).map(str::to_owned).collect()
     }
 
     /// The scenario of it; `is_awaited` says whether it ends only with the update.

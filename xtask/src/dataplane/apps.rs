@@ -4,9 +4,13 @@ use gradus_api::names;
 use serde_json::{Value, json};
 
 use super::{front::DataPlane, pods::PORT};
+use crate::plugins::NGINX;
 
 /// The name of the Rollout and of everything that leads to it.
 pub const NAME: &str = "web";
+
+/// Argo Rollouts' sample of a traffic plugin, unmodified: it splits by a second Ingress.
+pub const PLUGIN: &str = "plugin";
 
 /// The name of what takes requests from outside.
 pub const EDGE: &str = "edge";
@@ -116,7 +120,7 @@ pub fn app(plane: DataPlane, router: &'static str) -> App {
     let host = app.host();
     let both = [("stable", 100), ("canary", 0)];
     app.objects.extend(match (plane, router) {
-        (DataPlane::Traefik, "nginx") => vec![ingress(&host)],
+        (DataPlane::Traefik, "nginx" | PLUGIN) => vec![ingress(&host)],
         (DataPlane::Traefik, "traefik") => vec![ingress_route(&host), traefik_service()],
         (DataPlane::Traefik, "blue-green") => vec![http_route(&host, &[("stable", 1)])],
         (DataPlane::Istio, "blue-green") => vec![virtual_service(&host, &[("stable", "", 100)])],
@@ -142,6 +146,9 @@ fn strategy(plane: DataPlane, router: &str) -> Value {
             } });
         }
         (DataPlane::Traefik, "nginx") => json!({ "nginx": { "stableIngress": NAME } }),
+        (DataPlane::Traefik, PLUGIN) => {
+            json!({ "plugins": { NGINX.0: { "stableIngress": NAME } } })
+        }
         (DataPlane::Traefik, "traefik") => {
             json!({ "traefik": { "weightedTraefikServiceName": NAME } })
         }

@@ -80,7 +80,7 @@ impl DataPlane {
     /// The applications that are played behind it.
     pub fn routers(self) -> &'static [&'static str] {
         match self {
-            DataPlane::Traefik => &["gateway", "nginx", "traefik", "blue-green"],
+            DataPlane::Traefik => &["gateway", "nginx", "traefik", apps::PLUGIN, "blue-green"],
             DataPlane::Istio => &["hosts", "subsets", "gateway", "mirror", "blue-green"],
         }
     }

@@ -1,7 +1,10 @@
 //! What is done to each application, and what its users must see: every request answered, and the
 //! split that the Rollout says.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
 use gradus_lab::{
@@ -27,6 +30,7 @@ use crate::{
     Failure,
     controller::{Election, Settings},
     plane::User,
+    plugins,
     real::{apply, create_namespace, perform, resource},
     stage::{ControllerKind, Stage, Supervised},
     summary::Summary,
@@ -105,6 +109,7 @@ pub async fn all(
     stage: &Stage,
     plane: DataPlane,
     installed: &Installed,
+    sample: Option<&Path>,
     names: &[String],
 ) -> Result<Summary, Failure> {
     let client = stage.plane.client(User::Person).await?;
@@ -113,9 +118,14 @@ pub async fn all(
     for object in installed.shared(front.port) {
         create(&client, &object).await?;
     }
+    let kubeconfig = stage.plane.kubeconfig(User::Controller);
+    if let Some(sample) = sample {
+        let list = plugins::configuration(&[plugins::NGINX], sample, &kubeconfig)?;
+        apply(&client, "argo-rollouts", &list).await?;
+    }
     let settings = Settings {
         name: "controller".to_owned(),
-        kubeconfig: stage.plane.kubeconfig(User::Controller),
+        kubeconfig,
         // The next after a kill need not wait for a lease.
         election: Some(Election::Off),
         ..Settings::default()

@@ -116,6 +116,12 @@ fn made_up(tryout: &Tryout) -> Vec<String> {
              (--behaviour new:analysis=failed plays another end)"
         )
     }));
+    notes.extend(tryout.unplayed_plugins().into_iter().map(|name| {
+        format!(
+            "plugin {name:?} cannot be called in a simulation; \
+             --behaviour plugin={name}:running@30s,successful plays it"
+        )
+    }));
     notes.extend(tryout.unanswerable().into_iter().map(|(template, metric, why)| {
         format!(
             "metric {metric:?} of {template:?} cannot be answered: {why}; \

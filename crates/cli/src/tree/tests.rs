@@ -1,7 +1,7 @@
 //! Trees on narrow terminals.
 
 use gradus_engine::view::{self, Objects};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -41,4 +41,70 @@ fn even_the_narrowest_terminal_shows_beginning_and_end_of_a_name() {
     assert_eq!(shortened("checkout-65d596c8bc-wnt5l", 11), "check…wnt5l");
     assert_eq!(shortened("checkout", 8), "checkout");
     assert_eq!(shortened("checkout", 0), "ch…ut");
+}
+
+#[test]
+fn a_plugin_of_a_step_is_shown_until_the_update_is_through() {
+    let entry = |fields: Value| {
+        let mut entry = json!({ "index": 1, "name": "a/check", "operation": "Run",
+            "startedAt": "1970-01-01T00:00:00Z" });
+        for (name, value) in fields.as_object().unwrap() {
+            entry[name] = value.clone();
+        }
+        entry
+    };
+    let running = entry(json!({ "phase": "Running", "message": "20 s left", "executions": 1,
+        "updatedAt": "1970-01-01T00:00:30Z", "backoff": "30s" }));
+    let done = entry(json!({ "phase": "Successful", "executions": 2 }));
+    let undone = entry(json!({ "operation": "Abort", "phase": "Failed", "message": "a\nb" }));
+    let asked = entry(json!({}));
+    let held = json!([{ "type": "Held", "status": "True", "reason": "ReconciliationError",
+        "message": "not configured", "lastTransitionTime": "1970-01-01T00:00:10Z" }]);
+    let cases = [
+        (
+            "at work",
+            "Progressing",
+            json!([running]),
+            json!([]),
+            vec!["a/check (step 2) Running: 20 s left (for 40s, called again in 20s)"],
+        ),
+        (
+            "stored, not answered",
+            "Progressing",
+            json!([asked]),
+            json!([]),
+            vec!["a/check (step 2) not called yet (for 40s)"],
+        ),
+        (
+            "done, taken back",
+            "Degraded",
+            json!([done, undone]),
+            json!([]),
+            vec![
+                "a/check (step 2) Successful (for 40s)",
+                "a/check (step 2) Abort Failed: a b (for 40s)",
+            ],
+        ),
+        (
+            "cannot be called",
+            "Progressing",
+            json!([]),
+            held,
+            vec!["a/check (step 2) not called yet: not configured (for 30s)"],
+        ),
+        ("through", "Healthy", json!([done]), json!([]), vec![]),
+    ];
+    for (what, phase, entries, conditions, expected) in cases {
+        let rollout = json!({ "metadata": { "name": "web", "namespace": "shop", "uid": "r" },
+            "spec": { "strategy": { "canary": { "steps": [{ "setWeight": 5 },
+                { "plugin": { "name": "a/check" } }] } } },
+            "status": { "phase": phase, "currentStepIndex": 1, "conditions": conditions,
+                "canary": { "stepPluginStatuses": entries } } });
+        let now = Timestamp::from_second(40).unwrap();
+        let look = Look { paint: Paint::PLAIN, width: None, now };
+        let text = super::rollout(&view::rollout(&rollout, &Objects::default()), look);
+        let shown: Vec<&str> = text.lines().filter(|line| line.contains("a/check")).collect();
+        let shown: Vec<&str> = shown.iter().map(|line| line[LABEL..].trim()).collect();
+        assert_eq!(shown, expected, "{what}: {text}");
+    }
 }

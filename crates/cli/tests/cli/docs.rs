@@ -91,7 +91,7 @@ const KINDS: [(&str, &str); 19] = [
     ("json lines", "the_documented_lines_are_of_the_protocol"),
     ("rust", "every_piece_of_code_is_a_piece_of_ours"),
     ("sh", "every_task_in_the_documents_is_there"),
-    ("sh check", "the_example_plugins_pass_the_check"),
+    ("sh check", "the_example_plugins_pass_the_check_and_all_that_is_said_fits_the_schema"),
     ("sh cluster", "a_cluster_is_set_up_as_the_documents_say"),
     ("sh complete", "kubectl_completes_live_names_as_the_documents_say"),
     ("sh demo", "the_demo_is_open_to_kubectl_as_the_documents_say"),

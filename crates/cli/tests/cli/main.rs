@@ -19,6 +19,7 @@ mod flags;
 #[path = "../../../simkube/tests/kubectl/found.rs"]
 mod found;
 mod help;
+mod hostile;
 mod interlock;
 mod kubectl;
 mod logs;
@@ -28,6 +29,7 @@ mod plugin;
 mod plugins;
 mod program;
 mod reviewer;
+mod schema;
 mod secrets;
 mod shell;
 mod shown;

@@ -1,6 +1,7 @@
 //! Plugins: what the documents say of them, and whether the examples do what is expected.
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use gradus_controller::plugins::{LINES_PROTOCOL, LINES_VERSION, refused};
@@ -8,6 +9,7 @@ use serde_json::Value;
 
 use crate::docs::{blocks, root, the_block};
 use crate::program::{folder, gradus};
+use crate::schema::Schema;
 
 fn is_present(program: &str, argument: &str) -> bool {
     let mut run = Command::new(program);
@@ -15,37 +17,64 @@ fn is_present(program: &str, argument: &str) -> bool {
     run.status().is_ok_and(|status| status.success())
 }
 
-/// The example in Go, built; `None` where Go is absent.
-fn built_in_go() -> Option<PathBuf> {
+/// The examples and their interfaces.
+const EXAMPLES: [(&str, &str); 4] =
+    [("step.py", "step"), ("step.go", "step"), ("metric.py", "metric"), ("router.go", "router")];
+
+/// An example that can be run; `None` where its language is absent.
+fn runnable(example: &str) -> Option<PathBuf> {
+    let source = root().join("examples/plugins").join(example);
+    if example.ends_with(".py") {
+        let found = is_present("python3", "--version").then_some(source);
+        if found.is_none() {
+            println!("skipped: Python is not installed, and {example} is not tried");
+        }
+        return found;
+    }
     if !is_present("go", "version") {
-        println!("skipped: Go is not installed, and the example in Go is not tried");
+        println!("skipped: Go is not installed, and {example} is not tried");
         return None;
     }
-    let program = folder("example-plugin").join("step");
+    let program = folder(&format!("example-{example}")).join("plugin");
     let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(&program).arg(root().join("examples/plugins/step.go"));
-    let built = go.env("CGO_ENABLED", "0").status().unwrap();
-    assert!(built.success(), "the example in Go is built");
+    go.args(["build", "-o"]).arg(&program).arg(source);
+    assert!(go.env("CGO_ENABLED", "0").status().unwrap().success(), "{example} is built");
     Some(program)
 }
 
+/// A program that writes down all lines which go in and out of a plugin.
+fn tapped(program: &Path, folder: &Path) -> PathBuf {
+    let tee = ["/usr/bin/tee", "/bin/tee"].into_iter().find(|path| Path::new(path).exists());
+    let (tee, here) = (tee.expect("a system has tee"), folder.display());
+    let path = folder.join("tapped");
+    let program = program.display();
+    let text = format!("#!/bin/sh\n{tee} -a {here}/in | {program} | {tee} -a {here}/out\n");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
 #[test]
-fn the_example_plugins_pass_the_check() {
+fn the_example_plugins_pass_the_check_and_all_that_is_said_fits_the_schema() {
     let block = the_block("sh check");
     assert_eq!(block.text.trim(), "gradus plugin check examples/plugins/step.py");
-    let python = root().join("examples/plugins/step.py");
-    let python = is_present("python3", "--version").then_some(python);
-    if python.is_none() {
-        println!("skipped: Python is not installed, and the example in Python is not tried");
-    }
-    for program in python.into_iter().chain(built_in_go()) {
-        let text = std::fs::read_to_string(root().join("examples/plugins/step.go")).unwrap();
-        assert!(text.lines().count() <= 80);
-        let printed = gradus(&["plugin", "check", program.to_str().unwrap()]);
+    let schema = Schema::read();
+    for (example, kind) in EXAMPLES {
+        let Some(program) = runnable(example) else { continue };
+        let text = std::fs::read_to_string(root().join("examples/plugins").join(example)).unwrap();
+        assert!(text.lines().count() <= 80, "{example}");
+        let place = folder(&format!("tapped-{example}"));
+        let tapped = tapped(&program, &place);
+        let printed = gradus(&["plugin", "check", tapped.to_str().unwrap(), "--kind", kind]);
         let said = printed.stdout;
-        assert_eq!(printed.code, Some(0), "{}:\n{said}", program.display());
-        assert!(said.contains("ok     Run answers with a phase\n"), "{said}");
+        assert_eq!(printed.code, Some(0), "{example}:\n{said}");
         assert!(said.ends_with(" 0 wrong\n"), "{said}");
+        let heard = schema.fits(&place.join("in"), "request", kind);
+        let methods = schema.methods(kind);
+        let missing: Vec<&String> =
+            methods.iter().filter(|method| !heard.contains(*method)).collect();
+        assert!(missing.is_empty(), "{example}: {missing:?} are not played, only {heard:?}");
+        schema.fits(&place.join("out"), "answer", kind);
     }
 }
 
@@ -79,11 +108,24 @@ fn the_documented_lines_are_of_the_protocol() {
         assert_eq!(kinds.count(), 1, "{line}");
         assert!(line["id"].is_u64(), "{line}");
     }
-    let schema = std::fs::read_to_string(root().join("docs/plugin-protocol.schema.json")).unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    assert_eq!(schema["$defs"]["greeting"]["properties"]["version"]["const"], LINES_VERSION);
-    let methods = schema["$defs"]["request"]["properties"]["method"]["enum"].as_array().unwrap();
-    for line in lines.iter().filter(|line| line.get("method").is_some()) {
-        assert!(methods.contains(&line["method"]), "{line}");
+    let schema = Schema::read();
+    for line in &lines {
+        assert_eq!(schema.wrong(line), None, "{line}");
+    }
+    let version = &schema.definition("greeting")["properties"]["version"]["const"];
+    assert_eq!(*version, LINES_VERSION);
+    let odd = [
+        r#"{"id": 1}"#,
+        r#"{"id": 0, "result": null}"#,
+        r#"{"id": 1, "error": 5}"#,
+        r#"{"id": 1, "result": null, "error": "x"}"#,
+        r#"{"id": 1, "method": "Walk"}"#,
+        r#"{"id": 1, "method": "Run", "params": {"rollout": 1}}"#,
+        r#"{"protocol": "gradus-plugin", "version": 2, "kind": "step"}"#,
+        r#"{"protocol": "gradus-plugin", "version": 1, "kind": "dance"}"#,
+        "[]",
+    ];
+    for line in odd {
+        assert!(schema.wrong(&serde_json::from_str(line).unwrap()).is_some(), "{line}");
     }
 }

@@ -206,3 +206,66 @@ fn a_canary_that_fails_more_often_than_its_baseline_is_given_up_the_sooner_the_w
         assert!(done.stdout.contains(words), "{what}: {}", done.stdout);
     }
 }
+
+/// A Rollout with these fields of its canary.
+fn with_canary(canary: Value) -> Value {
+    let labels = json!({ "app": "web" });
+    json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": { "name": "web" },
+        "spec": { "replicas": 2, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "web", "image": "web:1" }] } },
+            "strategy": { "canary": canary } } })
+}
+
+#[test]
+fn plugins_of_steps_metrics_and_traffic_are_played_by_behaviour() {
+    let place = folder("simulate-plugins");
+    let write = |name: &str, objects: &[Value]| {
+        let path = place.join(name).with_extension("yaml");
+        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
+        std::fs::write(&path, documents.join("\n---\n")).unwrap();
+        path.display().to_string()
+    };
+    let step = json!({ "plugin": { "name": "example/check" } });
+    let step = write("step", &[with_canary(json!({ "steps": [{ "setWeight": 50 }, step] }))]);
+    let metric = json!({ "name": "m", "provider": { "plugin": { "example/check": {} } } });
+    let template = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",
+        "metadata": { "name": "t" }, "spec": { "metrics": [metric] } });
+    let analysis = json!({ "analysis": { "templates": [{ "templateName": "t" }] } });
+    let metric = write("metric", &[template, with_canary(json!({ "steps": [analysis] }))]);
+    let service = |name: &str| {
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name },
+            "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] } })
+    };
+    let canary = json!({ "stableService": "stable", "canaryService": "canary",
+        "trafficRouting": { "plugins": { "example/check": {} } }, "steps": [{ "setWeight": 50 }] });
+    let traffic = write("traffic", &[service("stable"), service("canary"), with_canary(canary)]);
+    let table = [
+        ("a step that takes its time", &step, "running@40s,successful", 0, "promoted after"),
+        (
+            "a step that fails",
+            &step,
+            "running@20s,failed",
+            2,
+            "(example/check) failed: plays failed",
+        ),
+        ("a step after an error", &step, "error@20s,successful", 0, "promoted after"),
+        ("no plugin for a step", &step, "", 2, "plugin \"example/check\" cannot be called in a"),
+        ("a metric", &metric, "running@40s,successful", 0, "promoted after"),
+        ("a metric that fails", &metric, "running@20s,failed", 2, "assessed Failed"),
+        ("a split", &traffic, "running@20s,successful", 0, "promoted after"),
+        ("a split that never is", &traffic, "running", 2, "timed out progressing"),
+        ("a wrong word", &step, "walking", 1, "expected plugin=NAME:running, successful, failed"),
+    ];
+    for (what, file, script, code, words) in table {
+        let behaviour = format!("plugin=example/check:{script}");
+        let mut arguments = vec!["simulate", "-f", file, "--image", "web:2"];
+        if !script.is_empty() {
+            arguments.extend(["--behaviour", &behaviour]);
+        }
+        let done = gradus(&arguments);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert_eq!(done.code, Some(code), "{what}: {said}");
+        assert!(said.contains(words), "{what}: {said}");
+    }
+}

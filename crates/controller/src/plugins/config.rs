@@ -207,6 +207,23 @@ mod tests {
             ("no digest", usual("args: []"), "stepPlugins: plugin a/b: sha256: expected the 64"),
             ("half a digest", usual("sha256: abcd"), "plugin a/b: sha256: expected"),
             ("no digits", usual(&format!("sha256: '{}'", "+1".repeat(32))), "sha256: expected"),
+            (
+                "a digit too few",
+                usual(&format!("sha256: {}", &sha[1..])),
+                "sha256: expected the 64",
+            ),
+            ("a digit too many", usual(&format!("sha256: {sha}a")), "sha256: expected the 64"),
+            ("no digest of a download", "- {name: a/b, location: 'https://x/y'}".into(), "sha256"),
+            (
+                "a scheme",
+                format!("- {{name: a/b, location: 'ftp://x', sha256: {sha}}}"),
+                "location",
+            ),
+            (
+                "no location",
+                format!("- {{name: a/b, sha256: {sha}}}"),
+                "location: expected file://",
+            ),
             ("switched off", usual("disabled: true"), ""),
             ("no limit", usual(&format!("sha256: {sha}, timeout: 1h")), "timeout: expected"),
             ("http", format!("- {{name: a/b, location: 'http://x', sha256: {sha}}}"), "location"),

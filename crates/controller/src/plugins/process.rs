@@ -374,6 +374,7 @@ impl Process {
             tracing::warn!(plugin = self.name, error = why, "plugin ended");
         }
         inbox.close();
+        self.give_up(&why);
         self.end(why.is_empty()).await;
         drop(self); // With its folder, before anybody hears that it has ended.
         if let Some(done) = stopped {
@@ -445,18 +446,26 @@ impl Process {
         true
     }
 
+    /// Ends all calls: those who wait hear why.
+    fn give_up(&mut self, why: &str) {
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        for pending in std::mem::take(&mut self.pending) {
+            let failure = CallFailure::Transport(format!("unexpected EOF{why}"));
+            pending.reply.send(Err(failure)).ok();
+        }
+    }
+
     /// Ends the process: it is asked where it may still listen, and killed if it does not end.
     async fn end(&mut self, is_asked: bool) {
         self.wire.end();
-        for event in self.wire.take_events() {
-            self.happened(event, &mut None);
-        }
         if is_asked {
             self.wire.quit();
             let bytes = self.wire.take_output();
             let asking = async {
                 self.writer.write_all(&bytes).await.ok();
                 self.writer.shutdown().await.ok();
+                // A pipe is closed by nothing else.
+                self.writer = Box::new(tokio::io::sink());
                 self.child.wait().await.ok();
             };
             timeout(QUIT_LIMIT, asking).await.ok();

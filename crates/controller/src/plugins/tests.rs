@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -194,6 +195,43 @@ async fn a_plugin_finds_nothing_of_ours_but_what_its_configuration_lists() {
     assert!(!folder.exists(), "gone with the process");
 }
 
+/// Who may do what with a file.
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_plugin_has_limits_and_an_environment_of_its_own() {
+    let ground = Ground::new("limits");
+    let found = r#"all=$(export -p); names=""
+        for word in $all; do case "$word" in *=*) names="$names ${word%%=*}" ;; esac; done
+        echo "{\"id\":$id,\"result\":{\"message\":\"$(ulimit -d) $(ulimit -n) $(ulimit -c)$names\"}}""#;
+    ground.add("a/limits", &answering(found), ", env: [{name: GREETING, value: hi}]");
+    let said = text(&ground.run("a/limits").await);
+    let words: Vec<&str> = said.split_whitespace().skip(1).collect();
+    #[cfg(target_os = "linux")]
+    assert_eq!(words[..3], ["1048576", "1024", "0"], "KiB of data, files, KiB of core: {said}");
+    // What the shell sets by itself is none of ours.
+    let known = [
+        "ARGO_ROLLOUTS_RPC_PLUGIN",
+        "GRADUS_PLUGIN_KIND",
+        "GRADUS_PLUGIN_VERSIONS",
+        "GREETING",
+        "HOME",
+        "PLUGIN_MAX_PORT",
+        "PLUGIN_MIN_PORT",
+        "PLUGIN_PROTOCOL_VERSIONS",
+        "TMPDIR",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+    ];
+    let foreign: Vec<&&str> = words[3..].iter().filter(|name| !known.contains(name)).collect();
+    assert!(foreign.is_empty() && words.contains(&"GREETING"), "{said}");
+    ground.plugins.stop().await;
+}
+
 #[tokio::test]
 async fn only_the_program_that_was_configured_is_started_and_none_is_written_over() {
     let ground = Ground::new("sha");
@@ -207,7 +245,9 @@ async fn only_the_program_that_was_configured_is_started_and_none_is_written_ove
     assert_eq!(text(&ground.run("a/plugin").await), "Successful: ok");
     ground.plugins.stop().await;
     let kept = ground.folder.join("bin/.verified/step/a");
+    assert_eq!(mode(&kept), 0o700, "nobody else looks into it");
     let program = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(mode(&program), 0o500, "and nobody changes it");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(&program, "#!/bin/sh\nexit 0\n").unwrap();
     let said = text(&ground.run("a/plugin").await);

@@ -438,6 +438,11 @@ fn is_over(entry: &StepPluginStatus) -> bool {
     matches!(entry.phase.as_str(), analysis_phase::SUCCESSFUL | analysis_phase::FAILED)
 }
 
+/// When a plugin is called again by itself; `None` where it was never called, or is done.
+pub(crate) fn next_plugin_call(entry: &StepPluginStatus) -> Option<Timestamp> {
+    next_call(entry).filter(|_| is_run(entry) && !is_over(entry) && !entry.disabled)
+}
+
 /// When the plugin may be called again; `None` where it was never called.
 fn next_call(entry: &StepPluginStatus) -> Option<Timestamp> {
     let updated = entry.updated_at?.timestamp();

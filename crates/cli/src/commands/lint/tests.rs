@@ -182,7 +182,7 @@ fn plugins_are_named_as_they_can_be_listed() {
         ),
         ("listed", step("a/b") + &list("stepPlugins", &good), ""),
         ("listed for traffic", step("a/b") + &list("trafficRouterPlugins", &good), "no plugin"),
-        ("nearly listed", step("a/c") + &list("stepPlugins", &good), "did you mean a/b?"),
+        ("nearly listed", step("a/c") + &list("stepPlugins", &good), "did you mean \"a/b\"?"),
         ("a metric's", metric("a/b") + &list("metricProviderPlugins", &good), ""),
         (
             "a list that is refused",
