@@ -5,7 +5,7 @@ use crate::decision::{Frees, Guard, Why};
 
 /// One sentence: what holds it, where, and what would free it.
 pub fn sentence(why: &Why) -> String {
-    format!("{}; {}", held(why), freed(&why.frees))
+    format!("{}; {}", held(why), freed(why))
 }
 
 pub(crate) fn held(why: &Why) -> String {
@@ -69,8 +69,11 @@ pub(crate) fn held(why: &Why) -> String {
     }
 }
 
-fn freed(frees: &Frees) -> String {
-    match frees {
+fn freed(why: &Why) -> String {
+    match &why.frees {
+        Frees::At(moment) if matches!(why.guard, Guard::PluginStep { .. }) => {
+            format!("it is called again at {moment}")
+        }
         Frees::At(moment) => format!("it goes on at {moment}"),
         Frees::Command(command) => format!("a person can free it with `{command}`"),
         Frees::Edit => "an edit of that field frees it".to_owned(),
@@ -97,6 +100,13 @@ mod tests {
                 at,
                 "Thing shop/web has lost its traffic and keeps its pods for a while (deadline); \
                  it goes on at 1970-01-01T00:00:00Z",
+            ),
+            (
+                Guard::PluginStep { index: 1, count: 4, message: "20 s left".into() },
+                "steps[1].plugin (a/b)",
+                Frees::At(Timestamp::UNIX_EPOCH),
+                "step 1/4 of Thing shop/web waits for its plugin: 20 s left \
+                 (steps[1].plugin (a/b)); it is called again at 1970-01-01T00:00:00Z",
             ),
             (
                 Guard::Kept { set: "web-1".into() },
