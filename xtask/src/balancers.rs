@@ -2,7 +2,7 @@
 //! AWS does; what the AWS load balancer controller would write there is written by this test, when it
 //! wants to.
 
-mod moto;
+pub mod moto;
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,7 @@ pub fn run(_: &[String]) -> Result<Summary, Failure> {
 }
 
 async fn play(stage: &Stage, moto: &Moto) -> Result<(), Failure> {
-    let aws = moto.start(stage).await?;
+    let aws = moto.start(stage.plane.folder()).await?;
     let balancer =
         aws.balancer(&["stable", "canary"], |service| format!("{NAMESPACE}/{NAME}-{service}:80"));
     let balancer = balancer.await?;

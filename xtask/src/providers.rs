@@ -1,12 +1,10 @@
 //! `cargo xtask providers`: does an AnalysisRun measure what real metric servers have? The controller
-//! on the embedded cluster asks Prometheus of Debian, which scrapes a page of ours, CloudWatch as moto
-//! plays it, and graphite-web. The same series and queries show whether our PromQL is Prometheus'.
+//! on the embedded cluster asks Prometheus of Debian, which scrapes a page of ours, and CloudWatch as
+//! moto plays it. The same series and queries show whether our PromQL is Prometheus'.
 
-mod graphite;
-mod moto;
+mod cloudwatch;
 mod page;
 mod prometheus;
-mod python;
 
 use std::{
     net::Ipv4Addr,
@@ -24,7 +22,9 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::{
-    Failure, build,
+    Failure,
+    balancers::moto::{self, Moto},
+    build,
     controller::{Controller, Election, LOOPBACK, Settings},
     folder::Folder,
     interrupt::or_interrupted,
@@ -36,9 +36,6 @@ use crate::{
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 const ASK_EVERY: Duration = Duration::from_millis(100);
-
-/// The region of the measurements at CloudWatch.
-const REGION: &str = "eu-central-1";
 
 #[derive(Debug, Error)]
 enum ProvidersError {
@@ -62,7 +59,6 @@ struct Case {
 struct Real {
     prometheus: Option<prometheus::Running>,
     moto: Option<moto::Running>,
-    graphite: Option<graphite::Running>,
     summary: Summary,
 }
 
@@ -79,7 +75,7 @@ pub fn run(_arguments: &[String]) -> Result<Summary, Failure> {
             kubeconfig: folder.path().join("kubeconfig"),
             metric_allow: Some(LOOPBACK.to_owned()),
             election: Some(Election::Off),
-            variables: real.moto.as_ref().map(moto::Running::environment).unwrap_or_default(),
+            variables: real.moto.as_ref().map(cloudwatch::environment).unwrap_or_default(),
             ..Settings::default()
         };
         let mut controller = Controller::start(&program, &settings, folder.path())?;
@@ -112,28 +108,24 @@ impl Real {
                 None
             }
         };
-        let moto = match python::ready("moto", moto::PACKAGES) {
-            Ok(python) => Some(moto::start(&python, folder).await?),
-            Err(error) => {
-                skipped("CloudWatch (moto)", &error);
+        let moto = match Moto::ready()? {
+            Ok(moto) => {
+                let running = moto.start(folder).await?;
+                cloudwatch::fill(&running).await?;
+                Some(running)
+            }
+            Err(why) => {
+                skipped("CloudWatch (moto)", &why);
                 None
             }
         };
-        let graphite = match python::ready("graphite", graphite::PACKAGES) {
-            Ok(python) => Some(graphite::start(&python, folder).await?),
-            Err(error) => {
-                skipped("Graphite", &error);
-                None
-            }
-        };
-        Ok(Self { prometheus, moto, graphite, summary })
+        Ok(Self { prometheus, moto, summary })
     }
 
     fn cases(&self) -> Vec<Case> {
         let prometheus = self.prometheus.iter().flat_map(prometheus::Running::cases);
-        let moto = self.moto.iter().flat_map(|_| moto::cases());
-        let graphite = self.graphite.iter().flat_map(graphite::Running::cases);
-        prometheus.chain(moto).chain(graphite).collect()
+        let moto = self.moto.iter().flat_map(|_| cloudwatch::cases());
+        prometheus.chain(moto).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -16,7 +16,6 @@ use crate::{
     Failure, ports,
     process::{Process, Recipe},
     servers,
-    stage::Stage,
 };
 
 /// The region that everything is in.
@@ -92,7 +91,7 @@ impl Moto {
     }
 
     /// Starts it; it listens when this returns.
-    pub async fn start(&self, stage: &Stage) -> Result<Running, Failure> {
+    pub async fn start(&self, folder: &Path) -> Result<Running, Failure> {
         let [port] = ports::free()?;
         let python = which("python3")?;
         let recipe = Recipe::new("moto", &python)
@@ -103,7 +102,7 @@ impl Moto {
             .argument("127.0.0.1")
             .argument("-p")
             .argument(port.to_string());
-        let mut process = Process::start(&recipe, stage.plane.folder())?;
+        let mut process = Process::start(&recipe, folder)?;
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             if process.ended()?.is_some() || began.elapsed() > READY_WITHIN {
@@ -197,13 +196,18 @@ impl Running {
         self.call("elasticloadbalancing", action, fields).await
     }
 
-    async fn call(
+    /// One request of the query protocol.
+    pub async fn call(
         &self,
         service: &str,
         action: &str,
         fields: &[(&str, &str)],
     ) -> Result<String, Failure> {
-        let version = if service == "ec2" { "2016-11-15" } else { "2015-12-01" };
+        let version = match service {
+            "ec2" => "2016-11-15",
+            "monitoring" => "2010-08-01",
+            _ => "2015-12-01",
+        };
         let fixed = [("Action", action), ("Version", version)];
         let encoded = |text: &str| {
             let byte = |byte: u8| match byte {
