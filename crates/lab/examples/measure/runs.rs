@@ -34,7 +34,7 @@ pub fn measure(times: usize) {
                 shell.learn_answer(*inquiry, Ok(answer()), now());
             }
             Work::Act(job) => acting.push(job),
-            Work::Settle(_) => {}
+            Work::Settle(_) | Work::Survey(_) => {}
         }
     }
     let after = resident_kilobytes();
