@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const UPDATES: usize = 5;
 
 /// How long a call of most of them may take.
-const SLOT: Duration = Duration::from_secs(2);
+const SLOT: Duration = Duration::from_secs(5);
 
 /// A plugin that goes wrong, and what its Rollout says of it.
 struct Bad {
@@ -61,7 +61,7 @@ fn bad() -> Vec<Bad> {
         "{long}; x=$x$x$x$x$x$x$x$x; x=$x$x$x$x$x$x; \
          echo \"{{\\\"id\\\":$id,\\\"result\\\":{{\\\"phase\\\":\\\"Running\\\",\\\"status\\\":{{\\\"x\\\":\\\"$x\\\"}}}}}}\""
     );
-    let late = format!("/bin/sleep 3; {SUCCESS}");
+    let late = format!("/bin/sleep 8; {SUCCESS}");
     vec![
         one("l/exits", "#!/bin/sh\nexit 3\n".to_owned(), "plugin exited before we could connect"),
         one(
@@ -75,14 +75,14 @@ fn bad() -> Vec<Bad> {
             greeting("\"version\":1,\"kind\":\"metric\""),
             "is of kind metric: expected",
         ),
-        one("l/hangs", lines("while :; do /bin/sleep 9; done"), "no answer within 2 s"),
-        one("l/late", lines(&late), "no answer within 2 s"),
+        one("l/hangs", lines("while :; do /bin/sleep 9; done"), "no answer within 5 s"),
+        one("l/late", lines(&late), "no answer within 5 s"),
         one("l/dies", lines("exit 1"), "unexpected EOF (it has closed the connection)"),
         one("l/garbage", lines("echo nonsense"), "in a line, found nonsense"),
         one("l/unasked", lines(unasked), "it answers call 7777, which nobody has made"),
         one("l/endless", lines(&endless), "a line is longer than the limit of 4194304 bytes"),
-        one("l/blank", lines(blank), "no answer within 2 s"),
-        one("l/floods", lines(&flood), "no answer within 2 s"),
+        one("l/blank", lines(blank), "no answer within 5 s"),
+        one("l/floods", lines(&flood), "no answer within 5 s"),
         one("l/memory", lines(memory), "unexpected EOF (it has closed the connection)"),
         one("l/large", lines(&large), "the plugin's status is larger than 256 KiB"),
         one("g/newer", says("1|2|unix|/none|netrpc|"), "incompatible API version"),
@@ -98,8 +98,8 @@ const SERVED: [(&str, Fault, &str); 7] = [
     ("g/gigabytes", Fault::TenGigabytes, "Run rpc call error: unexpected EOF ("),
     ("g/floods", Fault::Flood, "Run rpc call error: unexpected EOF ("),
     ("g/exits", Fault::Exit, "Run rpc call error: unexpected EOF ("),
-    ("g/hangs", Fault::Hang, "Run rpc call error: no answer within 2 s"),
-    ("g/late", Fault::Late, "Run rpc call error: no answer within 2 s"),
+    ("g/hangs", Fault::Hang, "Run rpc call error: no answer within 5 s"),
+    ("g/late", Fault::Late, "Run rpc call error: no answer within 5 s"),
 ];
 
 /// Writes a program, and gives its entry in the list.

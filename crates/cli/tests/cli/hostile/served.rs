@@ -77,7 +77,7 @@ fn play(mut stream: UnixStream, fault: Fault) -> std::io::Result<()> {
         },
         Fault::Exit => return Ok(()),
         Fault::Late => {
-            std::thread::sleep(Duration::from_secs(3));
+            std::thread::sleep(Duration::from_secs(8));
             send(&mut stream, INTERFACE, TYPE)?;
         }
         _ => {}
