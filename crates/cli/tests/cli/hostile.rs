@@ -176,6 +176,35 @@ fn begin(folder: &Path, kubeconfig: &PathBuf) -> Running {
     Running::start(command)
 }
 
+/// Name, program and expected words of every plugin that goes wrong.
+fn hostile(sockets: &Path) -> Vec<(String, String, &'static str)> {
+    let mut all: Vec<(String, String, &str)> =
+        bad().into_iter().map(|one| (one.name.to_owned(), one.program, one.expected)).collect();
+    for (name, fault, expected) in SERVED {
+        let socket = sockets.join(name.replace('/', "-"));
+        let says = format!("1|1|unix|{}|netrpc|", socket.display());
+        serve(socket, fault);
+        let program = format!("#!/bin/sh\necho '{says}'\nexec /bin/sleep 600\n");
+        all.push((name.to_owned(), program, expected));
+    }
+    all
+}
+
+/// What people are shown of a plugin that hangs.
+fn assert_shown(cluster: &Cluster) {
+    let kubeconfig = cluster.kubeconfig.to_str().unwrap();
+    let seen = [
+        (&["get", "rollout"][..], "g/hangs (step 1) Error: Run rpc call error: no answer within"),
+        (&["explain", "rollout"], "waits for its plugin: Run rpc call error: no answer within"),
+    ];
+    for (words, expected) in seen {
+        let flags = ["g-hangs", "--kubeconfig", kubeconfig, "-n", "default"];
+        let shown = gradus(&[words, &flags].concat());
+        let text = format!("{}{}", shown.stdout, shown.stderr);
+        assert!(text.contains(expected), "{words:?}: {text}");
+    }
+}
+
 #[test]
 fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything() {
     let folder = folder("hostile");
@@ -186,15 +215,7 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
     let images = r#"[{"image": "*", "startUpSeconds": 0.0}]"#;
     let images = serde_json::from_str(images).unwrap();
     cluster.server.with(|cluster, _| cluster.set_behaviours(images));
-    let mut all: Vec<(String, String, &str)> =
-        bad().into_iter().map(|one| (one.name.to_owned(), one.program, one.expected)).collect();
-    for (name, fault, expected) in SERVED {
-        let socket = sockets.join(name.replace('/', "-"));
-        let says = format!("1|1|unix|{}|netrpc|", socket.display());
-        serve(socket, fault);
-        let program = format!("#!/bin/sh\necho '{says}'\nexec /bin/sleep 600\n");
-        all.push((name.to_owned(), program, expected));
-    }
+    let all = hostile(&sockets);
     let mut list = vec![entry(&folder, "a/good", &lines(SUCCESS))];
     list.extend(all.iter().map(|(name, program, _)| entry(&folder, name, program)));
     cluster.store(&json!({ "apiVersion": "v1", "kind": "ConfigMap",
@@ -230,17 +251,7 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
         });
         assert_eq!(rollout["status"]["phase"], "Progressing", "{name}");
     }
-    let kubeconfig = cluster.kubeconfig.to_str().unwrap();
-    let seen = [
-        (&["get", "rollout"][..], "g/hangs (step 1) Error: Run rpc call error: no answer within"),
-        (&["explain", "rollout"], "waits for its plugin: Run rpc call error: no answer within"),
-    ];
-    for (words, expected) in seen {
-        let flags = ["g-hangs", "--kubeconfig", kubeconfig, "-n", "default"];
-        let shown = gradus(&[words, &flags].concat());
-        let text = format!("{}{}", shown.stdout, shown.stderr);
-        assert!(text.contains(expected), "{words:?}: {text}");
-    }
+    assert_shown(&cluster);
     let still = names.map(|name| reaction(&cluster, name, "still"));
     let grown = peak(controller.id()).saturating_sub(memory);
     println!("without {without:?}, with {with:?}, later {still:?}, {grown} MiB more");
