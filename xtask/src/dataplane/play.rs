@@ -372,6 +372,10 @@ impl<'a> Player<'a> {
     /// The copies that came of a measurement: what arrived beyond what was answered. They may arrive
     /// later than the answers.
     async fn copied(&self, act: &Act, before: &Split, split: &Split) -> Result<Split, ActError> {
+        // The load beside the measurement arrives, too: without copies there is nothing to tell apart.
+        if act.copied_to.is_none() {
+            return Ok(Split::default());
+        }
         let (requests, began) = (self.gauge.requests, Instant::now());
         let wanted: Vec<(&str, usize)> = act.copied_to.map(|to| (to, COPIED)).into_iter().collect();
         loop {
