@@ -19,7 +19,7 @@ use crate::{
 const FOLDERS: [&str; 3] = ["examples", "docs", "test/e2e"];
 
 /// Manifests that a cluster or the controller refuses too, and why.
-const REFUSED: [(&str, &str); 12] = [
+const REFUSED: [(&str, &str); 13] = [
     ("examples/helm-blue-green/templates/rollout.yaml", "a template of Helm"),
     ("examples/helm-blue-green/templates/services.yaml", "a template of Helm"),
     ("examples/traffic-management/rollout-linkerd.yaml", "a placeholder without quotes"),
@@ -31,6 +31,7 @@ const REFUSED: [(&str, &str); 12] = [
     ("test/e2e/expectedfailures/malformed-rollout-ephemeral.yaml", "memory: invalid"),
     ("test/e2e/expectedfailures/malformed-rollout.yaml", "memory: invalid"),
     ("test/e2e/functional/nginx-template.yaml", "names that are to be replaced"),
+    ("test/e2e/step-plugin/disabled-rollout.yaml", "names that are to be replaced"),
     ("test/e2e/step-plugin/template-rollout.yaml", "names that are to be replaced"),
 ];
 

@@ -15,10 +15,11 @@ use crate::near;
 pub fn check(beside: Beside<'_>) -> Vec<Finding> {
     let document = beside.document;
     if is_list(document) {
+        // The controller refuses that plugin alone and goes on, and Argo Rollouts takes some of them.
         let wrong = refused(&document.json()["data"]).into_iter();
         let found = wrong.map(|why| {
             let (list, message) = why.split_once(": ").unwrap_or(("", &why));
-            Finding::error(document, &format!("data.{list}"), message.to_owned())
+            Finding::warning(document, &format!("data.{list}"), message.to_owned())
         });
         return found.map(|finding| finding.about("plugin")).collect();
     }
