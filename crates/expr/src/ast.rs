@@ -4,7 +4,7 @@ use crate::builtins::Builtin;
 use crate::error::Span;
 use crate::types::Type;
 use crate::value::Value;
-use regex_lite::Regex;
+use regex::bytes::Regex;
 
 /// A part of an expression.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use crate::value::{IntKind, Key, Map, Value};
 
 pub(crate) use access::element;
 pub(crate) use budget::Budget;
-pub(crate) use operators::{Order, arithmetic, compare, pattern};
+pub(crate) use operators::{Order, arithmetic, compare};
 pub(crate) use sort::sort;
 
 /// Runs a tree that was checked.

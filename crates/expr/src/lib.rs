@@ -24,6 +24,7 @@ mod eval;
 mod lex;
 mod number;
 mod parse;
+mod pattern;
 mod program;
 mod rewrite;
 mod time;

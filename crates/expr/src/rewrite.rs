@@ -8,7 +8,8 @@ mod loops;
 
 use crate::ast::{Binary, Expr, Node, Pattern};
 use crate::error::Error;
-use crate::eval;
+
+use crate::pattern;
 use crate::types::{MapKind, Type};
 use crate::value::{IntKind, Key, Map, Value};
 
@@ -103,7 +104,7 @@ fn in_range(node: &mut Node) {
 fn compiled_pattern(node: &mut Node) -> Result<(), Error> {
     let Expr::Binary(Binary::Matches, left, right) = &node.expr else { return Ok(()) };
     let Some(Value::Text(text)) = right.literal() else { return Ok(()) };
-    let pattern = eval::pattern(text).map_err(|text| Error::compile(right.span, text))?;
+    let pattern = pattern::compile(text).map_err(|text| Error::compile(right.span, text))?;
     *node = node.becomes(Expr::Matches(left.clone(), Pattern(pattern)));
     Ok(())
 }

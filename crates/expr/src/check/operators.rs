@@ -31,7 +31,7 @@ pub(super) fn binary(
         Binary::In => return within(left, right),
         Binary::Matches => {
             if let Some(Value::Text(pattern)) = pattern {
-                crate::eval::pattern(pattern)?;
+                crate::pattern::compile(pattern)?;
             }
             let bytes = Type::List(crate::types::ListKind::Byte, None);
             if *left == bytes && *right == Type::Text {

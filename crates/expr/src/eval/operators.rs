@@ -1,12 +1,13 @@
 //! Operators on values.
 
-use regex_lite::Regex;
+use regex::bytes::Regex;
 
 use super::Budget;
 use crate::ast::Binary;
 use crate::builtins::wrong_type;
 use crate::error::Fault;
 use crate::number::{as_float, power, to_int};
+use crate::pattern;
 use crate::types::ListKind;
 use crate::value::{List, Value, equal};
 
@@ -192,7 +193,7 @@ fn on_texts(
     let Value::Text(other) = right else { return Err(wrong_type(right, "string")) };
     if operator == Binary::Matches {
         budget.steps(other.len())?;
-        return is_match(left, &pattern(other).map_err(Fault::run)?, budget);
+        return is_match(left, &pattern::compile(other).map_err(Fault::run)?, budget);
     }
     let Value::Text(text) = left else { return Err(wrong_type(left, "string")) };
     budget.steps(text.len() / 64)?;
@@ -209,7 +210,7 @@ pub(super) fn is_match(value: &Value, regex: &Regex, budget: &mut Budget) -> Res
         value if value.is_nil() => Ok(false),
         Value::Text(text) => {
             budget.steps(text.len() / 8)?;
-            Ok(regex.is_match(text))
+            Ok(regex.is_match(text.as_bytes()))
         }
         Value::List(list) if list.kind() == ListKind::Byte => {
             let bytes = list.items().iter().map(|item| match item {
@@ -217,13 +218,8 @@ pub(super) fn is_match(value: &Value, regex: &Regex, budget: &mut Budget) -> Res
                 _ => 0,
             });
             let bytes: Vec<u8> = bytes.collect();
-            Ok(regex.is_match(&String::from_utf8_lossy(&bytes)))
+            Ok(regex.is_match(String::from_utf8_lossy(&bytes).as_bytes()))
         }
         other => Err(wrong_type(other, "[]uint8")),
     }
-}
-
-/// The pattern of a text, as RE2 reads it.
-pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|error| format!("error parsing regexp: {error}: `{text}`"))
 }
