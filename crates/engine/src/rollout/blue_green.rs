@@ -58,8 +58,12 @@ fn switch_preview(objects: &Objects<'_>, roles: Roles) -> Proposal {
 }
 
 fn is_halted(objects: &Objects<'_>) -> bool {
-    let inconclusive = objects.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
-    objects.spec().paused || inconclusive
+    objects.spec().paused || is_undecided(objects)
+}
+
+/// Has a run ended without a verdict, so that a person must decide about the new revision?
+fn is_undecided(objects: &Objects<'_>) -> bool {
+    objects.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some()
 }
 
 fn is_changed(objects: &Objects<'_>, roles: Roles) -> bool {
@@ -145,7 +149,9 @@ fn retire_old(objects: &Objects<'_>, roles: Roles) -> Proposal {
     let strategy = objects.blue_green();
     let is_judged = objects.status.stable_rs != *objects.sets[roles.new].hash
         && *active_hash(objects) == *objects.sets[roles.new].hash;
-    let keeps_old = strategy.scale_down_delay_seconds.is_none() && is_judged;
+    // Nobody knows how long a person takes to decide: only the way back to stable is kept meanwhile.
+    let keeps_old =
+        strategy.scale_down_delay_seconds.is_none() && is_judged && !is_undecided(objects);
     // The way back stays open while the new revision is judged; without replicas there is none.
     if keeps_old && objects.replicas() > 0 && !runs::is_post_promotion_done(objects) {
         return Proposal::default();

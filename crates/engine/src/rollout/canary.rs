@@ -494,7 +494,7 @@ fn complete_step(
     let next = i32::try_from(index + 1).unwrap_or(i32::MAX);
     let text = format!("Rollout step {next}/{} completed ({})", objects.steps().len(), step.text());
     // Its verdict is in the index now.
-    let found = Findings { step: None, ..found.clone() };
+    let found = Findings { step: None, experiment: String::new(), ..found.clone() };
     let pauses = Pauses::Remove(pause::CANARY_PAUSE_STEP);
     let verdict = UpdateState { index: Some(next), pauses, ..kept };
     Proposal::default()

@@ -115,17 +115,19 @@ fn current<'d>(objects: &'d Objects<'_>, base: &str) -> Option<&'d Arc<RunView>>
     objects.experiments.iter().find(|experiment| is_of_step && *experiment.name == **name)
 }
 
-/// Notes how the Experiment stands, and what follows from it.
+/// Notes how the Experiment stands, and what follows from it. One that has succeeded stays noted until
+/// its step is left: a halted rollout stays at the step, and must not start it anew.
 fn judge(experiment: &RunView) -> Findings {
     let none = Findings::default();
+    let name = experiment.name.to_string();
     match experiment.phase {
-        RunPhase::Successful => Findings { experiment_succeeded: true, ..none },
+        RunPhase::Successful => Findings { experiment_succeeded: true, experiment: name, ..none },
         RunPhase::Inconclusive => Findings { pause: Some(pause::INCONCLUSIVE_EXPERIMENT), ..none },
         RunPhase::Failed | RunPhase::Error => {
             let text = lifecycle::failure_text("Experiment analysis phase is", experiment);
             Findings { abort_because: Some(text), ..none }
         }
-        _ => Findings { experiment: experiment.name.to_string(), ..none },
+        _ => Findings { experiment: name, ..none },
     }
 }
 

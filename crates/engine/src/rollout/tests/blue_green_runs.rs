@@ -175,6 +175,12 @@ fn older_revisions_stay_for_the_verdict_unless_a_delay_is_set() {
         assert_eq!(fixture.runs(), ["2-post Successful", "3-post -"]);
         fixture.settle(at(200));
         assert_eq!(fixture.sizes(), sizes, "delay {delay:?}");
+        fixture.run_turns("3-post", "Inconclusive", "");
+        fixture.settle(at(210));
+        fixture.settle(at(300));
+        let seen = (fixture.sizes(), fixture.selects("active"), &fixture.status()["phase"]);
+        let expected = (vec![0, 2, 2], 3, &json!("Paused"));
+        assert_eq!(seen, expected, "delay {delay:?}: nobody waits for a person with old pods");
     }
 }
 

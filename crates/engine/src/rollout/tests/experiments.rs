@@ -62,6 +62,14 @@ later                  |                        | 2-1 Inconclusive          | Pa
 promote                | start experiment 2-1-1 | 2-1 Inconclusive, 2-1-1 - | Progressing | 1 | more replicas need to be updated
 skip 2                 | end experiment 2-1-1   | 2-1 Inconclusive, 2-1-1 - ending | Paused | 2 | CanaryPauseStep";
 
+const HALTED: &str = "
+image v2              | start experiment 2-1 | 2-1 -          | Progressing | 1 | more replicas need to be updated
+turns 2-1 Running     |                      | 2-1 Running    | Progressing | 1 | more replicas need to be updated
+halt                  |                      | 2-1 Running    | Paused      | 1 | manually paused
+turns 2-1 Successful  |                      | 2-1 Successful | Paused      | 1 | manually paused
+later                 |                      | 2-1 Successful | Paused      | 1 | manually paused
+go on                 |                      | 2-1 Successful | Paused      | 2 | CanaryPauseStep";
+
 #[test]
 fn an_experiment_step_ends_with_its_verdict() {
     let cases = [
@@ -72,6 +80,7 @@ fn an_experiment_step_ends_with_its_verdict() {
             &["ExperimentCreated", "RolloutAborted", "ExperimentCreated", "RolloutAborted"],
         ),
         ("no verdict", INCONCLUSIVE, &["ExperimentCreated", "ExperimentCreated"]),
+        ("success while somebody has halted the rollout", HALTED, &["ExperimentCreated"]),
     ];
     for (what, table, events) in cases {
         let mut fixture = canary();

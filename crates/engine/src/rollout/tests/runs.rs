@@ -50,6 +50,8 @@ pub fn play(fixture: &mut Fixture, table: &str) {
             ["full"] => fixture.patch_status(json!({ "promoteFull": true })),
             ["turns", name, phase] => fixture.run_turns(name, phase, ""),
             ["turns", name, phase, words] => fixture.run_turns(name, phase, words),
+            ["halt"] => fixture.patch_spec(json!({ "paused": true })),
+            ["go", "on"] => fixture.patch_spec(json!({ "paused": false })),
             ["later"] => {}
             _ => panic!("nobody knows {happens:?}"),
         }
