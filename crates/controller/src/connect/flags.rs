@@ -31,9 +31,18 @@ pub struct ConnectionFlags {
     /// Address of the API server
     #[arg(long, short, global = true, value_name = "URL", hide_short_help = true)]
     server: Option<String>,
+    /// Proxy on the way to the API server
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
+    pub(super) proxy_url: Option<String>,
     /// Bearer token
     #[arg(long, global = true, hide_short_help = true)]
     token: Option<String>,
+    /// Name for basic authentication
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    pub(super) username: Option<String>,
+    /// Password for basic authentication
+    #[arg(long, global = true, value_name = "TEXT", hide_short_help = true)]
+    pub(super) password: Option<String>,
     /// User to act as
     #[arg(long = "as", global = true, value_name = "NAME", hide_short_help = true)]
     as_user: Option<String>,
@@ -161,6 +170,9 @@ impl ConnectionFlags {
         if config.cluster_url.scheme().is_none() {
             config.cluster_url = self.with_scheme(&config)?;
         }
+        if let Some(proxy) = &self.proxy_url {
+            config.proxy_url = Some(address(proxy, proxy, "--proxy-url ")?);
+        }
         if let Some(path) = &self.certificate_authority {
             config.root_cert_file = Some(path.clone());
             config.root_cert = None;
@@ -172,6 +184,10 @@ impl ConnectionFlags {
         if let Some(token) = &self.token {
             user.token = Some(token.clone().into());
             user.token_file = None;
+        }
+        if self.username.is_some() || self.password.is_some() {
+            user.username = self.username.clone().or(user.username.take());
+            user.password = self.password.clone().map(Into::into).or(user.password.take());
         }
         user.client_certificate =
             self.client_certificate.clone().or(user.client_certificate.take());

@@ -96,6 +96,31 @@ async fn a_renewed_token_is_used_after_one_refusal() {
 }
 
 #[tokio::test]
+async fn a_name_a_password_and_a_proxy_are_taken_from_flags() {
+    let folder = Folder::new("basic");
+    let (server, seen) = serve(Arc::default()).await;
+    let nobody = kubeconfig(&server, Path::new("x")).replace("{tokenFile: 'x'}", "{}");
+    let mut flags = ConnectionFlags::of_file(&folder.write("config", &nobody));
+    flags.username = Some("ann".to_owned());
+    flags.password = Some("secret".to_owned());
+    let connection = flags.clone().of_controller().await.unwrap();
+    knock(&connection.client).await.unwrap();
+    assert_eq!(seen.lock().unwrap()["authorization"], "Basic YW5uOnNlY3JldA==");
+    let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    flags.proxy_url = Some(address);
+    let connection = flags.of_controller().await.unwrap();
+    let asked = async {
+        let (mut stream, _) = proxy.accept().await.unwrap();
+        let mut line = [0; 8];
+        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut line).await.unwrap();
+        line
+    };
+    let (line, knocked) = tokio::join!(asked, knock(&connection.client));
+    assert!(line.starts_with(b"CONNECT ") && knocked.is_err());
+}
+
+#[tokio::test]
 async fn the_server_tells_its_time() {
     let (server, _) = serve(Arc::default()).await;
     let connection = client(Config::new(server.parse().unwrap())).unwrap();
