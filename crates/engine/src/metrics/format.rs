@@ -96,6 +96,33 @@ pub fn go_number(number: f64) -> String {
     crate::analysis::arguments::as_go_prints(number)
 }
 
+/// A status with its name, as the first line of an answer has it: `404 Not Found`.
+pub fn status_line(status: u16) -> String {
+    let name = match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "Request Entity Too Large",
+        415 => "Unsupported Media Type",
+        422 => "Unprocessable Entity",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        status => return status.to_string(),
+    };
+    format!("{status} {name}")
+}
+
 /// The same JSON with all numbers as floating-point, as Go decodes them.
 pub fn floats(value: Value) -> Value {
     match value {

@@ -5,7 +5,7 @@ mod csv;
 use gradus_api::metrics::InfluxdbMetric;
 use serde_json::{Value, json};
 
-use super::format::go_number;
+use super::format::{go_number, status_line};
 use super::{Call, MetricValue, Next, Observed, Once, Provider, Reading, once, seconds};
 use crate::ask::http::{HttpReply, HttpRequest};
 use crate::ask::secret::{Encoding, SecretPlace, SecretRef, SecretText};
@@ -64,10 +64,7 @@ impl Influxdb<'_> {
 
 fn read(reply: &HttpReply) -> Next {
     if !(200..=299).contains(&reply.status) {
-        let message = match reply.status {
-            401 => format!("401 Unauthorized: {}", reply.body),
-            status => format!("{status}: {}", reply.body),
-        };
+        let message = format!("{}: {}", status_line(reply.status), reply.body);
         return Next::bad(message, EXPECTED);
     }
     match csv::values(&reply.body) {

@@ -144,8 +144,10 @@ fn named<'a>(measurement: &Measurement, seen: &Observed<'a>) -> Option<&'a Arc<J
 }
 
 fn look(measurement: &Measurement, seen: &Observed<'_>) -> Next {
-    let Some(job) = named(measurement, seen) else {
-        let name = name_of(measurement).unwrap_or_default();
+    let Some(name) = name_of(measurement) else {
+        return Next::refused("job metadata reference missing");
+    };
+    let Some(job) = seen.jobs.get(name) else {
         return Next::refused(format!("job.batch \"{name}\" not found"));
     };
     let judged = |phase: RunPhase, message: String| {

@@ -4,7 +4,7 @@ use gradus_api::metrics::WavefrontMetric;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::format::list;
+use super::format::{list, status_line};
 use super::{
     Call, MetricFault, MetricValue, Next, Observed, Once, Provider, Reading, TextMap, once, seconds,
 };
@@ -58,7 +58,8 @@ impl Wavefront<'_> {
 
 fn read(reply: &HttpReply, now: Timestamp) -> Next {
     if reply.status != 200 {
-        return Next::bad(format!("server returned {}\n{}\n", reply.status, reply.body), EXPECTED);
+        let line = status_line(reply.status);
+        return Next::bad(format!("server returned {line}\n{}\n", reply.body), EXPECTED);
     }
     let answer: Value = match serde_json::from_str(&reply.body) {
         Ok(answer) => answer,

@@ -46,6 +46,11 @@ impl Provider for Web<'_> {
 }
 
 impl Web<'_> {
+    /// Where the value is in the answer.
+    fn path(&self) -> &str {
+        if self.0.json_path.is_empty() { "{$}" } else { &self.0.json_path }
+    }
+
     fn request(&self) -> Result<HttpRequest, String> {
         let spec = self.0;
         let method = match &*spec.method {
@@ -62,6 +67,9 @@ impl Web<'_> {
         if (has_text || has_json) && method == Method::Get {
             let message = "Body/JSONBody can only be used with POST or PUT WebMetric Method types";
             return Err(message.to_owned());
+        }
+        if let Err(PathError::Syntax(message)) = JsonPath::parse(self.path()) {
+            return Err(message);
         }
         let timeout = if spec.timeout_seconds > 0 { spec.timeout_seconds } else { TIMEOUT };
         let url = SecretText::from_marked(&spec.url);
@@ -101,8 +109,7 @@ impl Web<'_> {
                 return Next::value(MetricValue::Text(text.clone()), text);
             }
         };
-        let path = if self.0.json_path.is_empty() { "{$}" } else { &self.0.json_path };
-        match JsonPath::parse(path).and_then(|path| path.first(&body)) {
+        match JsonPath::parse(self.path()).and_then(|path| path.first(&body)) {
             Ok(Some(value)) => {
                 let text = go_json(&value);
                 let result = match value {

@@ -194,7 +194,7 @@ fn wavefront_gives_the_points_closest_to_now() {
                 "! No TimeSeries found in response from Wavefront",
             ),
             (200, "x", "! expected value at line 1 column 1"),
-            (403, "no", "! server returned 403\nno\n"),
+            (403, "no", "! server returned 403 Forbidden\nno\n"),
         ],
     );
 }
@@ -245,7 +245,7 @@ fn influxdb_gives_the_value_of_every_record() {
                 "! flux query failed: query broke",
             ),
             (401, "{}", "! 401 Unauthorized: {}"),
-            (500, "oh", "! 500: oh"),
+            (500, "oh", "! 500 Internal Server Error: oh"),
         ],
     );
 }
