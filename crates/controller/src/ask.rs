@@ -205,13 +205,16 @@ impl<C: Cluster> Executor<C> {
             }
             Question::Http(request) => {
                 if let Some(within) = &self.within {
-                    return Ok(Reply::Http(self.hear(within, inquiry, request).await));
+                    return self.hear(within, inquiry, request).await.map(Reply::Http);
                 }
                 let Some(http) = &self.http else {
                     return unanswered(&inquiry.question, "no requests are sent".to_owned());
                 };
                 let secrets = self.secrets(&inquiry.key.namespace);
-                Ok(Reply::Http(http.send(&secrets, request).await))
+                Ok(Reply::Http(match secrets.read(request).await? {
+                    Ok(values) => http.send(&values, request).await,
+                    Err(error) => Err(error),
+                }))
             }
             Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
                 self.call_plugin(inquiry).await
@@ -220,8 +223,7 @@ impl<C: Cluster> Executor<C> {
                 let Some(http) = &self.http else {
                     return unanswered(&inquiry.question, "no requests are sent".to_owned());
                 };
-                let secrets = self.secrets(&inquiry.key.namespace);
-                Ok(Reply::Probe(probe::measured(http, &secrets, of).await))
+                Ok(Reply::Probe(probe::measured(http, of).await))
             }
             Question::Weights(of) => {
                 let (Some(http), Some(resource_tag)) = (&self.http, &self.resource_tag) else {
@@ -278,7 +280,7 @@ impl<C: Cluster> Executor<C> {
         call: &MetricCall,
     ) -> Result<MetricReply, WriteError> {
         let secrets = self.secrets(&run.namespace);
-        let (metric, hidden) = match secrets.fill(&call.metric).await {
+        let (metric, hidden) = match secrets.fill(&call.metric).await? {
             Ok(filled) => filled,
             Err(HttpError::Secret(error)) => return Ok(MetricReply::NoSecret(error)),
             Err(error) => return Ok(MetricReply::Broken(error.to_string())),
@@ -294,16 +296,25 @@ impl<C: Cluster> Executor<C> {
         Ok(reply)
     }
 
-    async fn hear(&self, within: &Within, inquiry: &Inquiry, request: &HttpRequest) -> HttpOutcome {
+    async fn hear(
+        &self,
+        within: &Within,
+        inquiry: &Inquiry,
+        request: &HttpRequest,
+    ) -> Result<HttpOutcome, WriteError> {
         let sent = sent(&self.cluster, &inquiry.key.namespace, None, request).await?;
-        match within(inquiry, &sent) {
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(match within(inquiry, &sent) {
             Heard::Answer(outcome) => sent.cleaned(outcome),
             Heard::Silence => {
                 let limit = Duration::try_from(request.timeout).unwrap_or_default();
                 tokio::time::sleep(limit).await;
                 Err(HttpError::Timeout(request.timeout))
             }
-        }
+        })
     }
 }
 
@@ -343,7 +354,7 @@ pub async fn read<C: Cluster>(cluster: &C, question: &Question) -> Result<Reply,
     }
 }
 
-/// An object as a World may hold it: of a Secret everything but what it keeps.
+/// An object as a World may hold it: of a Secret its keys alone.
 fn shown(target: &ObjectRef, mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
@@ -352,12 +363,21 @@ fn shown(target: &ObjectRef, mut object: Value) -> Value {
             *text = version::number(text).to_string();
         }
     }
-    if let Some(fields) = object.as_object_mut()
-        && target.kind.name == "Secret"
-    {
-        fields.retain(|field, _| field != "data" && field != "stringData");
+    match &*target.kind.name {
+        "Secret" => keys_alone(&object),
+        _ => object,
     }
-    object
+}
+
+/// A Secret with its keys, and nothing of what they keep: annotations may repeat it.
+fn keys_alone(secret: &Value) -> Value {
+    let keys = secret["data"].as_object().into_iter().flatten().map(|(key, _)| key.clone());
+    let data: serde_json::Map<String, Value> = keys.map(|key| (key, "".into())).collect();
+    let mut metadata = secret["metadata"].clone();
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove("annotations");
+    }
+    serde_json::json!({ "metadata": metadata, "data": data })
 }
 
 /// A question without an answer. Of one that may have changed something outside that is an answer,

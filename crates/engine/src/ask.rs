@@ -87,7 +87,7 @@ pub struct AskId(pub Arc<str>);
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
-    /// One object, live and whole; of a Secret everything but what it keeps.
+    /// One object, live and whole; of a Secret its keys alone.
     Read(ObjectRef),
     /// The pods of one ReplicaSet, live.
     Pods(PodsOf),

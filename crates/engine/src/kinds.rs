@@ -51,6 +51,9 @@ pub const POD: Kind = Kind::new("", "v1", "Pod", "pods");
 /// The Event of core.
 pub const EVENT: Kind = Kind::new("", "v1", "Event", "events");
 
+/// The Secret.
+pub const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
+
 /// The Job of batch.
 pub const JOB: Kind = Kind::new("batch", "v1", "Job", "jobs");
 

@@ -28,10 +28,9 @@ use tokio::sync::Semaphore;
 
 use super::address::{AddressPolicy, CheckedResolver};
 use super::aws::{self, Credentials, SigningScope, Unsigned};
-use super::secrets::{Secrets, Values, cleaned, form_pair};
+use super::secrets::{Values, cleaned, form_pair};
 use super::trust;
 use crate::clock::Clock;
-use crate::cluster::Cluster;
 use crate::hidden::Hidden;
 
 /// So many requests to one address at once: a provider is asked, not flooded.
@@ -80,20 +79,14 @@ impl HttpClient {
     }
 
     /// Sends a request; what comes back holds no secret that was sent.
-    pub(super) async fn send<C: Cluster>(
-        &self,
-        secrets: &Secrets<'_, C>,
-        request: &HttpRequest,
-    ) -> HttpOutcome {
+    pub(super) async fn send(&self, values: &Values, request: &HttpRequest) -> HttpOutcome {
         let limit = Duration::try_from(request.timeout).unwrap_or_default();
-        let mut hidden = Hidden::default();
+        let mut hidden = values.hidden(request);
         let sending = async {
-            let values = secrets.read(request).await?;
-            hidden = values.hidden(request);
             if let Auth::SigV4 { .. } = &request.auth {
                 hidden.join(Hidden::of(Credentials::find(variable)?.hidden().cloned()));
             }
-            self.exchange(&values, request, &mut hidden).await
+            self.exchange(values, request, &mut hidden).await
         };
         let outcome = tokio::time::timeout(limit, sending).await;
         let outcome = outcome.unwrap_or(Err(HttpError::Timeout(request.timeout)));

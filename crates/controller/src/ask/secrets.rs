@@ -11,14 +11,13 @@ use gradus_engine::ask::secret::{
     Encoding, SecretError, SecretPlace, SecretRef, SecretText, has_marker,
 };
 use gradus_engine::ask::{Class, MetricReply};
-use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::decision::ObjectRef;
+use gradus_engine::kinds;
 use serde_json::Value;
 
 use super::http::user;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, WriteError};
 use crate::hidden::Hidden;
-
-const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
 
 /// A request as it would be sent: with its secrets.
 pub struct Sent {
@@ -36,13 +35,16 @@ pub async fn sent<C: Cluster>(
     own: &Arc<str>,
     home: Option<&str>,
     request: &HttpRequest,
-) -> Result<Sent, HttpError> {
-    let values = Secrets { cluster, own, home }.read(request).await?;
-    Ok(Sent {
-        url: values.resolve(&request.url)?,
-        body: request.body.as_ref().map_or(Ok(String::new()), |body| values.resolve(body))?,
-        hidden: values.hidden(request),
-    })
+) -> Result<Result<Sent, HttpError>, WriteError> {
+    let read = Secrets { cluster, own, home }.read(request).await?;
+    Ok(read.and_then(|values| {
+        let body = request.body.as_ref();
+        Ok(Sent {
+            url: values.resolve(&request.url)?,
+            body: body.map_or(Ok(String::new()), |body| values.resolve(body))?,
+            hidden: values.hidden(request),
+        })
+    }))
 }
 
 impl Sent {
@@ -68,42 +70,55 @@ pub(super) struct Values {
 }
 
 impl<C: Cluster> Secrets<'_, C> {
-    /// Reads every Secret that a request refers to.
-    pub(super) async fn read(&self, request: &HttpRequest) -> Result<Values, HttpError> {
+    /// Reads every Secret that a request refers to; else why it cannot be sent. An API server that does
+    /// not answer says nothing about the request: it is asked again.
+    pub(super) async fn read(
+        &self,
+        request: &HttpRequest,
+    ) -> Result<Result<Values, HttpError>, WriteError> {
         self.read_all(&request.references()).await
     }
 
     /// A JSON value whose texts have their secrets, and what must not be seen of them.
-    pub(super) async fn fill(&self, marked: &Value) -> Result<(Value, Hidden), HttpError> {
+    pub(super) async fn fill(
+        &self,
+        marked: &Value,
+    ) -> Result<Result<(Value, Hidden), HttpError>, WriteError> {
         let mut texts = Vec::new();
         collect(marked, &mut texts);
         let references: Vec<&SecretRef> = texts.iter().flat_map(SecretText::references).collect();
         let values = self.read_all(&references).await?;
-        Ok((values.filled(marked)?, values.hidden_of(&references)))
+        Ok(values.and_then(|values| Ok((values.filled(marked)?, values.hidden_of(&references)))))
     }
 
-    async fn read_all(&self, references: &[&SecretRef]) -> Result<Values, HttpError> {
+    async fn read_all(
+        &self,
+        references: &[&SecretRef],
+    ) -> Result<Result<Values, HttpError>, WriteError> {
         let mut values = Values::default();
         for SecretRef { place, name, .. } in references {
             let at = (*place, name.clone());
             if *place == SecretPlace::Environment || values.secrets.contains_key(&at) {
                 continue;
             }
-            let namespace = match place {
-                SecretPlace::Controller => self.home.ok_or_else(|| {
-                    HttpError::Invalid("the controller runs in no namespace".to_owned())
-                })?,
-                SecretPlace::Own | SecretPlace::Environment => self.own,
+            let invalid = |message: String| Ok(Err(HttpError::Invalid(message)));
+            let namespace = match (place, self.home) {
+                (SecretPlace::Controller, Some(home)) => home,
+                (SecretPlace::Controller, None) => {
+                    return invalid("the controller runs in no namespace".to_owned());
+                }
+                (SecretPlace::Own | SecretPlace::Environment, _) => self.own,
             };
-            let target = ObjectRef::new(SECRET, &namespace.into(), &name.as_str().into());
-            let found =
-                self.cluster.read_whole(&target).await.map_err(|error| match error.class {
-                    Class::Denied => HttpError::Invalid(format!("{target}: {}", error.message)),
-                    _ => HttpError::Connect(format!("{target}: {}", error.message)),
-                })?;
-            values.secrets.insert(at, found);
+            let target = ObjectRef::new(kinds::SECRET, &namespace.into(), &name.as_str().into());
+            match self.cluster.read_whole(&target).await {
+                Ok(found) => values.secrets.insert(at, found),
+                Err(error) if error.class == Class::Denied => {
+                    return invalid(format!("{target}: {}", error.message));
+                }
+                Err(error) => return Err(error),
+            };
         }
-        Ok(values)
+        Ok(Ok(values))
     }
 }
 

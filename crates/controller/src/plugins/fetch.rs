@@ -13,7 +13,8 @@ use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::decision::ObjectRef;
+use gradus_engine::kinds;
 use gradus_goplugin::PluginKind;
 use http::header::{HeaderName, HeaderValue, LOCATION};
 use http::{HeaderMap, Request, Uri};
@@ -37,10 +38,9 @@ pub(super) async fn headers<C: Cluster>(
     namespace: &Arc<str>,
     entry: &PluginEntry,
 ) -> Result<HeaderMap, String> {
-    const SECRET: Kind = Kind::new("", "v1", "Secret", "secrets");
     let mut headers = HeaderMap::new();
     for name in &entry.headers_from {
-        let target = ObjectRef::new(SECRET, namespace, &name.as_str().into());
+        let target = ObjectRef::new(kinds::SECRET, namespace, &name.as_str().into());
         let found = cluster.read_whole(&target).await;
         let found = found.map_err(|error| format!("{target}: {}", error.message))?;
         let secret = found.ok_or_else(|| format!("{target} is not there"))?;

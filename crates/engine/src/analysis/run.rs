@@ -5,6 +5,7 @@ mod assess;
 mod measure;
 mod prepare;
 mod retain;
+mod secrets;
 mod substitute;
 mod tasks;
 mod view;

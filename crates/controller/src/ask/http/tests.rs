@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_engine::ask::Class;
 use gradus_engine::ask::secret::{SecretPlace, SecretRef, SecretText};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
@@ -11,8 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::super::address::Network;
+use super::super::secrets::Secrets;
 use super::*;
-use crate::cluster::{Listing, PostedEvent, Write, WriteError, Written};
+use crate::cluster::{Cluster, Listing, PostedEvent, Write, WriteError, Written};
 
 /// A cluster with one Secret.
 struct OneSecret;
@@ -27,6 +29,15 @@ impl Cluster for OneSecret {
     }
 
     async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
+        let failed = |class| {
+            let message = "in the server's words".to_owned();
+            Err(WriteError { class, message, retry_after_secs: None })
+        };
+        match &*target.name {
+            "locked" => return failed(Class::Denied),
+            "away" => return failed(Class::Unreachable),
+            _ => {}
+        }
         let secret = json!({ "data": { "token": STANDARD.encode("s3cr3t") } });
         Ok((&*target.namespace == "shop" && &*target.name == "api").then_some(secret))
     }
@@ -82,7 +93,8 @@ fn client(allow: &[Network]) -> HttpClient {
 async fn send(client: &HttpClient, request: &HttpRequest) -> HttpOutcome {
     let own: Arc<str> = "shop".into();
     let secrets = Secrets { cluster: &OneSecret, own: &own, home: None };
-    client.send(&secrets, request).await
+    let values = secrets.read(request).await.unwrap()?;
+    client.send(&values, request).await
 }
 
 fn get(url: String) -> HttpRequest {
@@ -129,6 +141,20 @@ async fn a_missing_secret_is_named_and_nothing_is_sent() {
     let request = get("http://127.0.0.1:1/".to_owned()).header("x-token", other);
     let error = send(&client(&[loopback()]), &request).await.unwrap_err();
     assert_eq!(error.to_string(), "secrets \"none\" not found");
+}
+
+#[tokio::test]
+async fn a_secret_that_cannot_be_read_now_is_no_answer_and_one_that_may_not_be_read_is() {
+    let own: Arc<str> = "shop".into();
+    let secrets = Secrets { cluster: &OneSecret, own: &own, home: None };
+    let of = |name: &str| {
+        let secret = SecretText::secret(SecretRef::new(SecretPlace::Own, name, "token"));
+        get("http://127.0.0.1:1/".to_owned()).header("x-token", secret)
+    };
+    let (away, locked) = (of("away"), of("locked"));
+    assert_eq!(secrets.read(&away).await.err().map(|error| error.class), Some(Class::Unreachable));
+    let refused = secrets.read(&locked).await.unwrap().err().unwrap();
+    assert_eq!(refused.to_string(), "Secret shop/locked: in the server's words");
 }
 
 #[tokio::test]
@@ -223,9 +249,7 @@ async fn one_address_is_asked_by_so_many_at_once_and_no_more() {
     let client = client(&[loopback()]);
     let asking = (0..3 * ADDRESS_LIMIT).map(|_| async {
         let request = HttpRequest::get(address.as_str(), SignedDuration::from_secs(30));
-        let own = "shop".into();
-        let secrets = Secrets { cluster: &OneSecret, own: &own, home: None };
-        client.send(&secrets, &request).await.unwrap().status
+        send(&client, &request).await.unwrap().status
     });
     let answers = futures::future::join_all(asking).await;
     assert!(answers.iter().all(|status| *status == 200), "{answers:?}");

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gradus_api::analysis::{Measurement, Metric, MetricResult};
+use gradus_api::metrics::MetricProvider;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::prepare::{PlannedMetric, RunPlan};
+use super::secrets::{self, SecretsSeen};
 use super::tasks::{MetricTask, due, interval};
 use super::{RunDraft, later, stored};
 use crate::analysis::condition;
@@ -32,7 +34,13 @@ pub fn all(draft: &mut RunDraft<'_>, plan: &RunPlan, is_terminating: bool) -> Op
         let task = due(&planned.metric, &draft.status, is_terminating, draft.now);
         let last = draft.last(&planned.metric.name);
         let (call, operation) = match (task, &last) {
-            (MetricTask::Measure, _) => (Call::Run, "Run"),
+            (MetricTask::Measure, _) => match secrets::look(draft, &planned.metric) {
+                SecretsSeen::There => (Call::Run, "Run"),
+                SecretsSeen::Awaited => continue,
+                SecretsSeen::Missing(error) => {
+                    return Some(format!("Unable to resolve metric arguments: {error}"));
+                }
+            },
             (MetricTask::Resume, Some(last)) => (Call::Resume(last), "Resume"),
             (MetricTask::Terminate, Some(last)) => (Call::Terminate(last), "Terminate"),
             (MetricTask::Begin, _) => {
@@ -46,7 +54,7 @@ pub fn all(draft: &mut RunDraft<'_>, plan: &RunPlan, is_terminating: bool) -> Op
             Some(Taken { outcome: Reading::Error(fault), .. }) if fault.ends_run => {
                 return Some(format!("Unable to resolve metric arguments: {}", fault.message));
             }
-            Some(found) => draft.record(planned, call, found),
+            Some(found) => draft.record(plan, planned, call, found),
             None => {}
         }
     }
@@ -388,8 +396,8 @@ impl<'w> RunDraft<'w> {
         all.iter().filter(is_value).map(read).collect()
     }
 
-    /// Records a measurement.
-    fn record(&mut self, planned: &PlannedMetric, call: Call<'_>, found: Taken) {
+    /// Records a measurement. Results stand in the order of the spec.
+    fn record(&mut self, plan: &RunPlan, planned: &PlannedMetric, call: Call<'_>, found: Taken) {
         let Taken { outcome, metadata, began, ended } = found;
         let mut measurement = match call {
             Call::Run => Measurement { started_at: stored(began), ..Measurement::default() },
@@ -406,13 +414,17 @@ impl<'w> RunDraft<'w> {
         let name = &planned.metric.name;
         let results = &mut self.status.metric_results;
         if !results.iter().any(|result| result.name == *name) {
-            results.push(MetricResult {
+            let result = MetricResult {
                 name: name.clone(),
                 phase: RunPhase::Running.text().to_owned(),
                 dry_run: planned.is_dry,
                 metadata,
                 ..MetricResult::default()
-            });
+            };
+            let place = |name: &str| plan.metrics.iter().position(|one| one.metric.name == name);
+            let later = |other: &MetricResult| place(&other.name) > place(name);
+            let at = results.iter().position(later).unwrap_or(results.len());
+            results.insert(at, result);
         }
         let Some(result) = results.iter_mut().find(|result| result.name == *name) else { return };
         if !matches!(call, Call::Run) {
@@ -461,7 +473,10 @@ fn judge(
                     measurement.resume_at = None;
                     (phase, String::new())
                 }
-                Err(message) => (RunPhase::Error, metrics::unjudged(metric, &message)),
+                Err(message) => {
+                    keep_unjudged(measurement, metric, text);
+                    (RunPhase::Error, metrics::unjudged(metric, &message))
+                }
             }
         }
         Reading::Judged { phase, text, message, metadata } => {
@@ -495,6 +510,18 @@ fn judge(
     measurement.phase = phase.text().to_owned();
     measurement.message = cut(message);
     measurement.finished_at = stored(ended);
+}
+
+/// What a measurement keeps whose value the conditions cannot judge: as Argo Rollouts, some providers
+/// keep the value, and Prometheus drops its warnings.
+fn keep_unjudged(measurement: &mut Measurement, metric: &Metric, text: String) {
+    let MetricProvider { graphite, cloud_watch, prometheus, .. } = &metric.provider;
+    if graphite.is_some() || cloud_watch.is_some() {
+        measurement.value = cut(text);
+    }
+    if prometheus.is_some() {
+        measurement.metadata.clear();
+    }
 }
 
 /// What is said of a measurement that has none.

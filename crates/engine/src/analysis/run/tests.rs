@@ -5,6 +5,7 @@ mod invalid;
 mod jobs;
 mod lifecycle;
 mod no_data;
+mod secrets;
 
 use std::collections::VecDeque;
 
@@ -40,6 +41,8 @@ struct Play {
     collected: Vec<(usize, i32)>,
     /// Create of a Job fails so.
     refusal: Option<Failure>,
+    /// What a read of a Secret gives; without it there is none.
+    secret: Option<Result<Value, Failure>>,
 }
 
 impl Play {
@@ -64,6 +67,7 @@ impl Play {
             is_deleted: false,
             collected: Vec::new(),
             refusal: None,
+            secret: None,
         }
     }
 
@@ -136,6 +140,15 @@ impl Play {
             assert_eq!(self.status().phase, "Running", "it is stored as begun before it acts");
         }
         let reply = match &ask.question {
+            Question::Read(target) if target.kind == kinds::SECRET => match self.secret.clone() {
+                Some(Err(failure)) => {
+                    let (asked_at, answered_at) = (self.now, self.now);
+                    let answer = Answer { asked_at, answered_at, reply: Err(failure) };
+                    self.world.answers.insert(ask.id, answer);
+                    return true;
+                }
+                found => Reply::Object(found.and_then(Result::ok).map(Arc::new)),
+            },
             Question::Http(_) => {
                 self.calls += 1;
                 let said = self.script.pop_front().expect("the script has an answer");

@@ -201,3 +201,37 @@ fn a_run_that_is_being_deleted_is_left_alone() {
     play.change_run(|run| run.is_deleting = true);
     assert_eq!(decide(&play.world, play.now), Decision::default());
 }
+
+#[test]
+fn results_stand_in_the_order_of_the_spec() {
+    let named = |name: &str, delay: &str| web(json!({ "name": name, "initialDelay": delay }));
+    let metrics = json!([named("late", "5s"), named("soon", ""), named("last", "9s")]);
+    let mut play = Play::new(json!({ "metrics": metrics }), "5 5 5");
+    play.go(20);
+    let names = play.status().metric_results.iter().map(|result| &*result.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["late", "soon", "last"]);
+}
+
+#[test]
+fn some_providers_keep_the_value_that_no_condition_can_judge() {
+    let vector = r#"{"status":"success","warnings":["slow"],"data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2"]}]}}"#;
+    let query = json!({ "address": "http://p", "query": "target=a" });
+    let cases = [
+        (json!({ "graphite": query }), r#"[{"datapoints":[[2,1]]}]"#, "[2.000000]"),
+        (
+            json!({ "cloudWatch": { "metricDataQueries": [{ "id": "a" }] } }),
+            r#"{"MetricDataResults":[{"Values":[2]}]}"#,
+            "[[2]]",
+        ),
+        (json!({ "prometheus": query }), vector, ""),
+        (json!({ "web": { "url": "http://w" } }), "[2]", ""),
+    ];
+    for (provider, answer, value) in cases {
+        let fields = json!({ "successCondition": "result[7] > 1", "provider": provider });
+        let mut play = Play::new(one(fields), answer);
+        play.settle();
+        let measured = &play.result("m").measurements[0];
+        assert_eq!((&*measured.phase, &*measured.value), ("Error", value), "{provider}");
+        assert!(measured.metadata.is_empty(), "{provider}");
+    }
+}
