@@ -464,7 +464,7 @@ impl SimDoor {
                 if self.bench.borrow().outside.is_none() {
                     return self.never().await;
                 }
-                let sent = match ask::sent(self, &inquiry.key.namespace, None, request).await {
+                let sent = match ask::sent(self, &inquiry.key.namespace, None, request).await? {
                     Ok(sent) => sent,
                     Err(error) => return Ok(Reply::Http(Err(error))),
                 };

@@ -1,5 +1,8 @@
-//! Signs requests with AWS credentials (Signature Version 4). The credentials are those of the
-//! controller's environment; the secret key is used here and sent nowhere.
+//! Signs requests with AWS credentials (Signature Version 4). The secret key is used here and sent
+//! nowhere.
+
+mod chain;
+mod profile;
 
 use aws_lc_rs::{digest, hmac};
 use gradus_engine::ask::http::HttpError;
@@ -7,15 +10,20 @@ use http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Uri};
 use jiff::Timestamp;
 
+pub(super) use chain::Wanted;
+
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
 /// Who the controller is for AWS. It is never printed.
+#[derive(Clone)]
 pub(super) struct Credentials {
     key_id: String,
     secret: String,
     session: Option<String>,
+    /// When they end, if they do.
+    expires: Option<Timestamp>,
 }
 
 /// What a signature holds for.
@@ -35,18 +43,14 @@ pub(super) struct Unsigned<'r> {
 
 impl Credentials {
     /// The credentials that variables of the environment name.
-    pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HttpError> {
+    fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let value = |name: &str| variable(name).filter(|value| !value.is_empty());
-        match (value("AWS_ACCESS_KEY_ID"), value("AWS_SECRET_ACCESS_KEY")) {
-            (Some(key_id), Some(secret)) => {
-                Ok(Credentials { key_id, secret, session: value("AWS_SESSION_TOKEN") })
-            }
-            _ => Err(HttpError::Auth(
-                "the controller has no AWS credentials: set AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY in its environment"
-                    .to_owned(),
-            )),
-        }
+        Some(Credentials {
+            key_id: value("AWS_ACCESS_KEY_ID")?,
+            secret: value("AWS_SECRET_ACCESS_KEY")?,
+            session: value("AWS_SESSION_TOKEN"),
+            expires: None,
+        })
     }
 
     /// What no answer and no error may show.
@@ -201,6 +205,7 @@ mod tests {
             key_id: "AKIDEXAMPLE".to_owned(),
             secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
             session: session.map(str::to_owned),
+            expires: None,
         }
     }
 
@@ -286,8 +291,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let none = |_: &str| None;
-        let missing = Credentials::find(none).err().unwrap().to_string();
-        assert!(missing.contains("AWS_ACCESS_KEY_ID"), "{missing}");
+        assert!(Credentials::of_environment(none).is_none());
         assert!(region(String::new(), none).unwrap_err().to_string().contains("AWS_REGION"));
         let some = |name: &str| (name == "AWS_DEFAULT_REGION").then(|| "eu".to_owned());
         assert_eq!(region(String::new(), some).unwrap(), "eu");

@@ -27,7 +27,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::Semaphore;
 
 use super::address::{AddressPolicy, CheckedResolver};
-use super::aws::{self, Credentials, SigningScope, Unsigned};
+use super::aws::{self, Credentials, SigningScope, Unsigned, Wanted};
 use super::secrets::{Values, cleaned, form_pair};
 use super::trust;
 use crate::clock::Clock;
@@ -37,6 +37,8 @@ use crate::hidden::Hidden;
 const ADDRESS_LIMIT: usize = 8;
 /// So many ways of trusting servers are kept with their connections. Each CA is one.
 const POOLS_LIMIT: usize = 16;
+/// Credentials of so many profiles and roles are kept.
+const CREDENTIALS_LIMIT: usize = 64;
 
 type Pool = Client<HttpsConnector<HttpConnector<CheckedResolver>>, Full<Bytes>>;
 
@@ -45,7 +47,11 @@ type Pool = Client<HttpsConnector<HttpConnector<CheckedResolver>>, Full<Bytes>>;
 pub struct HttpClient {
     policy: Arc<AddressPolicy>,
     shared: Arc<Mutex<Shared>>,
+    environment: Environment,
 }
+
+/// The variables of an environment.
+type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +64,24 @@ struct Shared {
     pools: BTreeMap<(bool, Option<String>), Pool>,
     /// Requests under way, by address.
     turns: BTreeMap<String, Arc<Semaphore>>,
+    /// AWS credentials that have an end, by profile and role.
+    credentials: BTreeMap<(String, String), Credentials>,
+}
+
+/// A request of the controller itself: no secret of a user is in it, and no redirect is followed.
+pub(super) struct PlainRequest<'r> {
+    pub(super) method: &'r str,
+    pub(super) url: &'r str,
+    pub(super) headers: &'r [(&'r str, &'r str)],
+    pub(super) body: String,
+    pub(super) signing: Option<Signing<'r>>,
+}
+
+/// How a request is signed for AWS.
+pub(super) struct Signing<'r> {
+    pub(super) service: &'r str,
+    pub(super) region: &'r str,
+    pub(super) credentials: &'r Credentials,
 }
 
 /// A request with everything in it; what must not be seen, and what may go to no other host.
@@ -73,7 +97,8 @@ struct Ready {
 impl HttpClient {
     /// A client that may reach what the policy permits.
     pub fn new(policy: AddressPolicy) -> Result<Self, HttpClientError> {
-        let client = HttpClient { policy: Arc::new(policy), shared: Arc::default() };
+        let environment: Environment = Arc::new(variable);
+        let client = HttpClient { policy: Arc::new(policy), shared: Arc::default(), environment };
         client.pool(false, None).map_err(HttpClientError)?;
         Ok(client)
     }
@@ -82,12 +107,7 @@ impl HttpClient {
     pub(super) async fn send(&self, values: &Values, request: &HttpRequest) -> HttpOutcome {
         let limit = Duration::try_from(request.timeout).unwrap_or_default();
         let mut hidden = values.hidden(request);
-        let sending = async {
-            if let Auth::SigV4 { .. } = &request.auth {
-                hidden.join(Hidden::of(Credentials::find(variable)?.hidden().cloned()));
-            }
-            self.exchange(values, request, &mut hidden).await
-        };
+        let sending = self.exchange(values, request, &mut hidden);
         let outcome = tokio::time::timeout(limit, sending).await;
         let outcome = outcome.unwrap_or(Err(HttpError::Timeout(request.timeout)));
         cleaned(outcome, &hidden)
@@ -103,10 +123,20 @@ impl HttpClient {
         let ca = request.tls.ca.as_ref().map(|ca| values.resolve(ca)).transpose()?;
         let pool = self.pool(request.tls.insecure, ca)?;
         let mut ready = ready(values, request)?;
-        if let Auth::OAuth2 { .. } = &request.auth {
-            let token = self.token(&pool, values, request).await?;
-            hidden.add(&token);
-            ready.authorize(&format!("Bearer {token}"))?;
+        match &request.auth {
+            Auth::OAuth2 { .. } => {
+                let token = self.token(&pool, values, request).await?;
+                hidden.add(&token);
+                ready.authorize(&format!("Bearer {token}"))?;
+            }
+            Auth::SigV4 { service, region, profile, role_arn } => {
+                let region = aws::region(values.resolve(region)?, |name| self.variable(name))?;
+                let (profile, role) = (values.resolve(profile)?, values.resolve(role_arn)?);
+                let wanted = Wanted { profile: &profile, role: &role, region: &region };
+                let credentials = self.credentials(&wanted, hidden).await?;
+                ready.sign(&Signing { service, region: &region, credentials: &credentials })?;
+            }
+            Auth::None | Auth::Basic { .. } | Auth::Bearer(_) => {}
         }
         let mut left = request.redirects;
         loop {
@@ -120,6 +150,55 @@ impl HttpClient {
             ready.redirect(next, response.status().as_u16())?;
             left -= 1;
         }
+    }
+
+    /// A request of the controller itself, and its answer.
+    pub(super) async fn plain(&self, request: PlainRequest<'_>) -> HttpOutcome {
+        let mut headers = HeaderMap::new();
+        for (name, value) in request.headers {
+            let name: HeaderName = name.parse().map_err(|_| invalid("the name of a header"))?;
+            headers.insert(name, header_value(value)?);
+        }
+        let mut ready = Ready {
+            method: request.method.parse().map_err(|_| invalid("the method"))?,
+            uri: parsed(request.url)?,
+            headers,
+            body: Bytes::from(request.body),
+            private: Vec::new(),
+        };
+        if let Some(signing) = &request.signing {
+            ready.sign(signing)?;
+        }
+        reply(self.once(&self.pool(false, None)?, &ready).await?).await
+    }
+
+    /// A variable of the controller's environment.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name)
+    }
+
+    /// The same in another environment.
+    #[cfg(test)]
+    pub(super) fn in_environment(
+        self,
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        HttpClient { environment: Arc::new(environment), ..self }
+    }
+
+    /// Credentials that were fetched before.
+    pub(super) fn known_credentials(&self, of: &(String, String)) -> Option<Credentials> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.credentials.get(of).cloned()
+    }
+
+    /// Keeps credentials that have an end.
+    pub(super) fn keep_credentials(&self, of: (String, String), found: Credentials) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.credentials.len() >= CREDENTIALS_LIMIT {
+            shared.credentials.pop_first();
+        }
+        shared.credentials.insert(of, found);
     }
 
     /// One request to one address that may be reached.
@@ -217,9 +296,9 @@ impl Ready {
         Ok(())
     }
 
-    /// Signs the request with the AWS credentials of the controller.
-    fn sign(&mut self, service: &str, region: String) -> Result<(), HttpError> {
-        let region = aws::region(region, variable)?;
+    /// Signs the request with AWS credentials.
+    fn sign(&mut self, signing: &Signing<'_>) -> Result<(), HttpError> {
+        let Signing { service, region, credentials } = *signing;
         let query = aws::canonical_query(self.uri.query().unwrap_or_default());
         let path = self.uri.path().to_owned();
         let mut parts = self.uri.clone().into_parts();
@@ -232,8 +311,8 @@ impl Ready {
             headers: &self.headers,
             body: &self.body,
         };
-        let scope = SigningScope { region: &region, service, now: Clock::system().now() };
-        let added = aws::signature(&unsigned, &Credentials::find(variable)?, &scope)?;
+        let scope = SigningScope { region, service, now: Clock::system().now() };
+        let added = aws::signature(&unsigned, credentials, &scope)?;
         self.private.extend(added.keys().cloned());
         self.headers.extend(added);
         Ok(())
@@ -298,24 +377,13 @@ fn ready(values: &Values, request: &HttpRequest) -> Result<Ready, HttpError> {
         ready.authorize(&basic(&user))?;
     }
     match &request.auth {
-        Auth::None | Auth::OAuth2 { .. } => {}
+        // These need another request first.
+        Auth::None | Auth::OAuth2 { .. } | Auth::SigV4 { .. } => {}
         Auth::Basic { user, password } => {
             let (user, password) = (values.resolve(user)?, values.resolve(password)?);
             ready.authorize(&basic(&format!("{user}:{password}")))?;
         }
         Auth::Bearer(token) => ready.authorize(&format!("Bearer {}", values.resolve(token)?))?,
-        Auth::SigV4 { service, region, profile, role_arn } => {
-            for (field, text) in [("profile", profile), ("roleArn", role_arn)] {
-                if !values.resolve(text)?.is_empty() {
-                    let refusal = format!(
-                        "{field} of AWS is not supported: the credentials are \
-                        those of the controller's environment"
-                    );
-                    return Err(HttpError::Auth(refusal));
-                }
-            }
-            ready.sign(service, values.resolve(region)?)?;
-        }
     }
     Ok(ready)
 }
