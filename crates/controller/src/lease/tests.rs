@@ -153,3 +153,14 @@ fn a_record_survives_the_server() {
     let frame = Frame { spec: Arc::new(spec), ..Frame::default() };
     assert_eq!(record_of(&frame), record);
 }
+
+#[test]
+fn each_instance_has_a_lease_of_its_own() {
+    let name = |instance: &str| {
+        let durations = LeaseDurations::default();
+        let election = Election::of_rollouts("argo-rollouts", instance, durations).unwrap();
+        election.lease.name.to_string()
+    };
+    assert_eq!(name(""), "argo-rollouts-controller-lock");
+    assert_eq!(name("blue"), "argo-rollouts-controller-lock-blue");
+}
