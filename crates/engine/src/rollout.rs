@@ -33,6 +33,7 @@ pub(crate) mod selector;
 pub mod services;
 mod status;
 mod step;
+mod subsets;
 pub mod supported;
 #[cfg(test)]
 mod tests;

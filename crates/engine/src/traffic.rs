@@ -104,6 +104,8 @@ pub struct Goal<'a> {
     pub max_weight: i32,
     /// Hash of the revision behind the canary side.
     pub canary_hash: &'a str,
+    /// Hash of the revision that a destination of the canary's own leads to, where there is one.
+    pub subset_hash: &'a str,
     /// Hash of the revision behind the stable side.
     pub stable_hash: &'a str,
     /// The Services of both sides.

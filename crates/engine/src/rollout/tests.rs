@@ -23,6 +23,7 @@ mod routers;
 mod rows;
 mod runs;
 mod takeover;
+mod subsets;
 mod told;
 mod traffic;
 mod unread;

@@ -20,7 +20,7 @@ use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
 use super::told::{self, Told};
-use super::{canary, experiments, plugin, routed, runs, services, verify};
+use super::{canary, experiments, plugin, routed, runs, services, subsets, verify};
 use crate::decision::{Change, EventKind};
 use crate::kinds;
 use crate::traffic::{
@@ -117,6 +117,8 @@ struct Aim {
     weight: i32,
     canary_hash: Arc<str>,
     /// What goes to the Experiment of the current step.
+    /// The revision behind the canary's own destination, where a router has such.
+    subset_hash: Arc<str>,
     additional: Vec<Destination>,
     /// May the steps' own routes be there?
     has_routes: bool,
@@ -124,10 +126,17 @@ struct Aim {
 
 fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
     let (new, carried) = (&objects.sets[roles.new], carried(objects).unwrap_or(0));
+    let aim = by_state(objects, roles);
+    let subset_hash = subsets::hash(objects, roles, aim.weight, &aim.canary_hash);
+    Aim { subset_hash, ..aim }
+}
+
+fn by_state(objects: &Objects<'_>, roles: Roles) -> Aim {
     let plain = |weight: i32| Aim {
         weight,
         canary_hash: Arc::clone(&new.hash),
         additional: Vec::new(),
+        subset_hash: Arc::clone(&new.hash),
         has_routes: false,
     };
     if let Some(former) = rolling_back(objects, roles) {
@@ -158,7 +167,7 @@ fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
             _ => carried,
         };
         let weight = if is_there { wanted } else { wanted.min(carried) };
-        return Aim { canary_hash: led_to(objects, roles, weight), ..plain(weight) };
+        return Aim { canary_hash: subsets::led_to(objects, roles, weight), ..plain(weight) };
     }
     let weight = by_steps(objects, roles, carried);
     Aim {
@@ -167,19 +176,6 @@ fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
         has_routes: is_there,
         ..plain(0)
     }
-}
-
-/// The revision that the canary side is to lead to: where a router has a destination of its own for
-/// it, this goes on leading to the one before until the new one has the pods for the weight.
-fn led_to(objects: &Objects<'_>, roles: Roles, weight: i32) -> Arc<str> {
-    let new = &objects.sets[roles.new].hash;
-    let has_pods = |known: &str| {
-        find_stable(known, &objects.sets).is_some_and(|at| objects.sets[at].available() > 0)
-    };
-    let known = by_router(objects, TrafficSide::Canary).filter(|known| {
-        has_pods(known) && *known != **new && !is_enough_for(objects, roles, roles.new, weight)
-    });
-    known.map_or_else(|| Arc::clone(new), |known| known.as_str().into())
 }
 
 /// The weight the steps ask for: the current one once the pods are there, until then no more than
@@ -346,6 +342,7 @@ fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a 
         max_weight: strategy.max_weight(),
         canary_hash: &aim.canary_hash,
         stable_hash,
+        subset_hash: &aim.subset_hash,
         sides: sides(objects),
         additional: &aim.additional,
         header_routes,
@@ -454,7 +451,7 @@ fn is_led_by_routers(objects: &Objects<'_>, side: TrafficSide) -> bool {
 }
 
 /// Has a ReplicaSet the pods for this weight?
-fn is_enough_for(objects: &Objects<'_>, roles: Roles, at: usize, weight: i32) -> bool {
+pub(super) fn is_enough_for(objects: &Objects<'_>, roles: Roles, at: usize, weight: i32) -> bool {
     let (replicas, max) = (objects.replicas(), objects.canary().max_weight());
     let wanted = if Some(at) == roles.stable {
         let floor = i64::from(weight) * i64::from(replicas) / i64::from(max);

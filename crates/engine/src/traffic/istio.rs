@@ -165,13 +165,13 @@ impl Router for Istio<'_> {
         })?;
         // Traffic leaves a revision before its subset does; it comes to one after its subset.
         let falls = goal.weight < self.carried(&goal.sides, seen);
-        let leaves = rule::hash(known, &config.canary_subset_name) != Some(goal.canary_hash);
+        let leaves = rule::hash(known, &config.canary_subset_name) != Some(goal.subset_hash);
         if !(falls && leaves) {
             let write = self.plan_rule(config, &need, goal, known);
             return Ok(write.into_iter().chain(services).collect());
         }
         let kept = rule::hash(known, &config.canary_subset_name).unwrap_or_default();
-        let first = Goal { canary_hash: kept, ..goal.clone() };
+        let first = Goal { subset_hash: kept, ..goal.clone() };
         match self.plan_rule(config, &need, &first, known) {
             // An object is written once in a decision: the canary's subset follows in the next.
             Some(write) => Ok(std::iter::once(write).chain(services).collect()),
@@ -302,7 +302,7 @@ impl<'r> Istio<'r> {
             "DestinationRule {} subset updated ({}: {}, {}: {})",
             need.object.name,
             config.canary_subset_name,
-            goal.canary_hash,
+            goal.subset_hash,
             config.stable_subset_name,
             goal.stable_hash
         );

@@ -41,6 +41,7 @@ pub(super) fn goal(weight: i32) -> Goal<'static> {
         header_routes: Vec::new(),
         mirror_routes: Vec::new(),
         route_steps: None,
+        subset_hash: "b",
         managed_routes: &[],
         canary_empty: false,
     }

@@ -9,6 +9,7 @@ fn goal(weight: i32, max_weight: i32) -> Goal<'static> {
         weight,
         max_weight,
         canary_hash: "new",
+        subset_hash: "new",
         stable_hash: "old",
         sides: Sides { fixed: none, ping_pong: None },
         additional: &[],
