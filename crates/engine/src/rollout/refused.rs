@@ -20,6 +20,7 @@ use crate::decision::{
 };
 use crate::obtain::is_controlled_by;
 use crate::template::{TemplateSide, normalized_digest};
+use crate::traffic;
 use crate::world::World;
 
 /// The decision of what the passes came to, without changes that are put off, cut before the first
@@ -127,9 +128,12 @@ fn cut(
         && change.target == replica_sets::create_target(objects.rollout());
     let is_route = objects.routes.contains_key(&change.target) && failure.class == Class::Denied;
     let (status, told) = match (is_create, is_route) {
-        (true, _) => create_error(&objects, failure),
-        (_, true) => routing_error(&objects, failure),
-        _ => (denied(&objects, change, failure), None),
+        (true, _) => {
+            let (status, told) = create_error(&objects, failure);
+            (status, told.into_iter().collect())
+        }
+        (_, true) => routing_error(&objects, change, failure),
+        _ => (denied(&objects, change, failure), Vec::new()),
     };
     let changes: Vec<Change> = plan.changes[..at].to_vec();
     let is_kept = |event: &Event| match &event.after {
@@ -265,14 +269,23 @@ fn exists(
     }
 }
 
-/// A router cannot be told: condition and Event, in the server's words.
+/// A router cannot be told: condition and Events, in the server's words.
 fn routing_error(
     objects: &Objects<'_>,
+    change: &Change,
     failure: &Failure,
-) -> (Option<RolloutStatus>, Option<Event>) {
+) -> (Option<RolloutStatus>, Vec<Event>) {
     let mut next = (*objects.rollout().status).clone();
     let told = said(objects, &mut next, weights::error(format_args!("{}", failure.message)));
-    (told.is_some().then_some(next), told)
+    let Some(told) = told else { return (None, Vec::new()) };
+    let refused = traffic::refused(&change.target, &change.op, &failure.message);
+    let own = refused.map(|(kind, reason, message)| Event {
+        kind,
+        reason: reason.into(),
+        message,
+        ..told.clone()
+    });
+    (Some(next), own.into_iter().chain([told]).collect())
 }
 
 fn is_ours_and_equal(objects: &Objects<'_>, object: &Arc<Value>) -> bool {

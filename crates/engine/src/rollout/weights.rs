@@ -24,7 +24,8 @@ use super::{canary, experiments, plugin, routed, runs, services, subsets, verify
 use crate::decision::{Change, EventKind};
 use crate::kinds;
 use crate::traffic::{
-    self, Backends, Destination, Goal, RouteOp, RouteView, RouteWrite, Sides, TrafficSide,
+    self, Backends, Destination, Goal, RouteFault, RouteOp, RouteView, RouteWrite, Sides,
+    TrafficSide,
 };
 
 /// Brings the routers to the wanted split. Breaks where one cannot be told what to do; the status
@@ -62,7 +63,7 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
                     .fold(draft, |draft, one| draft.then(|objects| write(objects, one)));
             }
             Err(fault) => {
-                return ControlFlow::Break(draft.then(|objects| stuck(objects, fault.message)));
+                return ControlFlow::Break(draft.then(|objects| stuck(objects, fault)));
             }
         }
     }
@@ -116,27 +117,27 @@ fn set_unverified(status: &mut RolloutStatus) {
 struct Aim {
     weight: i32,
     canary_hash: Arc<str>,
-    /// What goes to the Experiment of the current step.
     /// The revision behind the canary's own destination, where a router has such.
     subset_hash: Arc<str>,
+    /// What goes to the Experiment of the current step.
     additional: Vec<Destination>,
     /// May the steps' own routes be there?
     has_routes: bool,
 }
 
 fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
-    let (new, carried) = (&objects.sets[roles.new], carried(objects).unwrap_or(0));
     let aim = by_state(objects, roles);
     let subset_hash = subsets::hash(objects, roles, aim.weight, &aim.canary_hash);
     Aim { subset_hash, ..aim }
 }
 
 fn by_state(objects: &Objects<'_>, roles: Roles) -> Aim {
+    let (new, carried) = (&objects.sets[roles.new], carried(objects).unwrap_or(0));
     let plain = |weight: i32| Aim {
         weight,
         canary_hash: Arc::clone(&new.hash),
-        additional: Vec::new(),
         subset_hash: Arc::clone(&new.hash),
+        additional: Vec::new(),
         has_routes: false,
     };
     if let Some(former) = rolling_back(objects, roles) {
@@ -341,8 +342,8 @@ fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a 
         weight: aim.weight,
         max_weight: strategy.max_weight(),
         canary_hash: &aim.canary_hash,
-        stable_hash,
         subset_hash: &aim.subset_hash,
+        stable_hash,
         sides: sides(objects),
         additional: &aim.additional,
         header_routes,
@@ -547,15 +548,18 @@ fn told(known: Option<&TrafficWeights>, weights: &TrafficWeights) -> String {
 }
 
 /// A router cannot be told what to do: it is said once, in a condition and an Event.
-fn stuck(objects: &Objects<'_>, message: String) -> Proposal {
+fn stuck(objects: &Objects<'_>, fault: RouteFault) -> Proposal {
+    let RouteFault { message, reason, .. } = fault;
     let known = objects.status.condition(condition::HELD);
     if known.is_some_and(|known| known.message == message) {
         return Proposal::default();
     }
     let mut status = RolloutStatus::clone(&objects.status);
     conditions::refresh(&mut status.conditions, objects.now, error(format_args!("{message}")));
-    let told = Proposal::default().note(status);
-    told.tell(EventKind::Warning, event::TRAFFIC_ROUTING_ERROR, message)
+    let reasons = reason.into_iter().chain([event::TRAFFIC_ROUTING_ERROR]);
+    reasons.fold(Proposal::default().note(status), |told, reason| {
+        told.tell(EventKind::Warning, reason, message.clone())
+    })
 }
 
 /// Without a router nobody knows how the traffic is split, and the status does not say.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, leads_to, paths, reference, rules};
+use super::registry;
 use super::{
     Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
     Router, RouterEntry, RoutingObjects, Sides, Undo, WeightPart, WeightSplit,
@@ -52,6 +53,7 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         released: |ingress, rollouts| Undo::Patch(release::released(ingress, rollouts)),
         named_in: |_, spec| release::managed_in(spec),
     }],
+    refused: registry::untold,
 };
 
 /// The router of a Rollout.

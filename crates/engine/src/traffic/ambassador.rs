@@ -14,7 +14,7 @@ use super::{
     Access, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, TrafficSide, WHOLE, WeightPart, WeightSplit, named_sides,
 };
-use crate::decision::{Kind, ObjectRef};
+use crate::decision::{EventKind, Kind, ObjectRef, Op};
 use crate::world::RolloutView;
 
 pub(super) const MAPPING: Kind = Kind::new("getambassador.io", "v2", "Mapping", "mappings");
@@ -48,6 +48,24 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
             mappings.iter().map(|base| canary_name(base)).collect()
         },
     }],
+    refused: |mapping, op, said| {
+        let name = &*mapping.name;
+        let (reason, text) = match op {
+            Op::Create(_) => (
+                router_event::CANARY_MAPPING_CREATION_ERROR,
+                format!("Error creating canary mapping: {said}"),
+            ),
+            Op::Merge(_) => (
+                router_event::CANARY_MAPPING_UPDATE_ERROR,
+                format!("Error updating canary mapping {name:?}: {said}"),
+            ),
+            Op::Delete | Op::Evict => (
+                router_event::CANARY_MAPPING_CLEANUP_ERROR,
+                format!("Error deleting canary mapping {name:?}: {said}"),
+            ),
+        };
+        (mapping.kind == MAPPING).then_some((EventKind::Warning, reason, text))
+    },
 };
 
 /// The router of a Rollout.
@@ -123,13 +141,14 @@ impl Ambassador<'_> {
         seen: &RoutingObjects,
     ) -> Result<Option<RouteWrite>, RouteFault> {
         let need = self.base(name);
-        let base = seen.get(&need.object).ok_or_else(|| RouteFault {
-            message: format!("Ambassador mapping {name:?} not found"),
-            ..RouteFault::missing(&need)
+        let base = seen.get(&need.object).ok_or_else(|| {
+            let message = format!("Ambassador mapping {name:?} not found");
+            RouteFault::missing(&need).told(router_event::AMBASSADOR_MAPPING_NOT_FOUND, message)
         })?;
         let strays = || strays(base, name, goal.sides.fixed.stable);
         if let Some(message) = weighs(base, name).or_else(strays) {
-            return Err(RouteFault::unfit(&need, message));
+            let reason = router_event::AMBASSADOR_MAPPING_CONFIG_ERROR;
+            return Err(RouteFault::unfit(&need, "").told(reason, message));
         }
         let target = self.canary_of(name);
         let Some(op) = self.op(base, &target, goal, seen)? else { return Ok(None) };

@@ -5,6 +5,7 @@ mod header;
 #[cfg(test)]
 mod tests;
 
+use gradus_api::names::router_event;
 use gradus_api::traffic::ApisixRoute;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use super::{
     Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
     Router, RouterEntry, RoutingObjects, Sides, WeightSplit, managed_routes, named_sides,
 };
-use crate::decision::{Kind, ObjectRef};
+use crate::decision::{EventKind, Kind, ObjectRef, Op};
 use crate::world::RolloutView;
 
 pub(super) const APISIX_ROUTE: Kind =
@@ -60,6 +61,15 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
             name.as_str().map(str::to_owned).into_iter().collect()
         }),
     ],
+    refused: |route, op, said| {
+        let (reason, what) = match op {
+            Op::Create(_) => (router_event::APISIX_ROUTE_CREATE_ERROR, "creating"),
+            Op::Merge(_) => (router_event::APISIX_ROUTE_UPDATE_ERROR, "updating"),
+            Op::Delete | Op::Evict => (router_event::APISIX_ROUTE_DELETE_ERROR, "deleting"),
+        };
+        let text = || format!("Error {what} apisix route {:?}: {said}", &*route.name);
+        (route.kind == APISIX_ROUTE).then(|| (EventKind::Warning, reason, text()))
+    },
 };
 
 /// The router of a Rollout.

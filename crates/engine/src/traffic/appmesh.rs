@@ -7,15 +7,17 @@ mod tests;
 
 use std::sync::Arc;
 
+use gradus_api::names::router_event;
 use gradus_api::traffic::{AppMeshRouting, AppMeshVirtualNodeGroup};
 use serde_json::{Value, json};
 
 use super::fault::not_found;
 use super::own;
-use super::registry::routing_in;
+use super::registry::{self, routing_in};
 use super::{
-    Access, ConfigField, Goal, Need, Receiver, Release, RouteFault, RouteOp, RouteWrite, Router,
-    RouterEntry, RoutingObjects, Sides, TrafficSide, Undo, WeightPart, WeightSplit,
+    Access, ConfigField, FaultCause, Goal, Need, Receiver, Release, RouteFault, RouteOp,
+    RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, Undo, WeightPart,
+    WeightSplit,
 };
 use crate::decision::{Kind, ObjectRef};
 use crate::world::RolloutView;
@@ -55,6 +57,7 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
             both.iter().filter_map(|node| node["name"].as_str().map(str::to_owned)).collect()
         },
     }],
+    refused: registry::untold,
 };
 
 /// The router of a Rollout.
@@ -217,12 +220,26 @@ impl<'r> AppMesh<'r> {
         self.config.virtual_service.as_ref().map_or(&[], |service| &service.routes)
     }
 
+    /// The VirtualService or its VirtualRouter is gone although it was there a moment ago.
+    fn gone(&self, seen: &RoutingObjects) -> Option<RouteFault> {
+        let fault = self.missing(seen)?;
+        let ObjectRef { name, namespace, .. } = &self.service()?.object;
+        let (what, reason) = match &fault.cause {
+            FaultCause::Missing(object) if object.kind == VIRTUAL_ROUTER => {
+                ("VirtualRouter for", router_event::VIRTUAL_ROUTER_NOT_FOUND)
+            }
+            _ => ("VirtualService", router_event::VIRTUAL_SERVICE_NOT_FOUND),
+        };
+        let message = format!("{what} `{name}` not found in namespace `{namespace}`");
+        Some(fault.told(reason, message))
+    }
+
     fn plan_router(
         &self,
         goal: &Goal<'_>,
         seen: &RoutingObjects,
     ) -> Result<Option<RouteWrite>, RouteFault> {
-        if let Some(fault) = self.misconfigured().or_else(|| self.missing(seen)) {
+        if let Some(fault) = self.misconfigured().or_else(|| self.gone(seen)) {
             return Err(fault);
         }
         let (Some(need), Some(nodes)) = (self.virtual_router(seen), self.nodes()) else {
@@ -249,7 +266,7 @@ impl<'r> AppMesh<'r> {
         let known = seen.get(&need.object).ok_or_else(|| {
             let ObjectRef { name, namespace, .. } = &need.object;
             let message = format!("VirtualNode `{name}` not found in namespace `{namespace}`");
-            RouteFault { message, ..RouteFault::missing(&need) }
+            RouteFault::missing(&need).told(router_event::VIRTUAL_NODE_NOT_FOUND, message)
         })?;
         let patch: Option<Value> = mesh::selecting(known, hash, &self.rollout.name);
         let op = patch.map(RouteOp::Merge);

@@ -13,6 +13,8 @@ pub struct RouteFault {
     pub cause: FaultCause,
     /// What is wrong, without the field.
     pub message: String,
+    /// The reason of a further Event with this message, where the contract has one of its own.
+    pub reason: Option<&'static str>,
 }
 
 /// What somebody must do about a fault.
@@ -52,7 +54,8 @@ impl Need {
 impl RouteFault {
     /// The configuration cannot be carried out.
     pub fn configuration(path: impl Into<String>, message: impl Into<String>) -> Self {
-        RouteFault { path: path.into(), cause: FaultCause::Configuration, message: message.into() }
+        let (path, message) = (path.into(), message.into());
+        RouteFault { path, cause: FaultCause::Configuration, message, reason: None }
     }
 
     /// An object is needed and not there.
@@ -60,13 +63,18 @@ impl RouteFault {
         let (path, object) = (need.field.clone(), need.object.clone());
         let name = &object.name;
         let message = format!("Invalid value: {name:?}: {}", not_found(&object));
-        RouteFault { path, cause: FaultCause::Missing(Box::new(object)), message }
+        RouteFault { path, cause: FaultCause::Missing(Box::new(object)), message, reason: None }
     }
 
     /// An object is there and cannot be used.
     pub fn unfit(need: &Need, message: impl Into<String>) -> Self {
         let (path, cause) = (need.field.clone(), FaultCause::Unfit(Box::new(need.object.clone())));
-        RouteFault { path, cause, message: message.into() }
+        RouteFault { path, cause, message: message.into(), reason: None }
+    }
+
+    /// The same, in the contract's words for it, with an Event of its own.
+    pub fn told(self, reason: &'static str, message: String) -> Self {
+        RouteFault { message, reason: Some(reason), ..self }
     }
 }
 

@@ -13,7 +13,7 @@ use gradus_api::rollout::canary::SetMirrorRoute;
 use serde_json::{Map, Value, json};
 
 use super::mark::{self, Moved};
-use super::registry::{names, routing_in, weighted_template};
+use super::registry::{self, names, routing_in, weighted_template};
 use super::report;
 use super::split::relative;
 use super::{
@@ -58,6 +58,7 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         mark::release(RouteFamily::Tcp.kind(), |_, spec| named_in(spec, RouteFamily::Tcp)),
         mark::release(RouteFamily::Tls.kind(), |_, spec| named_in(spec, RouteFamily::Tls)),
     ],
+    refused: registry::untold,
 };
 
 /// The routes of one kind that a Rollout's spec names, read from its JSON.

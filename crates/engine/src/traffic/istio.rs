@@ -14,7 +14,7 @@ use gradus_api::traffic::{IstioDestinationRule, IstioRouting, IstioVirtualServic
 use serde_json::{Map, Value, json};
 
 use super::mark::{self, Moved};
-use super::registry::{names, routing_in};
+use super::registry::{self, names, routing_in};
 use super::{
     Access, Backends, ConfigField, Goal, Need, Receiver, Release, Report, RouteFault, RouteOp,
     RouteView, RouteWrite, Router, RouterEntry, RoutingObjects, Sides, TrafficSide, Undo, WHOLE,
@@ -66,6 +66,7 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
             all.map(|name| placed(&name, &own).0.to_owned()).collect()
         }),
     ],
+    refused: registry::untold,
 };
 
 /// The router of a Rollout.
@@ -161,7 +162,7 @@ impl Router for Istio<'_> {
         let Some((config, need)) = self.rule() else { return Ok(services) };
         let known = seen.get(&need.object).ok_or_else(|| {
             let message = format!("DestinationRule `{}` not found", need.object.name);
-            RouteFault { message, ..RouteFault::missing(&need) }
+            RouteFault::missing(&need).told(router_event::DESTINATION_RULE_NOT_FOUND, message)
         })?;
         // Traffic leaves a revision before its subset does; it comes to one after its subset.
         let falls = goal.weight < self.carried(&goal.sides, seen);
@@ -242,7 +243,7 @@ impl<'r> Istio<'r> {
         let name = &need.object.name;
         let known = seen.get(&need.object).ok_or_else(|| {
             let message = format!("VirtualService `{name}` not found");
-            RouteFault { message, ..RouteFault::missing(need) }
+            RouteFault::missing(need).told(router_event::VIRTUAL_SERVICE_NOT_FOUND, message)
         })?;
         let unfit = |message: String| RouteFault::unfit(need, message);
         let (managed, lanes) = (self.managed(), self.lanes(&goal.sides));

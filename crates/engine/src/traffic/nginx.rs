@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::ingress::{Named, backend, paths, reference, rules};
 use super::own;
-use super::registry::{names, routing_in};
+use super::registry::{self, names, routing_in};
 use super::{
     Access, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
@@ -56,6 +56,7 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
             all.map(|stable| canary_name(rollout, &stable)).collect()
         },
     }],
+    refused: registry::untold,
 };
 
 /// The router of a Rollout.

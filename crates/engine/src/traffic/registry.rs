@@ -7,7 +7,7 @@ use gradus_api::traffic::TrafficRouting;
 use serde_json::Value;
 
 use super::{ROUTERS, RouteFault, RouteView, Router, WHOLE, gateway};
-use crate::decision::Kind;
+use crate::decision::{EventKind, Kind, ObjectRef, Op};
 use crate::frame::Meta;
 use crate::world::RolloutView;
 
@@ -32,6 +32,22 @@ pub struct RouterEntry {
     pub of: for<'r> fn(&'r RolloutView, &'r TrafficRouting) -> Option<Box<dyn Router + 'r>>,
     /// What it leaves behind: marks on objects of users, and objects of its own.
     pub releases: &'static [Release],
+    /// The Event that the contract has for a write of such an object that is refused, in the server's
+    /// words.
+    pub refused: fn(&ObjectRef, &Op, &str) -> Option<Refusal>,
+}
+
+/// An Event about a write that is refused: its type, reason and message.
+pub type Refusal = (EventKind, &'static str, String);
+
+/// No write of a router's objects has an Event of its own when it is refused.
+pub(super) fn untold(_: &ObjectRef, _: &Op, _: &str) -> Option<Refusal> {
+    None
+}
+
+/// The Event for a write of a routing object that is refused.
+pub(crate) fn refused(target: &ObjectRef, op: &Op, said: &str) -> Option<Refusal> {
+    ROUTERS.iter().find_map(|entry| (entry.refused)(target, op, said))
 }
 
 /// Where a Rollout asks for a router, below `spec.strategy.canary.trafficRouting`.

@@ -14,7 +14,7 @@ use super::{
     Access, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, WeightSplit,
 };
-use crate::decision::{Kind, ObjectRef};
+use crate::decision::{EventKind, Kind, ObjectRef, Op};
 use crate::world::RolloutView;
 
 pub(super) const TRAFFIC_SPLIT: Kind =
@@ -48,6 +48,11 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
             name.into_iter().collect()
         },
     }],
+    refused: |split, op, said| {
+        let is_made = split.kind == TRAFFIC_SPLIT && matches!(op, Op::Create(_));
+        let text = || format!("TrafficSplit `{}` failed creation: {said}", split.name);
+        is_made.then(|| (EventKind::Normal, router_event::TRAFFIC_SPLIT_NOT_CREATED, text()))
+    },
 };
 
 /// The router of a Rollout.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use gradus_api::names::router_event;
 use serde_json::{Value, json};
 
 use super::mark::{self, Moved};
@@ -12,7 +13,7 @@ use super::{
     Access, Backends, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
     RouterEntry, RoutingObjects, Sides, WeightSplit, named_sides,
 };
-use crate::decision::{Kind, ObjectRef};
+use crate::decision::{EventKind, Kind, ObjectRef};
 use crate::world::RolloutView;
 
 pub(super) const TRAEFIK_SERVICE: Kind =
@@ -41,6 +42,11 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
         let name = &routing_in(spec)["traefik"]["weightedTraefikServiceName"];
         name.as_str().map(str::to_owned).into_iter().collect()
     })],
+    refused: |service, _, said| {
+        let text = || format!("Error updating traefik service {:?}: {said}", &*service.name);
+        let reason = router_event::TRAEFIK_SERVICE_UPDATE_ERROR;
+        (service.kind == TRAEFIK_SERVICE).then(|| (EventKind::Warning, reason, text()))
+    },
 };
 
 /// The router of a Rollout.

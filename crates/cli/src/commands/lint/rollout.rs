@@ -152,7 +152,7 @@ fn target_ports(service: &Document, view: &RolloutView) -> Vec<Finding> {
 fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     let routers = traffic::routers(view);
     let found = |router: &dyn Router| {
-        let RouteFault { path, cause, message } = router.fault(&beside.routes(view, router))?;
+        let RouteFault { path, cause, message, .. } = router.fault(&beside.routes(view, router))?;
         match cause {
             FaultCause::Configuration => Some(Finding::error(beside.document, &path, message)),
             FaultCause::Missing(object) => beside.missing(&object.kind, &object.name, &path),

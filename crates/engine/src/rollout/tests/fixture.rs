@@ -18,7 +18,7 @@ use self::pods::marks;
 use crate::ask::{
     Answer, AskId, Class, Failure, PluginReply, Recall, Reply, RouterReply, WeightsSaid,
 };
-use crate::decision::{Change, ChangeId, Decision, Event, Op, Why};
+use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op, Why};
 use crate::frame::Frame;
 use crate::interlock;
 use crate::rollout::{Memo, decide, workload};
@@ -470,6 +470,13 @@ impl Fixture {
         let failure =
             Failure { class: Class::Denied, message: words.to_owned(), times: 1, retry_at };
         self.recall.failed.insert(ChangeId::of("create", &target), failure);
+    }
+
+    /// The server refuses this write of a routing object, with these words, until that time.
+    pub fn refuse_route(&mut self, verb: &str, object: &ObjectRef, retry_at: Timestamp) {
+        let message = "no".to_owned();
+        let failure = Failure { class: Class::Denied, message, times: 1, retry_at };
+        self.recall.failed.insert(ChangeId::of(verb, object), failure);
     }
 
     /// What holds the rollout.

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::decision::{Kind, ObjectRef};
 use crate::traffic::{
     Access, ConfigField, Goal, Need, RouteFault, RouteOp, RouteWrite, Router, RouterEntry,
-    RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit,
+    RoutingObjects, Sides, TrafficSide, WeightPart, WeightSplit, registry,
 };
 use crate::world::RolloutView;
 
@@ -26,6 +26,7 @@ pub(in crate::traffic) static ENTRY: RouterEntry = RouterEntry {
         Some(Box::new(Notes { rollout, note: note.to_owned() }))
     },
     releases: &[],
+    refused: registry::untold,
 };
 
 /// The weight is a number in `spec.canary` of a Note.
