@@ -163,8 +163,7 @@ fn headers(
             Some(all) if !all.is_empty() => all.iter().map(with_headers).collect(),
             _ => vec![with_headers(&Value::Null)],
         };
-        let mut whole = backend(source, wish.backends.canary);
-        whole["weight"] = json!(1);
+        let whole = backend(source, wish.backends.canary);
         let mut rule = Map::new();
         rule.insert("name".to_owned(), json!(name_of(&route.name, at)));
         rule.insert("matches".to_owned(), Value::Array(matches));

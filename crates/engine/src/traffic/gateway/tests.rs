@@ -174,7 +174,7 @@ fn header_and_mirror_routes_are_rules_by_name() {
             { "type": "RegularExpression", "name": "b", "value": "p.*" },
         ] }],
         "filters": [{ "type": "X" }],
-        "backendRefs": [{ "group": "", "kind": "Service", "name": "canary", "port": 80, "weight": 1 }],
+        "backendRefs": [{ "group": "", "kind": "Service", "name": "canary", "port": 80 }],
     });
     assert_eq!(rules, &[copies, source.clone(), theirs.clone(), testers]);
     let mut defaulted = after.clone();
