@@ -91,8 +91,9 @@ impl Router for Istio<'_> {
     fn unfit(&self, seen: &RoutingObjects) -> Option<RouteFault> {
         let sides = named_sides(self.rollout);
         self.services().into_iter().find_map(|(named, need)| {
-            let message = match self.routes(named, seen.get(&need.object)?, &sides) {
-                Ok(_) => return None,
+            let known = seen.get(&need.object)?;
+            let message = match self.routes(named, known, &sides) {
+                Ok(_) => return self.cannot(&need, known),
                 Err(message) => message,
             };
             let name = &*need.object.name;
@@ -231,6 +232,26 @@ impl<'r> Istio<'r> {
     ) -> Result<Vec<&'v Value>, String> {
         let places = service::selected(known.spec(), named, &self.managed(), &self.lanes(sides))?;
         Ok(places.into_iter().map(|(section, at)| &known.spec()[section][at]).collect())
+    }
+
+    /// The first step that a VirtualService cannot do: without HTTP routes nobody sees a header.
+    fn cannot(&self, need: &Need, known: &RouteView) -> Option<RouteFault> {
+        if known.spec()["http"].is_array() {
+            return None;
+        }
+        let canary = self.rollout.spec.fields.strategy.canary.as_ref()?;
+        let mut steps = canary.steps.iter().enumerate();
+        let (at, field) = steps.find_map(|(at, step)| {
+            let header = step.set_header_route.as_ref().map(|_| "setHeaderRoute");
+            let mirror = step.set_mirror_route.as_ref().map(|_| "setMirrorRoute");
+            Some((at, header.or(mirror)?))
+        })?;
+        let field_path = format!("{}.steps[{at}].{field}", super::PATH);
+        let message = format!(
+            "Forbidden: router istio cannot do {field}: VirtualService `{}` has no spec.http",
+            need.object.name
+        );
+        Some(RouteFault::unfit(&Need { field: field_path, ..need.clone() }, message))
     }
 
     fn plan_service(

@@ -18,8 +18,14 @@ use crate::world::RolloutView;
 
 /// The Rollout `app` with this routing and the Services `stable` and `canary`.
 pub(super) fn rollout(routing: Value) -> RolloutView {
+    rollout_with(routing, json!([]))
+}
+
+/// The same with steps.
+pub(super) fn rollout_with(routing: Value, steps: Value) -> RolloutView {
     let strategy = json!({ "canary": {
         "stableService": "stable", "canaryService": "canary", "trafficRouting": routing,
+        "steps": steps,
     } });
     let frame = json!({
         "metadata": { "name": "app", "namespace": "shop", "uid": "u-1" },
@@ -35,13 +41,13 @@ pub(super) fn goal(weight: i32) -> Goal<'static> {
         weight,
         max_weight: 100,
         canary_hash: "b",
+        subset_hash: "b",
         stable_hash: "a",
         sides: Sides { fixed: Backends { stable: "stable", canary: "canary" }, ping_pong: None },
         additional: &[],
         header_routes: Vec::new(),
         mirror_routes: Vec::new(),
         route_steps: None,
-        subset_hash: "b",
         managed_routes: &[],
         canary_empty: false,
     }

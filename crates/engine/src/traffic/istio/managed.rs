@@ -106,18 +106,28 @@ pub fn told(before: &Value, after: &Value, goal: &Goal<'_>, managed: &[&str]) ->
     for route in goal.header_routes.iter().filter(|route| is_changed(&route.name)) {
         told.push(format!("set headerRoute '{}'", route.name));
     }
-    for route in goal.mirror_routes.iter().filter(|route| is_changed(&route.name)) {
+    // Its weights are those of the route it takes after, and told with them.
+    let copied = |http: &Value, name: &str| {
+        let mut route = find(http, name)?;
+        route["route"] = Value::Null;
+        Some(route)
+    };
+    let is_new = |name: &str| copied(before, name) != copied(after, name);
+    for route in goal.mirror_routes.iter().filter(|route| is_new(&route.name)) {
         told.push(format!("set mirrorRoute '{}'", route.name));
     }
     let is_gone = |name: &&&str| find(before, name).is_some() && find(after, name).is_none();
     let gone: Vec<&&str> = managed.iter().filter(is_gone).collect();
-    let has_left = managed.iter().any(|name| find(after, name).is_some());
-    if !gone.is_empty() && !has_left {
+    if goal.route_steps.is_none() && !gone.is_empty() {
         told.push("removed all managed routes.".to_owned());
-    } else {
-        // A step without a match takes one route away.
-        told.extend(gone.iter().map(|name| format!("set headerRoute '{name}'")));
+        return told;
     }
+    // A step without a match takes one route away, and is told like any other.
+    told.extend(gone.into_iter().map(|name| {
+        let is_copy = find(before, name).is_some_and(|route| route.get("mirror").is_some());
+        let what = if is_copy { "mirrorRoute" } else { "headerRoute" };
+        format!("set {what} '{name}'")
+    }));
     told
 }
 

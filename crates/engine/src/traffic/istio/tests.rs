@@ -270,6 +270,13 @@ fn managed_routes_stand_first_in_their_order() {
     let (gone, written) = planned(hosts(), &goal(0), &after);
     assert_eq!(gone[0]["spec"], before["spec"], "the user's routes are as they were");
     assert_eq!(written, ["web: VirtualService `web` removed all managed routes."]);
+    let by_steps = Goal { route_steps: Some(&[]), ..goal(0) };
+    let (_, written) = planned(hosts(), &by_steps, &after);
+    assert_eq!(
+        written,
+        [format!("web: {told} mirrorRoute 'copies'; {told} headerRoute 'testers'")],
+        "steps without a match take routes away one by one"
+    );
     let by_tcp = service(json!({ "tcp": [{ "route": [to("stable", 100), to("canary", 0)] }] }));
     let rollout = rollout(hosts());
     let fault = routers(&rollout)[0].plan(&wanted, &seen(&[by_tcp])).unwrap_err();
@@ -324,6 +331,23 @@ fn subsets_of_experiments_come_sorted_and_go_again() {
     assert_eq!(written[0], "rule: DestinationRule rule subset updated (c: b, s: a)");
     let (gone, _) = planned(subsets(), &goal(0), &after);
     assert_eq!(names(&gone[1]), "c s");
+}
+
+#[test]
+fn a_step_by_header_needs_http_routes() {
+    let tcp = service(json!({ "tcp": [{ "route": [to("stable", 100), to("canary", 0)] }] }));
+    let route = json!({ "name": "testers", "match": [] });
+    for field in ["setHeaderRoute", "setMirrorRoute"] {
+        let steps = json!([{ "setWeight": 5 }, { field: route }]);
+        let rollout = tests::rollout_with(json!({ "istio": hosts() }), steps);
+        let router = &routers(&rollout)[0];
+        let fault = router.fault(&seen(std::slice::from_ref(&tcp))).unwrap().to_string();
+        let expected = format!(
+            "spec.strategy.canary.steps[1].{field}: Forbidden: router istio cannot do {field}: \
+             VirtualService `web` has no spec.http"
+        );
+        assert_eq!(fault, expected);
+    }
 }
 
 #[test]
