@@ -140,9 +140,9 @@ impl Watched for AnalysisRuns {
         index.runs.get(key).is_some_and(|run| run.spec.terminate)
     }
 
-    fn publish(index: &RunIndex, key: &Key, metrics: &Metrics, _: Timestamp) {
+    fn publish(index: &RunIndex, key: &Key, metrics: &Metrics, now: Timestamp) {
         let figures = index.runs.get(key).map(|run| figures(run));
-        metrics.run(&key.namespace, &key.name, figures);
+        metrics.run(&key.namespace, &key.name, figures, now);
     }
 
     fn measure(metrics: &Metrics, key: &Key, measured: Measured<'_>) {

@@ -234,9 +234,9 @@ impl Watched for Experiments {
         index.experiments.get(key).is_some_and(|experiment| experiment.spec.terminate)
     }
 
-    fn publish(index: &ExperimentIndex, key: &Key, metrics: &Metrics, _: Timestamp) {
+    fn publish(index: &ExperimentIndex, key: &Key, metrics: &Metrics, now: Timestamp) {
         let phase = index.experiments.get(key).map(|experiment| experiment.status.phase.clone());
-        metrics.experiment(&key.namespace, &key.name, phase);
+        metrics.experiment(&key.namespace, &key.name, phase, now);
     }
 
     fn measure(metrics: &Metrics, key: &Key, measured: Measured<'_>) {

@@ -397,7 +397,7 @@ impl Loop {
         now: Timestamp,
     ) {
         if let Ok(seen) = shown {
-            self.metrics.watched(watch, seen);
+            self.metrics.watched(watch, seen, now);
         }
         for at in wanting {
             let reconciler = &mut self.engines[*at].reconciler;

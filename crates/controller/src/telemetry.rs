@@ -2,6 +2,7 @@
 
 mod durations;
 mod experiments;
+mod lifetimes;
 mod logging;
 mod process;
 mod queues;
@@ -12,6 +13,7 @@ mod templates;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gradus_api::names::plural;
 use gradus_api::rollout::status::DurationStatus;
 use jiff::{SignedDuration, Timestamp};
 use prometheus::{
@@ -214,10 +216,13 @@ impl Metrics {
     }
 
     /// What the gauges shall say of an AnalysisRun from now on; nothing once it is gone.
-    pub fn run(&self, namespace: &str, name: &str, figures: Option<RunFigures>) {
+    pub fn run(&self, namespace: &str, name: &str, figures: Option<RunFigures>, now: Timestamp) {
         match figures {
             Some(figures) => self.0.runs.show(namespace, name, figures),
-            None => self.0.runs.deleted(namespace, name),
+            None => {
+                self.0.runs.deleted(namespace, name, now);
+                self.gone([plural::ANALYSIS_RUNS, namespace, name], now);
+            }
         }
     }
 
@@ -230,10 +235,13 @@ impl Metrics {
     }
 
     /// What the gauges shall say of an Experiment from now on: its phase, or that it is gone.
-    pub fn experiment(&self, namespace: &str, name: &str, phase: Option<String>) {
+    pub fn experiment(&self, namespace: &str, name: &str, phase: Option<String>, now: Timestamp) {
         match phase {
             Some(phase) => self.0.experiments.show(namespace, name, phase),
-            None => self.0.experiments.deleted(namespace, name),
+            None => {
+                self.0.experiments.deleted(namespace, name, now);
+                self.gone([plural::EXPERIMENTS, namespace, name], now);
+            }
         }
     }
 
@@ -276,9 +284,18 @@ impl Metrics {
         self.0.templates.tell(leads);
     }
 
-    /// A watch has shown something; templates of analyses are told of as they are seen.
-    pub fn watched(&self, watch: &Selection, seen: &Seen) {
+    /// A watch has shown something; templates of analyses are told of as they are seen, and requests
+    /// for what is gone are counted for a little while longer.
+    pub fn watched(&self, watch: &Selection, seen: &Seen, now: Timestamp) {
         self.0.templates.seen(watch, seen);
+        if let Seen::Delete(frame) = seen {
+            self.gone([&watch.kind.plural, &frame.meta.namespace, &frame.meta.name], now);
+        }
+    }
+
+    /// An object is gone, by plural, namespace and name.
+    fn gone(&self, object: [&str; 3], now: Timestamp) {
+        self.series().leave(object, now + KEPT_AFTER_DELETE);
     }
 
     /// A write would have broken an invariant.
@@ -297,12 +314,13 @@ impl Metrics {
         for (namespace, name) in shown {
             self.deleted(&namespace, &name, now);
         }
-        self.0.runs.hide_all();
-        self.0.experiments.hide_all();
+        self.0.runs.hide_all(now);
+        self.0.experiments.hide_all(now);
     }
 
     /// A Rollout is gone: its gauges vanish at once, its counters a little later.
     pub fn deleted(&self, namespace: &str, name: &str, now: Timestamp) {
+        self.gone([plural::ROLLOUTS, namespace, name], now);
         let Some(shown) = self.series().hide(namespace, name, now + KEPT_AFTER_DELETE) else {
             return;
         };
@@ -337,16 +355,17 @@ impl Metrics {
     /// Removes the counters of objects that have been gone for long enough, scraped or not.
     pub fn sweep(&self, now: Timestamp) {
         let inner = &self.0;
+        inner.runs.sweep(now);
+        inner.experiments.sweep(now);
+        for labels in self.series().take_requests(now) {
+            forget(inner.requests.remove_label_values(&labels));
+        }
         for gone in self.series().take_expired(now) {
             let object = &[&*gone.namespace, &*gone.name];
             forget(inner.reconcile.remove_label_values(object));
             forget(inner.reconcile_error.remove_label_values(object));
             for (kind, reason) in &gone.events {
                 forget(inner.events.remove_label_values(&[object[0], object[1], kind, reason]));
-            }
-            for (verb, code) in &gone.requests {
-                let labels = [series::ROLLOUTS, object[0], object[1], verb, code];
-                forget(inner.requests.remove_label_values(&labels));
             }
         }
     }
@@ -401,7 +420,11 @@ fn announce(registry: &Registry) {
 
 #[cfg(test)]
 mod tests {
+    use gradus_engine::decision::Kind;
+    use serde_json::json;
+
     use super::*;
+    use crate::watched::Scope;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -448,7 +471,8 @@ mod tests {
         let metrics = Metrics::new();
         metrics.leads(true);
         metrics.rollout("shop", "web", figures("Paused"));
-        metrics.run("shop", "web-1", Some(RunFigures { phase: "Running".into(), metrics: vec![] }));
+        let running = RunFigures { phase: "Running".into(), metrics: vec![] };
+        metrics.run("shop", "web-1", Some(running), at(0));
         metrics.held("shop", "web", Some(("PauseStep", 300.0)));
         assert_eq!(lines(&metrics, at(0), "gradus_leader"), ["gradus_leader 1"]);
         metrics.leads(false);
@@ -475,6 +499,25 @@ mod tests {
         assert!(left.iter().all(|l| !l.contains("info") && !l.contains("held")), "{left:?}");
         assert!(left.iter().any(|l| l.contains("rollout_events_total")), "one more scrape");
         assert_eq!(lines(&metrics, at(165), r#"name="web""#), Vec::<String>::new());
+    }
+
+    #[test]
+    fn requests_are_forgotten_with_the_object_they_were_for() {
+        let metrics = Metrics::new();
+        let objects = [("analysisruns", "web-1"), ("experiments", "study"), ("jobs", "measure")];
+        for (kind, name) in objects.into_iter().chain([("services", "web")]) {
+            metrics.request(kind, "shop", name, "Create", "201");
+            metrics.request(kind, "shop", name, "Patch", "200");
+        }
+        metrics.run("shop", "web-1", None, at(100));
+        metrics.experiment("shop", "study", None, at(100));
+        let meta = json!({ "name": "measure", "namespace": "shop", "resourceVersion": "5" });
+        let job = serde_json::from_value(json!({ "metadata": meta })).unwrap();
+        let jobs = Scope::default().all(Kind::new("batch", "v1", "Job", "jobs"));
+        metrics.watched(&jobs, &Seen::Delete(job), at(100));
+        assert_eq!(lines(&metrics, at(164), "k8s_request_total").len(), 8, "one more scrape");
+        let left = lines(&metrics, at(165), "k8s_request_total");
+        assert!(left.len() == 2 && left.iter().all(|line| line.contains("services")), "{left:?}");
     }
 
     #[test]

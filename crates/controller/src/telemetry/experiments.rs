@@ -1,11 +1,13 @@
 //! What the metrics say of Experiments: their phase, and how their reconciles went.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
+use super::lifetimes::Lifetimes;
 use super::{RECONCILE_BUCKETS, forget, register};
 
 /// The phases that are series of their own in the older gauge; it has none for Failed.
@@ -19,6 +21,7 @@ pub(super) struct ExperimentMetrics {
     reconcile_error: IntCounterVec,
     /// The phases that are shown, so that they can be taken back.
     shown: Mutex<BTreeMap<(String, String), String>>,
+    lifetimes: Mutex<Lifetimes>,
 }
 
 impl ExperimentMetrics {
@@ -42,6 +45,7 @@ impl ExperimentMetrics {
             reconcile: register(registry, HistogramVec::new(reconcile, object)),
             reconcile_error: register(registry, IntCounterVec::new(errors, object)),
             shown: Mutex::default(),
+            lifetimes: Mutex::default(),
         }
     }
 
@@ -55,31 +59,45 @@ impl ExperimentMetrics {
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.insert((namespace.to_owned(), name.to_owned()), phase);
+        self.lifetimes().lives((namespace.to_owned(), name.to_owned()));
     }
 
-    /// An Experiment is gone, and everything that was said of it.
-    pub(super) fn deleted(&self, namespace: &str, name: &str) {
+    /// An Experiment is gone: its gauges vanish at once, its counters a little later.
+    pub(super) fn deleted(&self, namespace: &str, name: &str, now: Timestamp) {
         self.hide(namespace, name);
-        forget(self.reconcile.remove_label_values(&[namespace, name]));
-        forget(self.reconcile_error.remove_label_values(&[namespace, name]));
+        self.lifetimes().ends(&(namespace.to_owned(), name.to_owned()), now);
     }
 
     /// Nothing is told of any Experiment any more.
-    pub(super) fn hide_all(&self) {
+    pub(super) fn hide_all(&self, now: Timestamp) {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<(String, String)> = shown.keys().cloned().collect();
         drop(shown);
         for (namespace, name) in names {
-            self.deleted(&namespace, &name);
+            self.deleted(&namespace, &name, now);
+        }
+    }
+
+    /// Removes the counters of Experiments that have been gone for long enough.
+    pub(super) fn sweep(&self, now: Timestamp) {
+        for (namespace, name) in self.lifetimes().take_expired(now) {
+            forget(self.reconcile.remove_label_values(&[&*namespace, &*name]));
+            forget(self.reconcile_error.remove_label_values(&[&*namespace, &*name]));
         }
     }
 
     pub(super) fn reconciled(&self, namespace: &str, name: &str, took: Duration) {
+        self.lifetimes().counts((namespace.to_owned(), name.to_owned()));
         self.reconcile.with_label_values(&[namespace, name]).observe(took.as_secs_f64());
     }
 
     pub(super) fn failed(&self, namespace: &str, name: &str) {
+        self.lifetimes().counts((namespace.to_owned(), name.to_owned()));
         self.reconcile_error.with_label_values(&[namespace, name]).inc();
+    }
+
+    fn lifetimes(&self) -> MutexGuard<'_, Lifetimes> {
+        self.lifetimes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hide(&self, namespace: &str, name: &str) {
@@ -117,7 +135,12 @@ mod tests {
         let ones: Vec<&String> = phases.iter().filter(|line| line.ends_with(" 1")).collect();
         assert_eq!((phases.len(), ones.len()), (5, 1), "{phases:?}");
         assert_eq!(lines(&registry, "experiment_reconcile_error").len(), 1);
-        metrics.deleted("shop", "study");
+        let at = |second| Timestamp::from_second(second).unwrap();
+        metrics.deleted("shop", "study", at(100));
+        metrics.sweep(at(164));
+        let left = lines(&registry, "experiment");
+        assert!(left.iter().all(|line| line.contains("reconcile")) && !left.is_empty(), "{left:?}");
+        metrics.sweep(at(165));
         assert_eq!(lines(&registry, "experiment"), Vec::<String>::new());
     }
 }

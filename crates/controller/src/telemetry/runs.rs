@@ -1,11 +1,13 @@
 //! What the metrics say of AnalysisRuns: their phase, and type and phase of each of their metrics.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
+use super::lifetimes::Lifetimes;
 use super::{RECONCILE_BUCKETS, forget, register};
 
 /// Every phase is a series of its own in the older gauges.
@@ -43,6 +45,7 @@ pub(super) struct Runs {
     reconcile_error: IntCounterVec,
     /// What is shown, so that it can be taken back.
     shown: Mutex<BTreeMap<(String, String), RunFigures>>,
+    lifetimes: Mutex<Lifetimes>,
 }
 
 impl Runs {
@@ -79,6 +82,7 @@ impl Runs {
             reconcile: register(registry, HistogramVec::new(reconcile, object)),
             reconcile_error: register(registry, IntCounterVec::new(errors, object)),
             shown: Mutex::default(),
+            lifetimes: Mutex::default(),
         }
     }
 
@@ -100,31 +104,45 @@ impl Runs {
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.insert((namespace.to_owned(), name.to_owned()), figures);
+        self.lifetimes().lives((namespace.to_owned(), name.to_owned()));
     }
 
-    /// A run is gone, and everything that was said of it.
-    pub(super) fn deleted(&self, namespace: &str, name: &str) {
+    /// A run is gone: its gauges vanish at once, its counters a little later.
+    pub(super) fn deleted(&self, namespace: &str, name: &str, now: Timestamp) {
         self.hide(namespace, name);
-        forget(self.reconcile.remove_label_values(&[namespace, name]));
-        forget(self.reconcile_error.remove_label_values(&[namespace, name]));
+        self.lifetimes().ends(&(namespace.to_owned(), name.to_owned()), now);
     }
 
     /// Nothing is told of any run any more.
-    pub(super) fn hide_all(&self) {
+    pub(super) fn hide_all(&self, now: Timestamp) {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<(String, String)> = shown.keys().cloned().collect();
         drop(shown);
         for (namespace, name) in names {
-            self.deleted(&namespace, &name);
+            self.deleted(&namespace, &name, now);
+        }
+    }
+
+    /// Removes the counters of runs that have been gone for long enough.
+    pub(super) fn sweep(&self, now: Timestamp) {
+        for (namespace, name) in self.lifetimes().take_expired(now) {
+            forget(self.reconcile.remove_label_values(&[&*namespace, &*name]));
+            forget(self.reconcile_error.remove_label_values(&[&*namespace, &*name]));
         }
     }
 
     pub(super) fn reconciled(&self, namespace: &str, name: &str, took: Duration) {
+        self.lifetimes().counts((namespace.to_owned(), name.to_owned()));
         self.reconcile.with_label_values(&[namespace, name]).observe(took.as_secs_f64());
     }
 
     pub(super) fn failed(&self, namespace: &str, name: &str) {
+        self.lifetimes().counts((namespace.to_owned(), name.to_owned()));
         self.reconcile_error.with_label_values(&[namespace, name]).inc();
+    }
+
+    fn lifetimes(&self) -> MutexGuard<'_, Lifetimes> {
+        self.lifetimes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hide(&self, namespace: &str, name: &str) {
@@ -183,7 +201,12 @@ mod tests {
         }
         let kind = lines(&registry, "analysis_run_metric_type");
         assert!(kind[0].contains(r#"type="Job""#), "{kind:?}");
-        runs.deleted("shop", "run");
+        let at = |second| Timestamp::from_second(second).unwrap();
+        runs.deleted("shop", "run", at(100));
+        runs.sweep(at(164));
+        let left = lines(&registry, "run");
+        assert!(left.iter().all(|line| line.contains("reconcile")) && !left.is_empty(), "{left:?}");
+        runs.sweep(at(165));
         assert_eq!(lines(&registry, "run"), Vec::<String>::new());
     }
 }

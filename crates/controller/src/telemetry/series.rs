@@ -6,15 +6,14 @@ use jiff::Timestamp;
 
 use super::RolloutFigures;
 
-/// The plural under which requests for Rollouts are counted.
-pub(super) const ROLLOUTS: &str = "rollouts";
-
 /// The series of all objects.
 #[derive(Default)]
 pub(super) struct Series {
     shown: BTreeMap<Key, ShownObject>,
     gone: BTreeMap<Key, Timestamp>,
     requests: BTreeSet<[String; 5]>,
+    /// When the requests for objects that are gone are forgotten: by plural, namespace and name.
+    gone_requests: BTreeMap<[String; 3], Timestamp>,
 }
 
 /// Namespace and name of a Rollout.
@@ -37,8 +36,6 @@ pub(super) struct Gone {
     pub(super) name: String,
     /// Type and reason of its Events.
     pub(super) events: BTreeSet<(String, String)>,
-    /// Verb and status code of the requests for it.
-    pub(super) requests: Vec<(String, String)>,
 }
 
 impl Series {
@@ -92,6 +89,37 @@ impl Series {
         self.requests.contains(&labels)
     }
 
+    /// Notes that an object of any kind is gone. The requests for it are counted until then.
+    pub(super) fn leave(&mut self, object: [&str; 3], until: Timestamp) {
+        let object = object.map(str::to_owned);
+        if self.requests_for(&object).next().is_some() {
+            self.gone_requests.insert(object, until);
+        }
+    }
+
+    /// Forgets the requests for objects whose time is over; returns their labels.
+    pub(super) fn take_requests(&mut self, now: Timestamp) -> Vec<[String; 5]> {
+        let is_over = |(_, until): &(&[String; 3], &Timestamp)| **until <= now;
+        let expired: Vec<[String; 3]> =
+            self.gone_requests.iter().filter(is_over).map(|(object, _)| object.clone()).collect();
+        let mut taken = Vec::new();
+        for object in expired {
+            self.gone_requests.remove(&object);
+            taken.extend(self.requests_for(&object).cloned());
+        }
+        for labels in &taken {
+            self.requests.remove(labels);
+        }
+        taken
+    }
+
+    /// Those of one object lie side by side.
+    fn requests_for(&self, object: &[String; 3]) -> impl Iterator<Item = &[String; 5]> {
+        let [plural, namespace, name] = object.clone();
+        let first = [plural, namespace, name, String::new(), String::new()];
+        self.requests.range(first..).take_while(move |labels| labels[..3] == object[..])
+    }
+
     /// Notes that the object is gone; returns what was shown. Its counters stay until then.
     pub(super) fn hide(
         &mut self,
@@ -128,15 +156,7 @@ impl Series {
         self.gone.remove(&key);
         let events = self.shown.remove(&key).unwrap_or_default().events;
         let (namespace, name) = key;
-        let of_this = |labels: &&[String; 5]| {
-            labels[0] == ROLLOUTS && labels[1] == namespace && labels[2] == name
-        };
-        let mine: Vec<_> = self.requests.iter().filter(of_this).cloned().collect();
-        for labels in &mine {
-            self.requests.remove(labels);
-        }
-        let requests = mine.into_iter().map(|[_, _, _, verb, code]| (verb, code)).collect();
-        Gone { namespace, name, events, requests }
+        Gone { namespace, name, events }
     }
 
     fn entry(&mut self, namespace: &str, name: &str) -> &mut ShownObject {
