@@ -118,6 +118,13 @@ fn is_spread(helm: &Path) -> Result<(), Failure> {
         return Err(refused("expected nothing in the cluster").into());
     }
     let text: String = found.iter().map(Value::to_string).collect();
+    let home = found.iter().filter(|one| one["metadata"]["name"] == "gradus-home");
+    if home.clone().count() != 2
+        || home.clone().any(|one| one["metadata"]["namespace"] != "argo-rollouts")
+    {
+        let why = "expected a Role and its binding in the controller's own namespace";
+        return Err(refused(why).into());
+    }
     for expected in [
         "--namespaces=shop,bank",
         "--instance-id=blue",

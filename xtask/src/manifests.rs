@@ -2,8 +2,8 @@
 //! each feature and the workload.
 //!
 //! A feature's rights are one file of `manifests/rbac/`: a list of rules, each with the call that needs
-//! it. Two lines of its comment are read: `# scope: cluster` leaves it out of a namespaced installation,
-//! `# default: off` out of both.
+//! it. Three lines of its comment are read: `# scope: cluster` leaves it out of a namespaced installation,
+//! `# default: off` out of both, and `# scope: home` grants it in the controller's own namespace alone.
 
 mod rights;
 #[cfg(test)]
@@ -13,7 +13,7 @@ use std::{fs, io, path::Path};
 
 use crate::{Failure, repository, summary::Summary};
 
-pub use rights::{Fragment, fragments};
+pub use rights::{Fragment, Place, fragments};
 
 /// The namespace of an installation that says nothing else: Argo Rollouts', where the Lease is.
 pub const NAMESPACE: &str = "argo-rollouts";
@@ -87,25 +87,40 @@ fn rights(extent: Extent, fragments: &[Fragment]) -> String {
         documents.push(namespace);
     }
     documents.push(filled(include_str!("manifests/account.yaml"), extent));
-    documents.push(role(extent, fragments));
-    documents.push(filled(include_str!("manifests/binding.yaml"), extent));
-    documents.join("---\n")
-}
-
-/// One role with the rules of every feature, and why each is there.
-fn role(extent: Extent, fragments: &[Fragment]) -> String {
+    let is_of_home = |one: &&Fragment| one.is_on && one.place == Place::Home;
+    let about = "# What the controller may do in its own namespace alone.\n";
+    let home = role("Role", ("gradus-home", "{{namespace}}"), about, fragments, is_of_home);
+    documents.push(filled(&home, extent));
+    documents.push(filled(include_str!("manifests/home.yaml"), extent));
+    let is_granted = |one: &&Fragment| match one.place {
+        Place::Home => false,
+        Place::Managed => one.is_on,
+        Place::Cluster => one.is_on && extent == Extent::Cluster,
+    };
     let kind = match extent {
         Extent::Cluster => "ClusterRole",
         Extent::Namespace => "Role",
     };
+    let about = "# What the controller may do, and the call that needs it. Nothing else: a verb without a\n\
+                 # call goes.\n";
+    documents.push(role(kind, ("gradus", ""), about, fragments, is_granted));
+    documents.push(filled(include_str!("manifests/binding.yaml"), extent));
+    documents.join("---\n")
+}
+
+/// One role with the rules of those features, and why each is there.
+fn role(
+    kind: &str,
+    (name, namespace): (&str, &str),
+    about: &str,
+    fragments: &[Fragment],
+    is_granted: impl Fn(&&Fragment) -> bool,
+) -> String {
     let mut text = format!(
-        "# What the controller may do, and the call that needs it. Nothing else: a verb without a\n\
-         # call goes.\n\
-         apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: gradus\n  \
+        "{about}apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  \
+         name: {name}{namespace}\n  \
          labels:\n    app.kubernetes.io/name: gradus\n    app.kubernetes.io/part-of: gradus\nrules:\n"
     );
-    let is_granted =
-        |one: &&Fragment| one.is_on && (extent == Extent::Cluster || !one.is_of_cluster);
     for fragment in fragments.iter().filter(is_granted) {
         text.push_str(&format!("  # ---- {}: {}\n", fragment.name, fragment.about));
         for line in fragment.rules.lines() {

@@ -14,7 +14,12 @@ app.kubernetes.io/part-of: gradus
 {{- if .Values.namespaces }}{{ join "," .Values.namespaces }}{{ else }}{{ .Release.Namespace }}{{ end }}
 {{- end }}
 
-{{/* The rules of every feature that is on. */}}
+{{/* True where plugins may be used. */}}
+{{- define "gradus.hasPlugins" -}}
+{{- if not (and (hasKey .Values.features "plugins") (not .Values.features.plugins)) }}true{{ end }}
+{{- end }}
+
+{{/* The rules of every feature that is on, but for what is granted in the controller's namespace alone. */}}
 {{- define "gradus.rules" -}}
 {{- $root := . }}
 {{- $isNamespaced := include "gradus.isNamespaced" . }}
@@ -23,6 +28,7 @@ app.kubernetes.io/part-of: gradus
 {{- $name := trimSuffix ".yaml" (base $path) }}
 {{- $isOn := not (contains "# default: off" $text) }}
 {{- if hasKey $root.Values.features $name }}{{ $isOn = index $root.Values.features $name }}{{ end }}
+{{- if contains "# scope: home" $text }}{{ $isOn = false }}{{ end }}
 {{- if and $isOn (not (and $isNamespaced (contains "# scope: cluster" $text))) }}
 # ---- {{ $name }}
 {{ $text }}

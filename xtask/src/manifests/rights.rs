@@ -14,10 +14,21 @@ pub struct Fragment {
     pub about: String,
     /// Its rules, with their comments.
     pub rules: String,
-    /// It grants something that has no namespace.
-    pub is_of_cluster: bool,
+    /// Where it is granted.
+    pub place: Place,
     /// It is granted unless somebody says otherwise.
     pub is_on: bool,
+}
+
+/// Where rights are granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Wherever the controller manages Rollouts.
+    Managed,
+    /// The same, but not where it manages some namespaces alone: what is granted has no namespace.
+    Cluster,
+    /// In the controller's own namespace alone.
+    Home,
 }
 
 /// One rule of a role.
@@ -49,9 +60,14 @@ pub fn fragments(folder: &Path) -> io::Result<Vec<Fragment>> {
 fn fragment(name: String, text: &str) -> Fragment {
     let (comment, rules) = text.split_once("\n\n").unwrap_or(("", text));
     let says = |line: &str| comment.lines().any(|one| one == line);
+    let place = match (says("# scope: cluster"), says("# scope: home")) {
+        (true, _) => Place::Cluster,
+        (_, true) => Place::Home,
+        _ => Place::Managed,
+    };
     Fragment {
         about: comment.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned(),
-        is_of_cluster: says("# scope: cluster"),
+        place,
         is_on: !says("# default: off"),
         rules: rules.to_owned(),
         name,

@@ -96,6 +96,31 @@ fn a_namespaced_installation_has_nothing_of_the_cluster() {
 }
 
 #[test]
+fn the_list_of_plugins_is_read_in_the_controllers_own_namespace_alone() {
+    let reads = |role: &Value| role["rules"].to_string().contains("argo-rollouts-config");
+    for (file, namespace) in
+        [("install.yaml", json!(NAMESPACE)), ("namespace-install.yaml", Value::Null)]
+    {
+        let files = on_disk();
+        let kinds = ["Role", "ClusterRole"].iter();
+        let roles: Vec<&Value> = kinds.flat_map(|kind| of_kind(&files[file], kind)).collect();
+        let reading: Vec<&&Value> = roles.iter().filter(|role| reads(role)).collect();
+        let found: Vec<_> = reading
+            .iter()
+            .map(|role| (&role["kind"], &role["metadata"]["name"], &role["metadata"]["namespace"]))
+            .collect();
+        assert_eq!(found, [(&json!("Role"), &json!("gradus-home"), &namespace)], "{file}");
+    }
+}
+
+#[test]
+fn one_controller_alone_holds_no_drain_up() {
+    let files = on_disk();
+    let budget = &of_kind(&files["install.yaml"], "PodDisruptionBudget")[0]["spec"];
+    assert_eq!((&budget["maxUnavailable"], &budget["minAvailable"]), (&json!(1), &Value::Null));
+}
+
+#[test]
 fn names_of_the_cluster_are_our_own() {
     for document in &on_disk()["install.yaml"] {
         let (kind, name) = (&document["kind"], document["metadata"]["name"].as_str().unwrap());
@@ -111,7 +136,8 @@ fn the_pod_meets_the_restricted_standard() {
         let pod = &of_kind(&files[file], "Deployment")[0]["spec"]["template"]["spec"];
         assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
         assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
-        assert_eq!(pod["volumes"], Value::Null);
+        let is_empty = |volume: &Value| volume["emptyDir"].is_object();
+        assert!(pod["volumes"].as_array().unwrap().iter().all(is_empty));
         for host in ["hostNetwork", "hostPID", "hostIPC"] {
             assert_eq!(pod[host], Value::Null);
         }
@@ -121,6 +147,10 @@ fn the_pod_meets_the_restricted_standard() {
         assert_eq!(security["readOnlyRootFilesystem"], true);
         assert_eq!(security["capabilities"], json!({ "drop": ["ALL"] }));
         assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+        // A read-only root has no other place for programs of plugins, and for the folder of each.
+        let mounts: Vec<&Value> =
+            container["volumeMounts"].as_array().unwrap().iter().map(|one| &one["mountPath"]).collect();
+        assert_eq!(mounts, ["/plugin-bin", "/tmp"]);
         assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
     }
 }

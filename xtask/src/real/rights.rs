@@ -79,12 +79,13 @@ fn granted(fragments: &[Fragment]) -> Result<BTreeSet<Right>, String> {
 
 #[test]
 fn a_right_is_a_verb_on_a_resource_of_a_group() {
+    use crate::manifests::Place;
     let rules = "# why\n- apiGroups: [apps]\n  resources: [replicasets]\n  verbs: [get, patch]\n";
     let fragment = Fragment {
         name: "core".to_owned(),
         about: "x".to_owned(),
         rules: rules.to_owned(),
-        is_of_cluster: false,
+        place: Place::Managed,
         is_on: true,
     };
     let rights = granted(std::slice::from_ref(&fragment)).unwrap();
