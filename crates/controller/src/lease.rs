@@ -68,13 +68,26 @@ pub fn own_namespace() -> String {
     known.map_or_else(|| DEFAULT_NAMESPACE.to_owned(), |name| name.trim().to_owned())
 }
 
-/// Who this process is: its host, and a number that no other process has.
+/// Who this process is: its host, and a UUID that no other process has.
 fn identity() -> Result<String, WriteError> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let host = host.or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
     let random = random::bytes(16)?;
-    let number: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{}_{number}", host.trim()))
+    Ok(format!("{}_{}", host.trim(), uuid(&random)))
+}
+
+/// A UUID of these sixteen bytes: of version 4, a random one.
+fn uuid(random: &[u8]) -> String {
+    let digits = |(at, byte): (usize, &u8)| {
+        let byte = match at {
+            6 => byte & 0x0f | 0x40,
+            8 => byte & 0x3f | 0x80,
+            _ => *byte,
+        };
+        let dash = if [4, 6, 8, 10].contains(&at) { "-" } else { "" };
+        format!("{dash}{byte:02x}")
+    };
+    random.iter().enumerate().map(digits).collect()
 }
 
 /// Does this process lead? Everybody who writes holds a copy.

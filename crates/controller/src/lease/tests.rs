@@ -164,3 +164,13 @@ fn each_instance_has_a_lease_of_its_own() {
     assert_eq!(name(""), "argo-rollouts-controller-lock");
     assert_eq!(name("blue"), "argo-rollouts-controller-lock-blue");
 }
+
+#[test]
+fn a_process_has_a_name_with_a_uuid_as_that_of_argo_rollouts() {
+    assert_eq!(uuid(&[0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    assert_eq!(uuid(&[0; 16]), "00000000-0000-4000-8000-000000000000");
+    let (one, other) = (identity().unwrap(), identity().unwrap());
+    assert_ne!(one, other);
+    let (_, number) = one.rsplit_once('_').unwrap();
+    assert_eq!(number.len(), 36, "{one}");
+}
