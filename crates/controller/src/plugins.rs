@@ -246,7 +246,8 @@ impl Plugins {
         let name = &entry.name;
         let unfit = |why: String| format!("unable to get plugin client ({name}): {why}");
         let headers = fetch::headers(cluster, &self.namespace, entry).await.map_err(unfit)?;
-        let program = fetch::program(&self.folder, kind, entry, headers).await.map_err(unfit)?;
+        let way = fetch::Way { headers, trust: crate::ask::system_trust };
+        let program = fetch::program(&self.folder, kind, entry, way).await.map_err(unfit)?;
         process::start(kind, entry, &program).await
     }
 

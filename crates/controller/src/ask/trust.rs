@@ -1,6 +1,6 @@
-//! Whose certificates a metric request trusts: the system's, or Mozilla's where the system has none;
-//! those a request brings along; or any.
+//! Whose certificates a metric request trusts: the system's, those a request brings along, or any.
 
+use std::env;
 use std::sync::Arc;
 
 use gradus_engine::ask::http::HttpError;
@@ -9,6 +9,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 /// How a client checks whom it speaks to.
 pub(super) fn config(is_insecure: bool, ca: Option<&str>) -> Result<ClientConfig, HttpError> {
@@ -20,7 +21,7 @@ pub(super) fn config(is_insecure: bool, ca: Option<&str>) -> Result<ClientConfig
         let any = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)));
         return Ok(any.with_no_client_auth());
     }
-    let mut roots = roots(rustls_native_certs::load_native_certs().certs);
+    let mut roots = system_roots();
     for certificate in CertificateDer::pem_slice_iter(ca.unwrap_or_default().as_bytes()) {
         let wrong = |error: &dyn std::fmt::Display| {
             HttpError::Invalid(format!("the CA certificate cannot be used: {error}"))
@@ -31,14 +32,18 @@ pub(super) fn config(is_insecure: bool, ca: Option<&str>) -> Result<ClientConfig
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The authorities of the system. An image of nothing but this program has none: there it is those that
-/// Mozilla trusts, as of the build.
-fn roots(of_system: Vec<CertificateDer<'static>>) -> RootCertStore {
+/// Whom the system trusts. An image of nothing but the program has no list of its own; there those count
+/// that browsers trust, unless the environment names a list.
+fn system_roots() -> RootCertStore {
+    let is_named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| env::var_os(name).is_some());
+    roots_of(rustls_native_certs::load_native_certs().certs, is_named)
+}
+
+fn roots_of(system: Vec<CertificateDer<'static>>, is_named: bool) -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(of_system);
-    if roots.is_empty() {
-        let built_in = webpki_root_certs::TLS_SERVER_ROOT_CERTS;
-        roots.add_parsable_certificates(built_in.iter().cloned());
+    roots.add_parsable_certificates(system);
+    if roots.is_empty() && !is_named {
+        roots.add_parsable_certificates(TLS_SERVER_ROOT_CERTS.iter().cloned());
     }
     roots
 }
@@ -84,12 +89,15 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-#[test]
-fn without_authorities_of_the_system_those_of_mozilla_are_trusted() {
-    let built_in = roots(Vec::new());
-    assert!(built_in.len() > 50, "{}", built_in.len());
-    let one = webpki_root_certs::TLS_SERVER_ROOT_CERTS[0].clone();
-    assert_eq!(roots(vec![one]).len(), 1, "who names authorities means no others");
-    let broken = CertificateDer::from(vec![0; 8]);
-    assert_eq!(roots(vec![broken]).len(), built_in.len(), "one that cannot be read is none");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_without_certificates_trusts_what_browsers_trust_unless_a_list_is_named() {
+        assert!(roots_of(Vec::new(), false).len() > 50);
+        assert!(roots_of(Vec::new(), true).is_empty(), "an empty list trusts nobody");
+        let one = TLS_SERVER_ROOT_CERTS[..1].to_vec();
+        assert_eq!(roots_of(one, false).len(), 1, "a system with a list is believed");
+    }
 }

@@ -1,6 +1,10 @@
 //! Where a plugin's program comes from: a file or a download, taken only if it is the one that was
 //! configured, kept once, and never written over another.
 
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -13,6 +17,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use gradus_engine::ask::http::HttpError;
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::kinds;
 use gradus_goplugin::PluginKind;
@@ -22,6 +27,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use rustls::ClientConfig;
 
 use super::config::{Location, PluginEntry};
 use crate::cluster::Cluster;
@@ -31,6 +37,14 @@ const SIZE_LIMIT: u64 = 512 << 20;
 /// How long a download may take.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(240);
 const REDIRECTS: usize = 5;
+
+/// How a download is made.
+pub(super) struct Way {
+    /// What is sent along, to the host that the configuration names and to no other.
+    pub headers: HeaderMap,
+    /// Whom it trusts, read when there is something to download.
+    pub trust: fn() -> Result<ClientConfig, HttpError>,
+}
 
 /// The headers of a download: every entry of the Secrets that are named.
 pub(super) async fn headers<C: Cluster>(
@@ -63,7 +77,7 @@ pub(super) async fn program(
     folder: &Path,
     kind: PluginKind,
     entry: &PluginEntry,
-    headers: HeaderMap,
+    way: Way,
 ) -> Result<PathBuf, String> {
     let folder = std::path::absolute(folder).map_err(|error| failed(folder, &error))?;
     let digits: String = entry.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -87,7 +101,7 @@ pub(super) async fn program(
             blocking(move || copy(&path, &part)).await
         }
         Location::Https(url) => {
-            let loading = download(url, headers, &part);
+            let loading = download(url, way, &part);
             let loaded = tokio::time::timeout(DOWNLOAD_LIMIT, loading).await;
             loaded.unwrap_or_else(|_| Err(format!("{url}: not loaded within 4 minutes")))
         }
@@ -177,11 +191,11 @@ fn create(part: &Path) -> Result<File, String> {
     created.map_err(|error| failed(part, &error))
 }
 
-async fn download(url: &str, headers: HeaderMap, part: &Path) -> Result<(), String> {
-    let trusted = HttpsConnectorBuilder::new()
-        .with_tls_config(crate::ask::system_trust().map_err(|error| format!("{url}: {error}"))?);
+async fn download(url: &str, way: Way, part: &Path) -> Result<(), String> {
+    let trust = (way.trust)().map_err(|error| format!("{url}: {error}"))?;
+    let connector = HttpsConnectorBuilder::new().with_tls_config(trust);
     let client: Client<_, Empty<Bytes>> =
-        Client::builder(TokioExecutor::new()).build(trusted.https_only().enable_http1().build());
+        Client::builder(TokioExecutor::new()).build(connector.https_only().enable_http1().build());
     let mut at: Uri = url.parse().map_err(|_| format!("{url}: not a URL"))?;
     let home = at.authority().cloned();
     for _ in 0..=REDIRECTS {
@@ -189,15 +203,16 @@ async fn download(url: &str, headers: HeaderMap, part: &Path) -> Result<(), Stri
         if at.authority() == home.as_ref()
             && let Some(all) = request.headers_mut()
         {
-            all.clone_from(&headers);
+            all.clone_from(&way.headers);
         }
         let request = request.body(Empty::new()).map_err(|error| format!("{url}: {error}"))?;
-        let answer = client.request(request).await.map_err(|error| format!("{url}: {error}"))?;
+        let answer = client.request(request).await;
+        let answer = answer.map_err(|error| format!("{url}: {}", whole(&error)))?;
         let status = answer.status();
         let next = answer.headers().get(LOCATION).and_then(|text| text.to_str().ok());
         match next {
             Some(next) if status.is_redirection() => {
-                let next = next.parse::<Uri>().ok().filter(|next| next.host().is_some());
+                let next = led_to(&at, next);
                 at = next.ok_or_else(|| format!("{url}: redirected to no URL"))?;
                 continue;
             }
@@ -208,7 +223,7 @@ async fn download(url: &str, headers: HeaderMap, part: &Path) -> Result<(), Stri
         let mut body = answer.into_body();
         let mut size = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| format!("{url}: {error}"))?;
+            let frame = frame.map_err(|error| format!("{url}: {}", whole(&error)))?;
             let Ok(data) = frame.into_data() else { continue };
             size += data.len() as u64;
             if size > SIZE_LIMIT {
@@ -219,6 +234,28 @@ async fn download(url: &str, headers: HeaderMap, part: &Path) -> Result<(), Stri
         return Ok(());
     }
     Err(format!("{url}: more than {REDIRECTS} redirects"))
+}
+
+/// Where a redirection leads, which may say no more than a path.
+fn led_to(from: &Uri, next: &str) -> Option<Uri> {
+    let next = next.parse::<Uri>().ok()?;
+    if next.host().is_some() {
+        return Some(next);
+    }
+    let path = next.path_and_query().filter(|path| path.as_str().starts_with('/'))?;
+    let mut parts = from.clone().into_parts();
+    parts.path_and_query = Some(path.clone());
+    Uri::from_parts(parts).ok()
+}
+
+/// An error with what is behind it: the first words alone say only that it was one of the client.
+fn whole(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
 }
 
 fn too_large(what: &str) -> String {

@@ -21,8 +21,12 @@ use super::output::{Lines, Unprinted};
 use super::pace::{self, Pace};
 use super::wire::{Wire, WireEvent};
 
-/// How long a plugin may take from its start to its first answer.
+/// How long a plugin may take from its start to its first line, as with Argo Rollouts.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take from there until it can be called.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// The most data of a plugin, in bytes, where the system does not leave the controller less.
+const DATA_LIMIT: u64 = 1 << 30;
 /// How long a plugin that kept a call waiting may take to say that it is there.
 const PING_LIMIT: Duration = Duration::from_secs(5);
 /// How long a plugin that was asked to end may take.
@@ -99,13 +103,13 @@ pub(super) async fn start(
     program: &Path,
 ) -> Result<Running, String> {
     let name = &entry.name;
-    let began = Instant::now();
     let unprinted = Unprinted::default();
     let connecting = connect(kind, entry, program, &unprinted);
-    let connecting = timeout(START_LIMIT, connecting).await;
+    let connecting = timeout(HANDSHAKE_PATIENCE, connecting).await;
     let late = || Err("timeout while waiting for plugin to start".to_owned());
     let process = connecting.unwrap_or_else(|_| late());
     let process = process.map_err(|why| format!("unable to get plugin client ({name}): {why}"))?;
+    let began = Instant::now();
     let (orders, inbox) = mpsc::channel(CALLS_LIMIT);
     let (ready, is_ready) = oneshot::channel();
     tokio::spawn(process.drive(inbox, ready));
@@ -268,20 +272,33 @@ fn restrict(child: &Child) {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Pid, Resource, Rlimit, prlimit};
-        const LIMITS: [(Resource, u64); 4] = [
-            (Resource::Data, 1 << 30),
+        let limits = [
+            (Resource::Data, data_limit()),
             (Resource::Fsize, 256 << 20),
             (Resource::Nofile, 1024),
             (Resource::Core, 0),
         ];
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        for (resource, limit) in LIMITS {
+        for (resource, limit) in limits {
             let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
             if let Err(error) = prlimit(id, resource, limit) {
                 tracing::warn!(error = error.to_string(), "a plugin runs without a limit");
             }
         }
     }
+}
+
+/// How much data a plugin may have. Half of what the container may use: where a container has more
+/// than it may, the kernel ends all of its processes, the controller among them.
+pub(super) fn data_limit() -> u64 {
+    let said = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    part_of_container(&said)
+}
+
+fn part_of_container(limit: &str) -> u64 {
+    // Where there is no limit, it reads `max`.
+    let half = limit.trim().parse::<u64>().map_or(u64::MAX, |limit| limit / 2);
+    half.min(DATA_LIMIT)
 }
 
 /// The first line, without its end; `None` where there is none. Nothing after it is read.
@@ -513,6 +530,24 @@ impl Drop for Folder {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             let path = self.0.display().to_string();
             tracing::warn!(path, error = error.to_string(), "a plugin's folder is left behind");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_has_at_most_half_of_what_the_container_may_use() {
+        let cases = [
+            ("", 1 << 30),
+            ("max\n", 1 << 30),
+            ("536870912\n", 256 << 20),
+            ("8589934592", 1 << 30),
+        ];
+        for (limit, expected) in cases {
+            assert_eq!(part_of_container(limit), expected, "{limit:?}");
         }
     }
 }
