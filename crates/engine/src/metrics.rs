@@ -225,6 +225,11 @@ pub trait Provider {
         String::new()
     }
 
+    /// What it is asked, for people and without secrets.
+    fn query(&self) -> String {
+        String::new()
+    }
+
     /// What it says about the metric as a whole.
     fn metadata(&self, _seen: &Observed<'_>) -> TextMap {
         TextMap::new()

@@ -3,6 +3,7 @@
 
 mod account;
 mod gather;
+mod measured;
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use serde_json::Value;
 use crate::connection::Connection;
 use crate::output;
 use crate::source::{Source, SourceArguments};
-use account::{About, Account};
+use account::{About, Account, Beside};
 use gather::Gathered;
 
 /// The exit code that says: this version decides otherwise than the one that saved the World.
@@ -94,8 +95,8 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
                 .judge(&saved.world, saved.now)
                 .with_context(|| format!("expected the World of a {}", saved.kind))?;
             let mut account = match rollout(&saved.world) {
-                Some(world) => account::of(&world, saved.now, &judged, &[]),
-                None => account::of_object(&Value::Null, saved.now, &judged),
+                Some(world) => account::of(&world, saved.now, &judged, &Beside::default()),
+                None => account::of_object(&Value::Null, saved.now, &judged, &Beside::default()),
             };
             account.add(About::Comparison, compared(saved.decision.as_ref(), &judged));
             print(&account, arguments.output)?;
@@ -110,10 +111,13 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
             let mut account = if let Some(world) = &world {
                 let Gathered { pods, events, budgets, .. } = &gathered;
                 let causes = causes(world, Evidence { pods, events, budgets });
-                account::of(world, now, &judged, &causes)
+                let measured = measured::of_rollout(&source, world).await;
+                account::of(world, now, &judged, &Beside { causes, measured })
             } else {
                 let (object, _) = source.read(&entry.kind, name).await?;
-                account::of_object(&object["status"], now, &judged)
+                let measured = measured::of_object(&source, &entry.kind, &object).await;
+                let beside = Beside { measured, ..Beside::default() };
+                account::of_object(&object["status"], now, &judged, &beside)
             };
             for question in &gathered.unanswered {
                 let text = format!("it asks, and is not answered here: {question}");

@@ -88,6 +88,13 @@ fn objects_of_every_engine_are_explained() {
     cluster.store(&json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
         "metadata": metadata("judge"), "spec": { "metrics": [metric] },
         "status": { "phase": "Running", "message": "", "startedAt": "2026-01-01T00:00:00Z" } }));
+    let bad = json!({ "phase": "Failed", "value": "7", "finishedAt": "2026-01-01T00:00:01Z" });
+    let result = json!({ "name": "errors", "phase": "Failed", "count": 1, "failed": 1,
+        "measurements": [bad] });
+    cluster.store(&json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+        "metadata": metadata("judged"), "spec": { "metrics": [metric] },
+        "status": { "phase": "Failed", "metricResults": [result],
+            "message": "Metric \"errors\" assessed Failed due to failed (1) > failureLimit (0)" } }));
     let template = json!({ "metadata": { "labels": { "app": "a" } },
         "spec": { "containers": [{ "name": "a", "image": "a:1" }] } });
     cluster.store(&json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Experiment",
@@ -99,6 +106,11 @@ fn objects_of_every_engine_are_explained() {
     let cases = [
         (["analysisrun", "judge"], "AnalysisRun default/judge at "),
         (["ar", "judge"], "it asks, and is not answered here: "),
+        (
+            ["analysisrun", "judged"],
+            "metric errors is Failed (1 bad): value 7 at 2026-01-01T00:00:01Z; successCondition \
+             result < 1; asked: Web http://metrics.example/errors {$.errors}",
+        ),
         (["experiment", "compare"], "it would create ReplicaSet default/compare-one"),
         (["exp", "compare"], "Experiment default/compare at "),
         (["analysisrun", "jugde"], "did you mean \"judge\"?"),

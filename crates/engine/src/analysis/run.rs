@@ -8,6 +8,7 @@ mod retain;
 mod secrets;
 mod substitute;
 mod tasks;
+mod told;
 mod view;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::metrics::JobView;
 use crate::world::RunPhase;
 use crate::{Engine, Head, StatusPlace, kinds};
 use prepare::prepare;
+pub use told::{ToldMetric, told};
 pub use view::AnalysisRunView;
 
 /// The metric that a question of an AnalysisRun is about.

@@ -26,6 +26,16 @@ impl Provider for CloudWatch<'_> {
         "the CloudWatch endpoint of the controller's region".to_owned()
     }
 
+    fn query(&self) -> String {
+        let one = |query: &CloudWatchQuery| {
+            let metric = query.metric_stat.as_ref().map(|stat| &stat.metric.metric_name);
+            let what = query.expression.as_ref().or(metric).cloned().unwrap_or_default();
+            format!("{} = {what}", query.id)
+        };
+        let all: Vec<String> = self.0.metric_data_queries.iter().map(one).collect();
+        SecretText::from_marked(&all.join(", ")).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         let text = if self.0.interval.is_empty() { "5m" } else { &self.0.interval };
         let interval = match parse_go_duration(text) {

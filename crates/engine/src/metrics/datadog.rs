@@ -32,6 +32,13 @@ impl Provider for Datadog<'_> {
         shown(&self.base())
     }
 
+    fn query(&self) -> String {
+        let queries = self.0.queries.iter().map(|(name, query)| format!("{name} = {query}"));
+        let texts = [&self.0.query, &self.0.formula].into_iter().cloned();
+        let texts = queries.chain(texts).filter(|text| !text.is_empty());
+        SecretText::from_marked(&texts.collect::<Vec<_>>().join(", ")).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         let (interval, timeout) = match self.check() {
             Ok(times) => times,

@@ -24,6 +24,10 @@ impl Provider for Graphite<'_> {
         shown(&SecretText::from_marked(&self.0.address))
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(&self.0.query).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         let address = &self.0.address;
         let has_host = address.split_once("://").is_some_and(|(_, host)| !host.is_empty());

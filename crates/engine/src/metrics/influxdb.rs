@@ -28,6 +28,10 @@ impl Provider for Influxdb<'_> {
         format!("the address of Secret {}", self.profile())
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(&self.0.query).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         match once(seen, self.request(), EXPECTED) {
             Once::Answered(reply) => read(reply),

@@ -37,6 +37,10 @@ impl Provider for Kayenta<'_> {
         shown(&SecretText::from_marked(&self.spec.address))
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(&self.spec.canary_config_name).to_string()
+    }
+
     fn next(&self, call: Call<'_>, seen: &Observed<'_>) -> Next {
         match call {
             Call::Run => self.start(seen),

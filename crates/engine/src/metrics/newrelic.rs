@@ -32,6 +32,10 @@ impl Provider for NewRelic<'_> {
         format!("NerdGraph, Secret {}", self.profile())
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(&self.0.query).to_string()
+    }
+
     fn metadata(&self, _: &Observed<'_>) -> TextMap {
         let query = SecretText::from_marked(&self.0.query).to_string();
         [("ResolvedNewRelicQuery".to_owned(), query)].into()

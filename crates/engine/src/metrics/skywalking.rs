@@ -26,6 +26,10 @@ impl Provider for SkyWalking<'_> {
         shown(&SecretText::from_marked(&self.0.address))
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(&self.0.query).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         let interval = match parse_go_duration(&self.0.interval) {
             Ok(interval) => interval,

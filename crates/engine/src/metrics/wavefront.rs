@@ -31,6 +31,10 @@ impl Provider for Wavefront<'_> {
         format!("https://{}", SecretText::from_marked(&self.0.address))
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(&self.0.query).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         match once(seen, self.request(seen.now), EXPECTED) {
             Once::Answered(reply) => read(reply, seen.now),

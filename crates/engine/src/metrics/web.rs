@@ -26,6 +26,10 @@ impl Provider for Web<'_> {
         shown(&SecretText::from_marked(&self.0.url))
     }
 
+    fn query(&self) -> String {
+        SecretText::from_marked(self.path()).to_string()
+    }
+
     fn next(&self, _: Call<'_>, seen: &Observed<'_>) -> Next {
         let request = match self.request() {
             Ok(request) => request,

@@ -49,6 +49,8 @@ pub enum About {
     Guard,
     /// Why its pods do not come up.
     Cause,
+    /// What an analysis has measured.
+    Measured,
     /// What would be written.
     Change,
     /// When it is looked at again.
@@ -67,6 +69,7 @@ impl About {
             About::Condition => "condition",
             About::Guard => "guard",
             About::Cause => "cause",
+            About::Measured => "measured",
             About::Change => "change",
             About::Next => "next",
             About::Question => "question",
@@ -76,8 +79,17 @@ impl About {
     }
 }
 
+/// What is known besides the World of an object.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// Why its pods do not come up.
+    pub causes: Vec<Cause>,
+    /// What analyses have measured.
+    pub measured: Vec<String>,
+}
+
 /// The account of a rollout, of what would be decided about it now, and of what its pods say.
-pub fn of(world: &World, now: Timestamp, judged: &Judged, causes: &[Cause]) -> Account {
+pub fn of(world: &World, now: Timestamp, judged: &Judged, beside: &Beside) -> Account {
     let rollout = &world.rollout;
     let (phase, because) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
     let mut account = Account {
@@ -92,7 +104,7 @@ pub fn of(world: &World, now: Timestamp, judged: &Judged, causes: &[Cause]) -> A
     let is_refused = is_create_refused(&rollout.status);
     let held = judged.why.iter().filter(|why| !(is_refused && is_of_no_set(world, why)));
     let guards: Vec<Item> = held.map(|why| of_guard(world, why)).collect();
-    let causes = of_causes(world, causes);
+    let causes = of_causes(world, &beside.causes);
     let told: Vec<&str> = guards.iter().chain(&causes).map(|item| item.text.as_str()).collect();
     let conditions: Vec<Item> = of_conditions(&rollout.status, &told);
     if guards.is_empty() && causes.is_empty() {
@@ -102,13 +114,14 @@ pub fn of(world: &World, now: Timestamp, judged: &Judged, causes: &[Cause]) -> A
     account.items.extend(guards);
     account.items.extend(causes);
     account.shorten();
+    account.add_measured(&beside.measured);
     let changes = if is_refused { &[] } else { judged.changes.as_slice() };
     account.add_outlook(changes, judged);
     account
 }
 
 /// The account of an object of any other kind, of its status and of what would be decided about it now.
-pub fn of_object(status: &Value, now: Timestamp, judged: &Judged) -> Account {
+pub fn of_object(status: &Value, now: Timestamp, judged: &Judged, beside: &Beside) -> Account {
     let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
     let object = &judged.object;
     let mut account = Account {
@@ -131,6 +144,7 @@ pub fn of_object(status: &Value, now: Timestamp, judged: &Judged) -> Account {
         commands: Vec::new(),
     }));
     account.shorten();
+    account.add_measured(&beside.measured);
     account.add_outlook(&judged.changes, judged);
     account
 }
@@ -204,6 +218,10 @@ impl Account {
     /// Tells one more thing.
     pub fn add(&mut self, about: About, text: String) {
         self.items.push(Item { about, text, since: None, advice: None, commands: Vec::new() });
+    }
+
+    fn add_measured(&mut self, measured: &[String]) {
+        measured.iter().for_each(|text| self.add(About::Measured, text.clone()));
     }
 
     /// Adds what would be written now, and when the object is looked at again.

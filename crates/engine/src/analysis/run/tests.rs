@@ -6,6 +6,7 @@ mod jobs;
 mod lifecycle;
 mod no_data;
 mod secrets;
+mod told;
 
 use std::collections::VecDeque;
 
