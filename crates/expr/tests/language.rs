@@ -1,4 +1,4 @@
-//! The language as the Go original speaks it: `language.jsonl` holds expressions, a result, and what
+//! The language as the Go original speaks it: `language.jsonl`, and for `matches` `patterns.jsonl`, hold expressions, a result, and what
 //! the original answered. `cargo xtask corpus expr` runs files of the same form.
 
 use gradus_expr::{Environment, Inputs, Program, Value};
@@ -28,7 +28,16 @@ fn result(row: &Json) -> Value {
 
 #[test]
 fn every_answer_is_that_of_the_original() {
-    for line in include_str!("language.jsonl").lines() {
+    all_agree(include_str!("language.jsonl"));
+}
+
+#[test]
+fn patterns_match_as_those_of_the_original() {
+    all_agree(include_str!("patterns.jsonl"));
+}
+
+fn all_agree(rows: &str) {
+    for line in rows.lines() {
         let row: Json = serde_json::from_str(line).unwrap();
         let (source, expected) = (row["expr"].as_str().unwrap(), row["go"].as_str().unwrap());
         let found = answer(source, &result(&row));
