@@ -14,6 +14,10 @@ use crate::{
     usage::{Usage, machine_cpu},
 };
 
+/// So many times it is waited for what still comes: Events are posted at a rate of their own, and a
+/// thousand Rollouts have thousands of them.
+const PATIENCE: usize = 30;
+
 /// Between the beginning of a phase and its end.
 pub(super) struct Meter<'p> {
     plane: &'p Plane,
@@ -61,9 +65,17 @@ impl<'p> Meter<'p> {
         let took = self.began.elapsed();
         let (servers, machine) =
             (servers(self.plane)? - self.servers, machine_cpu()? - self.machine);
-        tokio::time::sleep(settles).await;
+        let user = running.side().user();
+        let mut requests = self.audit.requests()?;
+        for _ in 0..PATIENCE {
+            tokio::time::sleep(settles).await;
+            let known = std::mem::replace(&mut requests, self.audit.requests()?);
+            if unrest(&known, user) == unrest(&requests, user) {
+                break;
+            }
+        }
         let cpu = running.usage()?.cpu.saturating_sub(self.cpu);
-        Ok(Measured { took, cpu, servers, machine, requests: self.audit.requests()? })
+        Ok(Measured { took, cpu, servers, machine, requests })
     }
 }
 
@@ -78,7 +90,7 @@ impl Measured {
 
     /// Requests of a user beside watches and the Lease.
     pub fn unrest(&self, user: User) -> BTreeMap<String, usize> {
-        self.tally(user, |one| !one.is_watch() && !one.is_of_election())
+        unrest(&self.requests, user)
     }
 
     /// Events that were delivered.
@@ -88,12 +100,24 @@ impl Measured {
     }
 
     fn tally(&self, user: User, counts: impl Fn(&&Request) -> bool) -> BTreeMap<String, usize> {
-        let mut found = BTreeMap::new();
-        for one in self.requests.iter().filter(|one| one.is_by(user)).filter(counts) {
-            *found.entry(format!("{} {}", one.verb, one.resource)).or_default() += 1;
-        }
-        found
+        tally(&self.requests, user, counts)
     }
+}
+
+fn unrest(requests: &[Request], user: User) -> BTreeMap<String, usize> {
+    tally(requests, user, |one| !one.is_watch() && !one.is_of_election())
+}
+
+fn tally(
+    requests: &[Request],
+    user: User,
+    counts: impl Fn(&&Request) -> bool,
+) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for one in requests.iter().filter(|one| one.is_by(user)).filter(counts) {
+        *found.entry(format!("{} {}", one.verb, one.resource)).or_default() += 1;
+    }
+    found
 }
 
 const EVENTS: &str = "events";
