@@ -106,6 +106,8 @@ pub struct Goal<'a> {
     pub canary_hash: &'a str,
     /// Hash of the revision that a destination of the canary's own leads to, where there is one.
     pub subset_hash: &'a str,
+    /// The same of stable; empty while it leads to the pods of every revision and is to go on so.
+    pub stable_subset_hash: &'a str,
     /// Hash of the revision behind the stable side.
     pub stable_hash: &'a str,
     /// The Services of both sides.

@@ -43,6 +43,19 @@ pub(super) fn hash(
     }
 }
 
+/// The revision that stable's own destination is to lead to. One that still leads to the pods of every
+/// revision goes on doing so until stable has the pods for its part of the traffic.
+pub(super) fn of_stable(objects: &Objects<'_>, roles: Roles, weight: i32) -> Arc<str> {
+    let Some(stable) = roles.stable else { return Arc::default() };
+    let rest = objects.canary().max_weight() - weight;
+    let leads_to_all =
+        by_router(objects, TrafficSide::Stable).is_some_and(|known| known.is_empty());
+    match leads_to_all && !is_enough_for(objects, roles, stable, rest) {
+        true => Arc::default(),
+        false => Arc::clone(&objects.sets[stable].hash),
+    }
+}
+
 /// Must a destination that no Service stands behind wait for all pods of the new revision?
 fn waits(objects: &Objects<'_>, roles: Roles) -> bool {
     let strategy = objects.canary();

@@ -117,8 +117,8 @@ fn set_unverified(status: &mut RolloutStatus) {
 struct Aim {
     weight: i32,
     canary_hash: Arc<str>,
-    /// The revision behind the canary's own destination, where a router has such.
-    subset_hash: Arc<str>,
+    /// The revisions behind destinations of their own, where a router has such: the canary's, stable's.
+    subsets: (Arc<str>, Arc<str>),
     /// What goes to the Experiment of the current step.
     additional: Vec<Destination>,
     /// May the steps' own routes be there?
@@ -127,8 +127,9 @@ struct Aim {
 
 fn aim(objects: &Objects<'_>, roles: Roles) -> Aim {
     let aim = by_state(objects, roles);
-    let subset_hash = subsets::hash(objects, roles, aim.weight, &aim.canary_hash);
-    Aim { subset_hash, ..aim }
+    let canary = subsets::hash(objects, roles, aim.weight, &aim.canary_hash);
+    let stable = subsets::of_stable(objects, roles, aim.weight);
+    Aim { subsets: (canary, stable), ..aim }
 }
 
 fn by_state(objects: &Objects<'_>, roles: Roles) -> Aim {
@@ -136,7 +137,7 @@ fn by_state(objects: &Objects<'_>, roles: Roles) -> Aim {
     let plain = |weight: i32| Aim {
         weight,
         canary_hash: Arc::clone(&new.hash),
-        subset_hash: Arc::clone(&new.hash),
+        subsets: (Arc::clone(&new.hash), Arc::default()),
         additional: Vec::new(),
         has_routes: false,
     };
@@ -342,7 +343,8 @@ fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a 
         weight: aim.weight,
         max_weight: strategy.max_weight(),
         canary_hash: &aim.canary_hash,
-        subset_hash: &aim.subset_hash,
+        subset_hash: &aim.subsets.0,
+        stable_subset_hash: &aim.subsets.1,
         stable_hash,
         sides: sides(objects),
         additional: &aim.additional,

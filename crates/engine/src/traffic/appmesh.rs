@@ -151,7 +151,7 @@ impl Router for AppMesh<'_> {
 
     fn plan(&self, goal: &Goal<'_>, seen: &RoutingObjects) -> Result<Vec<RouteWrite>, RouteFault> {
         let router = self.plan_router(goal, seen)?;
-        let stable = self.plan_node(TrafficSide::Stable, goal.stable_hash, seen)?;
+        let stable = self.plan_node(TrafficSide::Stable, goal.stable_subset_hash, seen)?;
         let hash = match goal.subset_hash {
             hash if hash == goal.stable_hash || hash.is_empty() => mesh::NO_CANARY,
             hash => hash,

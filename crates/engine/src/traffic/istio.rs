@@ -326,7 +326,7 @@ impl<'r> Istio<'r> {
             config.canary_subset_name,
             goal.subset_hash,
             config.stable_subset_name,
-            goal.stable_hash
+            goal.stable_subset_hash
         );
         let told = vec![(router_event::UPDATED_DESTINATION_RULE, told)];
         Some(RouteWrite { target: need.object.clone(), op: RouteOp::Merge(patch), told })

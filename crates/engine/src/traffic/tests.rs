@@ -42,6 +42,7 @@ pub(super) fn goal(weight: i32) -> Goal<'static> {
         max_weight: 100,
         canary_hash: "b",
         subset_hash: "b",
+        stable_subset_hash: "a",
         stable_hash: "a",
         sides: Sides { fixed: Backends { stable: "stable", canary: "canary" }, ping_pong: None },
         additional: &[],

@@ -10,6 +10,7 @@ fn goal(weight: i32, max_weight: i32) -> Goal<'static> {
         max_weight,
         canary_hash: "new",
         subset_hash: "new",
+        stable_subset_hash: "old",
         stable_hash: "old",
         sides: Sides { fixed: none, ping_pong: None },
         additional: &[],

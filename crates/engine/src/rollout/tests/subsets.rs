@@ -136,3 +136,15 @@ fn a_service_brings_no_traffic_where_subsets_carry_it() {
     fixture.settle(at(60));
     assert_eq!(fixture.sizes(), [8, 0, 2], "nothing leads to the second version any more");
 }
+
+#[test]
+fn a_subset_without_a_revision_leads_to_stable_once_that_has_the_pods() {
+    let mut fixture = without_services(json!([{ "setWeight": 50 }, { "pause": {} }]));
+    fixture.settle_without_new_pods(at(0));
+    fixture.set_image("v2");
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.settle_without_first_pods(at(1));
+    assert_eq!(state(&fixture).1, 0, "all pods serve while the first revision has none");
+    fixture.settle(at(2));
+    assert_eq!(state(&fixture).1, 1);
+}

@@ -124,7 +124,12 @@ fn traffic_leaves_before_its_node_and_comes_after_it() {
     let rollout = rollout(json!([]));
     for (what, (old, new, weight), (canary, stable, wanted), expected, (last, next)) in cases {
         let before = mesh(json!([http("r", "httpRoute", weight)]), old, new);
-        let goal = Goal { subset_hash: canary, stable_hash: stable, ..goal(wanted) };
+        let goal = Goal {
+            subset_hash: canary,
+            stable_hash: stable,
+            stable_subset_hash: stable,
+            ..goal(wanted)
+        };
         let (after, written) = planned(&rollout, &goal, &before);
         assert_eq!(written, expected, "{what}");
         assert_eq!(after, mesh(json!([http("r", "httpRoute", wanted)]), last, next), "{what}");

@@ -24,7 +24,7 @@ pub fn planned(
     let mut wanted: BTreeMap<&str, &str> = BTreeMap::new();
     wanted.extend(goal.additional.iter().map(|one| (&*one.service, &*one.hash)));
     let additional: Vec<&str> = wanted.keys().copied().collect();
-    wanted.insert(&config.stable_subset_name, goal.stable_hash);
+    wanted.insert(&config.stable_subset_name, goal.stable_subset_hash);
     wanted.insert(&config.canary_subset_name, goal.subset_hash);
     let named = |known: &Value| {
         let hash = wanted.get(known["name"].as_str()?)?;

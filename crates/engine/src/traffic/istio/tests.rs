@@ -299,7 +299,7 @@ fn traffic_leaves_before_its_subset_and_comes_after_it() {
         let route =
             json!([subset("s", 90 - weight.min(90)), subset("c", weight), subset("kept", 10)]);
         let web = service(json!({ "http": [{ "route": route }] }));
-        let goal = Goal { subset_hash: next, stable_hash: kept, ..goal(wanted) };
+        let goal = Goal { subset_hash: next, stable_subset_hash: kept, ..goal(wanted) };
         let (after, written) = planned(subsets(), &goal, &[web, rule(canary, stable)]);
         let names: Vec<&str> = written.iter().map(|text| text.split(':').next().unwrap()).collect();
         assert_eq!(names.join(" "), expected, "{what}");
