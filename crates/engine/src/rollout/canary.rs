@@ -27,8 +27,11 @@ pub(super) fn scale_only(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
     let is_paused = draft.objects.spec().paused;
     let draft = match roles.separate_stable() {
         _ if is_paused => draft,
-        // A verdict that is missing is about an update that has begun, not about the next one.
-        _ if is_begun && is_undecided(&draft.objects) => resize_undecided(draft, roles),
+        // A verdict is about an update that has begun, not about the next one. A bad one that is not
+        // stored yet makes the new revision no larger either.
+        _ if is_begun && (is_undecided(&draft.objects) || is_condemned(&draft.objects)) => {
+            resize_without_new(draft, roles)
+        }
         // A new template whose update has not begun stays at its size: its weight is not known yet.
         // The note of the new one follows all the same, or this would never end.
         Some(stable) if !is_begun => draft
@@ -164,6 +167,17 @@ fn resize_undecided(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     if draft.objects.spec().paused || !is_undecided(&draft.objects) {
         return draft;
     }
+    resize_without_new(draft, roles)
+}
+
+/// Has a run or an Experiment found the new revision bad, and does the status not say so yet?
+fn is_condemned(objects: &Objects<'_>) -> bool {
+    let is_bad = runs::is_condemned(objects) || experiments::is_condemned(objects);
+    is_bad && !objects.status.abort && !objects.promotes_fully()
+}
+
+/// Stable grows and older revisions go; the new one keeps its size.
+fn resize_without_new(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
     let draft = draft
         .then(|objects| {
             let Some(stable) = roles.separate_stable() else { return Proposal::default() };

@@ -421,3 +421,19 @@ fn a_run_that_is_refused_holds_the_update_and_is_told() {
     let conditions = fixture.status()["conditions"].to_string();
     assert!(!conditions.contains("Held"), "{conditions}");
 }
+
+#[test]
+fn another_number_of_replicas_grows_no_revision_that_a_run_has_found_bad() {
+    let mut fixture = judged_canary();
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    assert_eq!(fixture.sizes(), [4, 1]);
+    fixture.patch_spec(json!({ "replicas": 10 }));
+    fixture.run_turns("2-1", "Failed", "");
+    let sizes = |fixture: &Fixture| fixture.sizes()[1];
+    while !fixture.reconcile(at(20)).is_empty() {
+        assert!(sizes(&fixture) <= 1, "the bad revision grows to {}", sizes(&fixture));
+    }
+    fixture.settle(at(30));
+    assert_eq!((fixture.sizes(), &fixture.status()["abort"]), (vec![10, 0], &json!(true)));
+}
