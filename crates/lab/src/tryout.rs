@@ -1,6 +1,9 @@
 //! What would become of a user's own manifests? They are deployed on a cluster in memory, updated,
 //! and watched to the end.
 
+mod made_up;
+mod measured;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -26,6 +29,8 @@ use crate::played::Script;
 use crate::scenario::{Beside, End, Scenario, Step};
 use crate::sight::When;
 use crate::simulate::{Outcome, Prepared, Unprepared, simulate_watched};
+use measured::Gatherer;
+pub use measured::Measured;
 
 /// The update begins so long after the first deploy: by then it is settled, and waiting is free.
 const UPDATE_AT: SignedDuration = SignedDuration::from_hours(24);
@@ -77,6 +82,8 @@ pub struct Report {
     pub timeline: Vec<Sample>,
     /// The share of requests that fail from each moment on; nothing where nobody declares any.
     pub errors: Vec<(SignedDuration, f64)>,
+    /// What the analyses measured, in order.
+    pub measured: Vec<Measured>,
     /// Invariants that were broken.
     pub violations: Vec<Violation>,
     /// Writes of the controller.
@@ -234,7 +241,7 @@ impl Tryout {
                     "metadata": { "name": name }, "spec": { "metrics": [
                         { "name": "made-up", "provider": { "web": { "url": "http://made-up/traffic" } } }] } })
         });
-        let made_up = made_up.chain(templates);
+        let made_up = made_up.chain(templates).chain(self.made_up_secrets());
         let objects = made_up.chain(self.objects.iter().cloned()).map(in_one_namespace).collect();
         let begin = self.updates().into_iter().enumerate().map(|(index, action)| {
             let healthy = When { phase: Some(phase::HEALTHY.to_owned()), ..When::default() };
@@ -328,7 +335,9 @@ impl Tryout {
         let prepared = Prepared::new(self.scenario(true))?;
         let begin = prepared.start() + UPDATE_AT;
         let mut timeline: Vec<Sample> = Vec::new();
+        let mut gatherer = Gatherer::default();
         let outcome = simulate_watched(&prepared, faults, &mut |now, cluster, rollout| {
+            gatherer.look(cluster, begin);
             if let Some(sample) = sample(now.duration_since(begin), cluster, rollout)
                 && !timeline.last().is_some_and(|last| last.stands_like(&sample))
             {
@@ -337,7 +346,8 @@ impl Tryout {
         });
         let timeline = since_the_update(timeline);
         let errors = self.errors(&timeline);
-        let mut report = report(outcome, timeline, errors);
+        let mut report =
+            Report { measured: gatherer.measured, ..report(outcome, timeline, errors) };
         report.show_promotion();
         Ok(report)
     }
@@ -499,6 +509,7 @@ fn report(outcome: Outcome, timeline: Vec<Sample>, errors: Vec<(SignedDuration, 
     let is_fault = |violation: &Violation| violation.invariant != "I-12";
     Report {
         result,
+        measured: Vec::new(),
         duration: timeline.last().map_or(SignedDuration::ZERO, |last| last.at),
         peak_pods: timeline.iter().map(Sample::wanted).max().unwrap_or(0),
         violations: outcome.violations.iter().filter(|found| is_fault(found)).cloned().collect(),

@@ -116,6 +116,12 @@ fn made_up(tryout: &Tryout) -> Vec<String> {
              (--behaviour new:analysis=failed plays another end)"
         )
     }));
+    notes.extend(
+        tryout
+            .missing_secrets()
+            .into_keys()
+            .map(|name| format!("Secret {name:?} is not in the manifests; it is made up")),
+    );
     notes.extend(tryout.unplayed_plugins().into_iter().map(|name| {
         format!(
             "plugin {name:?} cannot be called in a simulation; \

@@ -89,7 +89,14 @@ fn analyses_come_to_what_the_versions_do_and_are_told() {
     let most = rates.flatten().fold(0.0, f64::max);
     assert!((0.02..0.08).contains(&most), "some of the users meet the new version: {most}");
     let svg = std::fs::read_to_string(picture).unwrap();
-    assert!(svg.contains("class=\"errors\"") && svg.contains("-2 Failed</text>"), "{svg}");
+    assert!(svg.contains("class=\"errors\"") && svg.contains("-2 Failed"), "{svg}");
+    let measured = report["measurements"].as_array().unwrap();
+    let decided = measured.last().unwrap();
+    assert_eq!((&decided["metric"], &decided["phase"]), (&"error-rate".into(), &"Failed".into()));
+    let conditions = decided["conditions"].as_str().unwrap();
+    assert!(conditions.starts_with("successCondition "), "{conditions}");
+    assert_eq!(svg.matches("class=\"measurement\"").count(), measured.len(), "{svg}");
+    assert!(svg.contains("<title>error-rate, "), "{svg}");
 
     for (wrong, expected) in [
         ("new:error-rate=400%", "expected percents from 0 to 100"),

@@ -1,9 +1,11 @@
 //! How is a simulated update told? As a table for people, as JSON for machines.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use gradus_api::names::analysis_phase;
 use gradus_api::rollout::{CanaryStep, RolloutSpec};
-use gradus_lab::tryout::{Report, RunSample, Sample, UpdateResult};
+use gradus_lab::tryout::{Measured, Report, RunSample, Sample, UpdateResult};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -57,6 +59,9 @@ pub fn text(report: &Report, rollout: &Value) -> String {
     for (at, RunSample { name, phase, message }) in runs {
         let why = if message.is_empty() { String::new() } else { format!(": {message}") };
         writeln!(out, "{:>10}  {name} {phase}{why}", clock(at)).expect(INFALLIBLE);
+        if *phase != analysis_phase::RUNNING {
+            measurements(&mut out, report, name);
+        }
     }
     writeln!(out, "\n{}", conclusion(report)).expect(INFALLIBLE);
     if let Some(most) = report.errors.iter().map(|(_, share)| *share).max_by(f64::total_cmp) {
@@ -72,6 +77,23 @@ pub fn text(report: &Report, rollout: &Value) -> String {
         }),
     }
     out
+}
+
+/// What each metric of a run that has ended measured last, and by which conditions.
+fn measurements(out: &mut String, report: &Report, run: &str) {
+    let of_run = || report.measured.iter().filter(|one| one.run == run);
+    let metrics: BTreeSet<&str> = of_run().map(|one| one.metric.as_str()).collect();
+    for metric in metrics {
+        let count = of_run().filter(|one| one.metric == metric).count();
+        let Some(last) = of_run().rfind(|one| one.metric == metric) else { continue };
+        let Measured { value, message, phase, conditions, .. } = last;
+        let value = if value.is_empty() { message } else { value };
+        let value = if value.is_empty() { String::new() } else { format!(" {value}") };
+        let conditions =
+            if conditions.is_empty() { String::new() } else { format!("; {conditions}") };
+        let times = if count == 1 { String::new() } else { format!(" last of {count}") };
+        writeln!(out, "{:>10}  {metric}{times}:{value} {phase}{conditions}", "").expect(INFALLIBLE);
+    }
 }
 
 /// How each AnalysisRun and Experiment stood, whenever that changed.
@@ -216,6 +238,15 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
             json!({ "seconds": seconds, "name": name, "phase": phase, "message": message })
         })
         .collect();
+    let measured: Vec<Value> = report
+        .measured
+        .iter()
+        .map(|one| {
+            let Measured { at, run, metric, phase, value, message, conditions } = one;
+            json!({ "seconds": at.as_secs_f64(), "run": run, "metric": metric, "phase": phase,
+                "value": value, "message": message, "conditions": conditions })
+        })
+        .collect();
     let violations: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
     json!({
         "result": result(report.result),
@@ -224,6 +255,7 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
         "steps": taken(report, &steps(rollout)),
         "timeline": timeline,
         "analyses": analyses,
+        "measurements": measured,
         "violations": violations,
         "message": report.message,
         "writes": report.writes,

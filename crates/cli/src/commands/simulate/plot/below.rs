@@ -1,14 +1,15 @@
-//! What is drawn below the pods? The share of requests that fail, and a bar for each analysis.
+//! What is drawn below the pods? The share of requests that fail, and a bar for each analysis with a mark for
+//! each of its measurements, whose title names metric, value and conditions.
 
 use std::fmt::Write as _;
 
 use gradus_api::names::analysis_phase as phase;
-use gradus_lab::tryout::{Report, RunSample};
+use gradus_lab::tryout::{Measured, Report, RunSample};
 use jiff::SignedDuration;
 
 use super::super::INFALLIBLE;
 use super::super::timeline::{percent, runs};
-use super::{HEIGHT, LEFT, RIGHT, Scale, WIDTH, label, stairs, width_of};
+use super::{HEIGHT, LEFT, RIGHT, Scale, WIDTH, escaped, label, stairs, width_of};
 
 /// Height of the errors, with the room around them.
 const ERRORS: f64 = 110.0;
@@ -18,6 +19,8 @@ const ROOM: f64 = 20.0;
 const BAR: f64 = 20.0;
 /// More analyses than this are not drawn: they would not be told apart.
 const MOST_BARS: usize = 12;
+/// Characters of a value that are shown.
+const VALUE_LIMIT: usize = 24;
 
 /// What is drawn, and how much room it takes.
 #[derive(Default)]
@@ -65,11 +68,12 @@ fn draw_errors(panels: &mut Panels, report: &Report, scale: &Scale) {
     panels.height += ERRORS;
 }
 
-/// One analysis: when it began, when it ended, and how.
+/// One analysis: when it began, when it ended, how, and what it measured.
 struct Bar<'r> {
     began: SignedDuration,
     ended: SignedDuration,
     last: &'r RunSample,
+    measured: Vec<&'r Measured>,
 }
 
 fn bars(report: &Report) -> Vec<Bar<'_>> {
@@ -79,7 +83,10 @@ fn bars(report: &Report) -> Vec<Bar<'_>> {
         let ended = if is_over { at } else { report.duration };
         match bars.iter_mut().find(|bar| bar.last.name == run.name) {
             Some(bar) => (bar.ended, bar.last) = (ended, run),
-            None => bars.push(Bar { began: at, ended, last: run }),
+            None => {
+                let measured = report.measured.iter().filter(|one| one.run == run.name);
+                bars.push(Bar { began: at, ended, last: run, measured: measured.collect() });
+            }
         }
     }
     bars
@@ -93,6 +100,9 @@ fn draw_bar(panels: &mut Panels, bar: &Bar<'_>, scale: &Scale) {
         phase::FAILED => "#f28b82",
         _ => "#fdd663",
     };
+    let label_of_value = bar.measured.last().map_or(String::new(), |last| {
+        if last.value.is_empty() { String::new() } else { format!(" {}", shortened(&last.value)) }
+    });
     let top = HEIGHT + panels.height;
     let (from, to) = (scale.x(bar.began), scale.x(bar.ended));
     let width = (to - from).max(3.0);
@@ -104,7 +114,8 @@ fn draw_bar(panels: &mut Panels, bar: &Bar<'_>, scale: &Scale) {
     )
     .expect(INFALLIBLE);
     // Beside the bar, on the side that has the room, else within it.
-    let text = format!("{name} {phase}");
+    bar.measured.iter().for_each(|one| draw_mark(panels, one, scale, top));
+    let text = format!("{name} {phase}{label_of_value}");
     let (room, behind) = (width_of(&text), from + width + 4.0);
     let (x, anchor) = match () {
         () if behind + room < WIDTH => (behind, "start"),
@@ -113,4 +124,33 @@ fn draw_bar(panels: &mut Panels, bar: &Bar<'_>, scale: &Scale) {
     };
     panels.svg.push_str(&label(x, top + 11.0, anchor, "#202124", &text));
     panels.height += BAR;
+}
+
+/// A measurement as a mark on the bar of its run.
+fn draw_mark(panels: &mut Panels, one: &Measured, scale: &Scale, top: f64) {
+    let Measured { metric, phase, value, message, conditions, .. } = one;
+    let colour = match phase.as_str() {
+        phase::SUCCESSFUL => "#188038",
+        phase::FAILED => "#c5221f",
+        _ => "#b06000",
+    };
+    let words = [metric.as_str(), &shortened(value), phase, message, conditions];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    writeln!(
+        panels.svg,
+        "<circle class=\"measurement\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\" fill=\"{colour}\">\
+         <title>{}</title></circle>",
+        scale.x(one.at),
+        top + (BAR - 6.0) / 2.0,
+        escaped(&words.join(", "))
+    )
+    .expect(INFALLIBLE);
+}
+
+/// A value as far as it fits beside a bar.
+fn shortened(value: &str) -> String {
+    match value.char_indices().nth(VALUE_LIMIT) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
 }
