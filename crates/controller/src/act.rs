@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Lane, ResourcePart, Write};
 use crate::shell::Refusal;
-use crate::watched::Key;
+use crate::watched::{Key, Standing};
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +29,8 @@ pub struct Job {
     pub events: Vec<Event>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
-    /// The revision of the object once the changes are made, where it has one.
-    pub revision: Option<String>,
+    /// How far its update is once it is carried out.
+    pub standing: Standing,
     /// When it was decided.
     pub decided_at: Timestamp,
     /// Before whom its writes go.

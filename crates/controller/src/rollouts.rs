@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_api::names;
+use gradus_api::rollout::RolloutStatus;
 use gradus_engine::ask::{Answer, AskId, Recall};
 use gradus_engine::decision::{After, Event, EventKind, Kind, ObjectRef};
 use gradus_engine::frame::Frame;
@@ -19,6 +20,7 @@ use gradus_engine::kinds;
 use gradus_engine::rollout::{Memo, Rollouts, claim, references, services, workload};
 use gradus_engine::traffic::{self, RouteSelection, RouteView, RoutingObjects};
 use gradus_engine::uid::Uid;
+use gradus_engine::view::{set_weight, step};
 use gradus_engine::world::{
     ExperimentSet, Known, Origin, ReplicaSetView, RolloutView, Route, RunView, ServiceView,
     TemplateView, WorkloadView, World,
@@ -26,7 +28,9 @@ use gradus_engine::world::{
 use jiff::Timestamp;
 
 use crate::telemetry::{Metrics, RolloutFigures};
-use crate::watched::{Key, Measured, Reach, Scope, Selection, Shelf, Watched, references_to};
+use crate::watched::{
+    Key, Measured, Reach, Scope, Selection, Shelf, Standing, Watched, references_to,
+};
 use named::Named;
 use orphans::Orphans;
 use owned::Owned;
@@ -332,9 +336,19 @@ impl Watched for Rollouts {
         RolloutIndex { verifies: scope.verifies, ..RolloutIndex::default() }
     }
 
-    fn revision(world: &World) -> Option<String> {
-        let noted = world.rollout.annotations.get(names::annotation::REVISION);
-        noted.map(ToString::to_string)
+    fn standing(world: &World, decided: Option<&RolloutStatus>) -> Standing {
+        let (spec, annotations) = (&world.rollout.spec.fields, &world.rollout.annotations);
+        let status = decided.unwrap_or(&world.rollout.status);
+        // What is promoted has everything, by the way of the stable side.
+        let weights = status.canary.weights.as_ref().filter(|_| !status.is_promoted());
+        let routed = weights.map(|weights| weights.canary.weight);
+        let canary = spec.strategy.canary.as_ref();
+        let weight = canary.map(|canary| routed.unwrap_or_else(|| set_weight(canary, status)));
+        Standing {
+            revision: annotations.get(names::annotation::REVISION).map(ToString::to_string),
+            step: step(spec, status),
+            weight,
+        }
     }
 
     fn sources() -> Vec<Source> {
@@ -555,7 +569,7 @@ fn figures(rollout: &RolloutView) -> RolloutFigures {
 
 /// The phase as metrics name it, which is not `status.phase`: from the reason of the Progressing
 /// condition, unless the spec is refused.
-fn metric_phase(status: &gradus_api::rollout::RolloutStatus) -> &'static str {
+fn metric_phase(status: &RolloutStatus) -> &'static str {
     use names::{condition, reason};
     if status.condition(condition::INVALID_SPEC).is_some() {
         return "InvalidSpec";

@@ -30,7 +30,7 @@ use crate::reconciler::{Reconciler, Settled};
 use crate::shell::{Inquiry, InterlockMode, Outgoing, Seen, SettlingRead, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage};
-use crate::watched::{Key, Measured, Scope, Selection};
+use crate::watched::{Key, Measured, Scope, Selection, Standing};
 use report::Voice;
 use watches::{Message, Watches};
 
@@ -268,12 +268,12 @@ impl Loop {
                 let (key, clock, meter) = (job.key.clone(), self.clock.clone(), reconciler.meter());
                 let head = (job.head.uid, job.head.version);
                 report::say_decision(&job);
-                let revision = job.revision.clone();
+                let standing = job.standing.clone();
                 let tell = move |event: Event| {
                     // Of another object than the one decided about no version is known.
                     let (uid, version) = event.uid.map_or(head, |uid| (uid, 0));
                     let outgoing = Outgoing { event, uid, version, at: clock.now() };
-                    voice.tell(outgoing, revision.as_deref(), meter);
+                    voice.tell(outgoing, &standing, meter);
                 };
                 let acting = AssertUnwindSafe(act(executor.cluster(), job, tell)).catch_unwind();
                 under_way.acting.push(Box::pin(async move {
@@ -317,7 +317,9 @@ impl Loop {
             let meter = engine.reconciler.meter();
             let events = engine.reconciler.take_events().into_iter();
             // What a standby sees happen, the leader reports.
-            events.filter(|_| self.leads).for_each(|outgoing| voice.tell(outgoing, None, meter));
+            let unknown = Standing::default();
+            let told = events.filter(|_| self.leads);
+            told.for_each(|outgoing| voice.tell(outgoing, &unknown, meter));
         }
     }
 

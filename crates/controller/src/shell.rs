@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 use crate::act::{Job, StatusWrite};
 use crate::cluster::{Lane, Listing};
 use crate::queue::Queue;
-use crate::watched::{Key, Reach, Scope, Selection, Watched};
+use crate::watched::{Key, Reach, Scope, Selection, Standing, Watched};
 use asking::{Askable, Asking};
 pub use asking::{Inquiry, SettlingRead};
 pub use learning::Refusal;
@@ -132,8 +132,8 @@ pub enum Alarm {
     Hold {
         /// Which object.
         key: Key,
-        /// Its revision, where it has one.
-        revision: Option<String>,
+        /// How far its update is.
+        standing: Standing,
         /// What is new.
         change: HoldChange,
     },
@@ -431,8 +431,8 @@ impl<W: Watched> Shell<W> {
         let head = W::head(world);
         let state = self.keys.entry(key.clone()).or_default();
         if let Some(change) = state.watch_guard(&decision.why, now) {
-            let revision = W::revision(world);
-            self.alarms.push(Alarm::Hold { key: key.clone(), revision, change });
+            let standing = standing::<W>(world, &head, &decision);
+            self.alarms.push(Alarm::Hold { key: key.clone(), standing, change });
         }
         state.forget_failed(&decision, now);
         let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
@@ -465,11 +465,12 @@ impl<W: Watched> Shell<W> {
         let state = self.keys.entry(key.clone()).or_default();
         *self.busy.entry(Arc::clone(&key.namespace)).or_default() += 1;
         let status = patch.map(|patch| StatusWrite { patch: Arc::new(patch), place: W::STATUS });
+        let standing = standing::<W>(world, &head, &decision);
         state.pending_memo = (!is_deferred).then_some(decision.memo);
         let Decision { changes, events, .. } = decision;
         Some(Work::Act(Box::new(Job {
             key: key.clone(),
-            revision: noted_revision(&head, &changes).or_else(|| W::revision(world)),
+            standing,
             head,
             changes,
             status,
@@ -479,6 +480,17 @@ impl<W: Watched> Shell<W> {
             lane: if self.queue.is_urgent(key) { Lane::Urgent } else { Lane::Ordinary },
         })))
     }
+}
+
+/// How far the update of an object is once a decision is carried out.
+fn standing<W: Watched>(
+    world: &W::World,
+    head: &Head,
+    decision: &Decision<W::Status, W::Memo>,
+) -> Standing {
+    let standing = W::standing(world, decision.status.as_ref());
+    let revision = noted_revision(head, &decision.changes).or(standing.revision);
+    Standing { revision, ..standing }
 }
 
 /// The revision that a change of the object itself gives it.

@@ -155,6 +155,17 @@ pub enum Measured<'m> {
     Event(&'m str, &'m str),
 }
 
+/// How far the update of an object is, as log lines say it beside its name; nothing where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Its revision.
+    pub revision: Option<String>,
+    /// Its step, of how many.
+    pub step: Option<String>,
+    /// The part of the traffic that its new revision gets.
+    pub weight: Option<i32>,
+}
+
 /// Shows what happens to the objects of one engine in the metrics.
 pub type Meter = fn(&Metrics, &Key, Measured<'_>);
 
@@ -244,9 +255,9 @@ pub trait Watched: Engine {
         format!("{command} {key}")
     }
 
-    /// The revision that log lines name beside an object; `None` where it has none.
-    fn revision(_world: &Self::World) -> Option<String> {
-        None
+    /// What log lines say beside an object, once its status is as decided.
+    fn standing(_world: &Self::World, _decided: Option<&Self::Status>) -> Standing {
+        Standing::default()
     }
 
     /// The Event that tells of an object's end.

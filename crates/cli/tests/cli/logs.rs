@@ -9,23 +9,24 @@ use crate::controller::start;
 use crate::docs::root;
 use crate::program::folder;
 
-/// What happens | a field of its line | the text in it | the revision beside it.
+/// What happens | a field of its line | the text in it | revision, step and weight beside it.
 const LINES: &str = "
-a ReplicaSet is created | reason  | NewReplicaSetCreated | 1
-a new one is created    | reason  | NewReplicaSetCreated | 2
-it is scaled            | reason  | ScalingReplicaSet    | 2
-it gets a weight        | reason  | TrafficWeightUpdated | 2
-a step is done          | reason  | RolloutStepCompleted | 2
-it is paused            | reason  | RolloutPaused        | 2
-the pause holds it      | message | is held              | 2
-a person promotes it    | detail  | step 2/4 completed (pause | 2
-it is no longer held    | message | is free              | 1
-a person aborts it      | reason  | RolloutAborted       | 2
-its spec is wrong       | detail  | minReadySeconds      | 2
+its pods are waited for | message | is held              | 1 4/4 100
+a ReplicaSet is created | reason  | NewReplicaSetCreated | 1 4/4 100
+a new one is created    | reason  | NewReplicaSetCreated | 2 0/4 0
+it is scaled            | reason  | ScalingReplicaSet    | 2 0/4 0
+it gets a weight        | reason  | TrafficWeightUpdated | 2 1/4 20
+a step is done          | reason  | RolloutStepCompleted | 2 1/4 20
+it is paused            | reason  | RolloutPaused        | 2 1/4 20
+the pause holds it      | message | is held              | 2 1/4 20
+a person promotes it    | detail  | step 2/4 completed (pause | 2 2/4 20
+it is no longer held    | message | is free              | 1 4/4 100
+a person aborts it      | reason  | RolloutAborted       | 2 0/4 0
+its spec is wrong       | detail  | minReadySeconds      | 2 0/4 0
 ";
 
 #[test]
-fn each_action_and_transition_is_one_line_with_namespace_rollout_and_revision() {
+fn each_action_and_transition_is_one_line_with_the_rollout_and_how_far_it_is() {
     let cluster = Cluster::start(0, &folder("log-lines"));
     let text = std::fs::read_to_string(root().join("examples/rollouts/canary-with-nginx.yaml"));
     let objects: Vec<Value> = serde_saphyr::from_multiple(&text.unwrap()).unwrap();
@@ -47,12 +48,16 @@ fn each_action_and_transition_is_one_line_with_namespace_rollout_and_revision() 
         controller.seen.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     for row in LINES.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [what, field, text, revision] = cells[..] else { panic!("four: {row}") };
+        let [what, field, text, standing] = cells[..] else { panic!("four: {row}") };
+        let standing_of = |line: &Value| {
+            let [revision, step] = ["revision", "step"].map(|field| line[field].as_str());
+            format!("{} {} {}", revision.unwrap_or("?"), step.unwrap_or("?"), line["weight"])
+        };
         let is_it = |line: &&Value| {
             line[field].as_str().is_some_and(|found| found.contains(text))
                 && line["namespace"] == "default"
                 && line["rollout"] == "shop"
-                && line["revision"] == revision
+                && standing_of(line) == standing
         };
         let all = controller.seen.join("\n");
         assert!(lines.iter().any(|line| is_it(&line)), "{what}: {field} {text:?} in\n{all}");

@@ -122,7 +122,7 @@ fn job(changes: Vec<Change>, events: Vec<Event>) -> Box<Job> {
         status: Some(StatusWrite { patch: Arc::default(), place: StatusPlace::Subresource }),
         events,
         wake_at: None,
-        revision: None,
+        standing: Standing::default(),
         decided_at: Timestamp::UNIX_EPOCH,
         lane: Lane::default(),
     })

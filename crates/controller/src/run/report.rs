@@ -11,7 +11,7 @@ use super::Loop;
 use crate::act::Job;
 use crate::shell::{Alarm, HoldChange, Inquiry, InterlockMode, Outgoing};
 use crate::telemetry::Metrics;
-use crate::watched::{Key, Measured, Meter};
+use crate::watched::{Key, Measured, Meter, Standing};
 
 /// Hands Events to the poster; a controller that may not write logs them instead.
 #[derive(Clone)]
@@ -22,16 +22,17 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn tell(&self, outgoing: Outgoing, revision: Option<&str>, meter: Meter) {
+    pub(super) fn tell(&self, outgoing: Outgoing, standing: &Standing, meter: Meter) {
         let Event { about, kind, reason, message, .. } = &outgoing.event;
         if self.dry_run {
             tracing::info!(%about, "dry run: would emit event {reason}: {message}");
             return;
         }
+        let Standing { revision, step, weight } = standing;
         tracing::info!(
             kind = %about.kind.name, namespace = %about.namespace, name = %about.name,
-            rollout = rollout(&about.kind, &about.name), revision, %reason, detail = message,
-            "event",
+            rollout = rollout(&about.kind, &about.name), revision, step, weight, %reason,
+            detail = message, "event",
         );
         let kind = crate::events::kind_name(*kind);
         meter(&self.metrics, &Key::of(about), Measured::Event(kind, reason));
@@ -52,9 +53,10 @@ pub(super) fn say_decision(job: &Job) {
     let changes: Vec<&str> = changes.iter().map(|change| &*change.id.0).collect();
     let events: Vec<&str> = events.iter().map(|event| &*event.reason).collect();
     let status = status.as_ref().map(|status| status.patch.to_string());
+    let Standing { revision, step, weight } = &job.standing;
     tracing::debug!(
         kind = %head.object.kind.name, namespace = %key.namespace, name = %key.name,
-        rollout = rollout(&head.object.kind, &key.name), revision = job.revision.as_deref(),
+        rollout = rollout(&head.object.kind, &key.name), revision, step, weight,
         changes = changes.join(", "), status, events = events.join(", "),
         wake_at = wake_at.map(tracing::field::display), "decided",
     );
@@ -84,16 +86,17 @@ pub(super) fn say_inquiry(inquiry: &Inquiry) {
 }
 
 /// Only Rollouts have revisions: beside one, the name is that of a Rollout.
-fn say_hold(key: &Key, revision: Option<&str>, change: &HoldChange) {
-    let rollout = revision.map(|_| &*key.name);
+fn say_hold(key: &Key, standing: &Standing, change: &HoldChange) {
+    let Standing { revision, step, weight } = standing;
+    let rollout = revision.as_ref().map(|_| &*key.name);
     match change {
         HoldChange::Held { guard, detail } => tracing::info!(
-            namespace = %key.namespace, name = %key.name, rollout, revision, guard, detail,
-            "is held",
+            namespace = %key.namespace, name = %key.name, rollout, revision, step, weight, guard,
+            detail, "is held",
         ),
         HoldChange::Freed { guard, seconds } => tracing::info!(
-            namespace = %key.namespace, name = %key.name, rollout, revision, guard, seconds,
-            "is free",
+            namespace = %key.namespace, name = %key.name, rollout, revision, step, weight, guard,
+            seconds, "is free",
         ),
     }
 }
@@ -186,7 +189,7 @@ impl Loop {
                     );
                 }
             }
-            Alarm::Hold { key, revision, change } => say_hold(&key, revision.as_deref(), &change),
+            Alarm::Hold { key, standing, change } => say_hold(&key, &standing, &change),
             Alarm::Pruned { key, fields } => {
                 let fields = fields.join(", ");
                 tracing::warn!(
