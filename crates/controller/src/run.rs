@@ -1,5 +1,6 @@
 //! The production loop of all engines of a program: one select over a closed list of events.
 
+mod beside;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use crate::shell::{Inquiry, InterlockMode, Outgoing, Seen, SettlingRead, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage};
 use crate::watched::{Key, Measured, Scope, Selection, Standing};
+use beside::Beside;
 use report::Voice;
 use watches::{Message, Watches};
 
@@ -146,6 +148,7 @@ pub async fn run<C: Cluster>(
         looping.meet_demands(&mut watches);
         looping.post_events(&voice);
         looping.say_alarms();
+        looping.say_differences();
         let due = looping.next_due().unwrap_or(Timestamp::MAX);
         let happening = tokio::select! {
             biased;
@@ -179,6 +182,8 @@ struct Loop {
     clock: Clock,
     metrics: Metrics,
     health: Health,
+    /// What a dry run would have done, until somebody else does it.
+    beside: Beside,
 }
 
 /// One engine at work.
@@ -202,7 +207,8 @@ impl Loop {
             Engaged { reconciler, shown_held: BTreeSet::new() }
         };
         let engines = reconcilers.map(engaged).collect();
-        Loop { engines, leads: false, settings, clock, metrics, health }
+        let beside = Beside::default();
+        Loop { engines, leads: false, settings, clock, metrics, health, beside }
     }
 
     /// Takes in whether this process leads. Who begins to lead decides everything, on the caches
@@ -263,6 +269,7 @@ impl Loop {
             Work::Act(job) if self.settings.dry_run => {
                 report::say_job(&job);
                 reconciler.decline(&job.key, now);
+                self.beside.decided(at, &job, now);
             }
             Work::Act(job) => {
                 let (key, clock, meter) = (job.key.clone(), self.clock.clone(), reconciler.meter());
@@ -327,7 +334,8 @@ impl Loop {
         if !self.leads {
             return None;
         }
-        self.engines.iter().filter_map(|engine| engine.reconciler.next_due()).min()
+        let engines = self.engines.iter().filter_map(|engine| engine.reconciler.next_due());
+        engines.chain(self.beside.next_due()).min()
     }
 
     fn take_in(&mut self, happening: Happening, engines: impl Fn(&Arc<Selection>) -> Vec<usize>) {
@@ -400,6 +408,7 @@ impl Loop {
     ) {
         if let Ok(seen) = shown {
             self.metrics.watched(watch, seen, now);
+            self.beside.seen(watch, seen);
         }
         for at in wanting {
             let reconciler = &mut self.engines[*at].reconciler;

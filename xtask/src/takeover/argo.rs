@@ -33,8 +33,11 @@ const REACHED_WITHIN: Duration = Duration::from_secs(90);
 const TAKEN_WITHIN: Duration = Duration::from_secs(40);
 /// How long a new leader has to do harm.
 const LOOKS_AROUND: Duration = Duration::from_secs(10);
-/// What a dry run says that has something to do.
+/// What a dry run says that has something to do, and that the other has not done it.
 const WOULD: &str = "dry run: would";
+const DIFFERS: &str = "dry run: differs";
+/// So long the other has to do it, and a little longer.
+const DIFFERS_WITHIN: Duration = Duration::from_secs(15);
 
 /// There and back.
 pub async fn play(stage: &Stage) -> Summary {
@@ -48,9 +51,11 @@ async fn there_and_back(stage: &Stage) -> Result<String, Failure> {
     create_namespace(&client, NAMESPACE).await?;
     let theirs = start_argo(&program, stage)?;
     prepare(&client).await?;
-    let left = Standing::of(&client, NAMESPACE).await?;
 
-    let said = dry_run(stage).await?;
+    let said = dry_run(stage, &client).await?;
+    // The counts of the last pods are written a moment later.
+    tokio::time::sleep(LOOKS_AROUND).await;
+    let left = Standing::of(&client, NAMESPACE).await?;
     let mut ours = start_ours(stage, "gradus")?;
     let argo_holds = holder(&client).await?;
     drop(theirs);
@@ -111,8 +116,9 @@ async fn prepare(client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A dry run beside Argo Rollouts finds nothing to do that the other has not done.
-async fn dry_run(stage: &Stage) -> Result<String, Failure> {
+/// A dry run beside Argo Rollouts finds nothing to do that the other has not done, at rest and in an
+/// update.
+async fn dry_run(stage: &Stage, client: &Client) -> Result<String, Failure> {
     let mut dry = stage.mortal(&Settings {
         name: "dry-run".to_owned(),
         kubeconfig: stage.plane.kubeconfig(User::Controller),
@@ -123,10 +129,26 @@ async fn dry_run(stage: &Stage) -> Result<String, Failure> {
     tokio::time::sleep(LOOKS_AROUND).await;
     let words = dry.words();
     let wishes: Vec<&str> = words.lines().filter(|line| line.contains(WOULD)).collect();
-    if wishes.is_empty() {
-        return Ok("a dry run beside Argo Rollouts wants nothing".to_owned());
+    if !wishes.is_empty() {
+        let wishes = wishes.join("\n");
+        return Err(SeenError::Other(format!("the dry run wants something:\n{wishes}")).into());
     }
-    Err(SeenError::Other(format!("the dry run differs:\n{}", wishes.join("\n"))).into())
+    // Now something happens: what the dry run decides is what Argo Rollouts does.
+    set_image(client, NAMESPACE, "settled", "example.com/web:2").await?;
+    is_at(client, "settled", "Paused").await?;
+    goes_on(client, "settled", "argo").await?;
+    tokio::time::sleep(DIFFERS_WITHIN).await;
+    let words = dry.words();
+    let decided = words.lines().filter(|line| line.contains(WOULD)).count();
+    let others: Vec<&str> = words.lines().filter(|line| line.contains(DIFFERS)).collect();
+    if decided > 0 && others.is_empty() {
+        return Ok(format!(
+            "a dry run beside Argo Rollouts wants nothing at rest, and none of its {decided} \
+             decisions in an update differs"
+        ));
+    }
+    let others = others.join("\n");
+    Err(SeenError::Other(format!("{decided} decisions; the dry run differs:\n{others}")).into())
 }
 
 /// A promote ends the update that waits.

@@ -184,6 +184,9 @@ fn a_dry_run_says_what_it_would_do_and_writes_nothing() {
         "an Event follows what it reports"
     );
     controller.until("dry run: would emit event RolloutUpdated");
+    // Nobody else does it.
+    let differs = controller.until("dry run: differs");
+    assert!(differs.contains("would=\"create ReplicaSet default/cart-"), "{differs}");
     assert_eq!(cluster.server.with(|cluster, _| cluster.version()), before);
     cluster.delete_rollout("cart");
     controller.until("dry run: would emit event RolloutDeleted: Rollout cart/default is deleted.");

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::Loop;
+use super::beside::Wish;
 use crate::act::Job;
 use crate::shell::{Alarm, HoldChange, Inquiry, InterlockMode, Outgoing};
 use crate::telemetry::Metrics;
@@ -141,6 +142,20 @@ impl Loop {
                     seconds = held.seconds, detail = why, run = command, "held",
                 );
             }
+        }
+    }
+
+    /// What a dry run would have done and nobody else has.
+    pub(super) fn say_differences(&mut self) {
+        let now = self.clock.now();
+        let Loop { engines, beside, .. } = self;
+        let still = |wish: &Wish| engines[wish.at].reconciler.inspect(&wish.key, now);
+        for wish in beside.take_due(now, still) {
+            let (key, would) = (&wish.key, wish.words());
+            tracing::warn!(
+                namespace = %key.namespace, name = %key.name, would,
+                "dry run: differs: nobody has done this within 10 s",
+            );
         }
     }
 

@@ -1,0 +1,236 @@
+//! What would a dry run have written that the controller beside it has not? Each decision is given a
+//! while to be carried out by somebody else; what is not, and would still be done, is a difference.
+
+use std::sync::Arc;
+
+use gradus_engine::decision::{Change, Kind, ObjectRef, Op};
+use gradus_engine::frame::Frame;
+use gradus_engine::kinds;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::act::Job;
+use crate::shell::Seen;
+use crate::watched::{Key, Selection};
+
+/// How long somebody else has for it: an update in several passes, or a watch that is late.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+
+/// Most wishes that are kept: a controller that finds so much to do is alone, and has said so.
+const LIMIT: usize = 10_000;
+
+/// Counts of pods in a status: they follow the pods, and each controller counts at moments of its own.
+const COUNTS: [&str; 5] =
+    ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "HPAReplicas"];
+
+/// What should become of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Wanted {
+    /// It is there.
+    There,
+    /// It is gone, or on its way.
+    Gone,
+    /// It says what a merge patch says.
+    So(Arc<Value>),
+}
+
+/// One write of a decision, not made.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wish {
+    /// The place of its engine.
+    pub at: usize,
+    /// Whose decision.
+    pub key: Key,
+    /// What would have been written.
+    pub target: ObjectRef,
+    wanted: Wanted,
+    since: Timestamp,
+    is_told: bool,
+}
+
+/// What was decided and is not there yet.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    wishes: Vec<Wish>,
+}
+
+impl Beside {
+    /// Takes in a decision that is not carried out. It stands in place of the one before.
+    pub(super) fn decided(&mut self, at: usize, job: &Job, now: Timestamp) {
+        let changes = job.changes.iter().map(|change| (change.target.clone(), wanted(&change.op)));
+        let status = job.status.iter().filter_map(|status| {
+            let patch = of_status(&job.head.object.kind, &status.patch)?;
+            Some((job.head.object.clone(), Wanted::So(patch)))
+        });
+        // Nobody watches pods.
+        let is_seen = |(target, _): &(ObjectRef, Wanted)| *target.kind.plural != *"pods";
+        let all: Vec<(ObjectRef, Wanted)> = changes.chain(status).filter(is_seen).collect();
+        let is_same = |wish: &Wish, (target, wanted): &(ObjectRef, Wanted)| {
+            wish.target == *target && wish.wanted == *wanted
+        };
+        self.wishes.retain(|wish| {
+            let is_before = wish.at == at && wish.key == job.key;
+            !is_before || all.iter().any(|one| is_same(wish, one))
+        });
+        for one in all {
+            let is_known = self.wishes.iter().any(|wish| wish.at == at && is_same(wish, &one));
+            if is_known || self.wishes.len() >= LIMIT {
+                continue;
+            }
+            let ((target, wanted), key) = (one, job.key.clone());
+            self.wishes.push(Wish { at, key, target, wanted, since: now, is_told: false });
+        }
+    }
+
+    /// Takes in what a watch has shown: what is there by now is no difference.
+    pub(super) fn seen(&mut self, watch: &Selection, seen: &Seen) {
+        let (frame, is_end) = match seen {
+            Seen::Apply(frame) | Seen::InitApply(frame) => (frame, false),
+            Seen::Delete(frame) => (frame, true),
+            Seen::Init | Seen::InitDone | Seen::Resumed => return,
+        };
+        self.wishes.retain(|wish| {
+            let ObjectRef { kind, namespace, name } = &wish.target;
+            let is_it = *kind == watch.kind
+                && *namespace == frame.meta.namespace
+                && *name == frame.meta.name;
+            !is_it || !(is_end || wish.wanted.is_met(frame))
+        });
+    }
+
+    /// When something has waited for long enough.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        let waiting = self.wishes.iter().filter(|wish| !wish.is_told);
+        waiting.map(|wish| wish.since + PATIENCE).min()
+    }
+
+    /// What nobody has done in time and `still` says would be done, each once.
+    pub(super) fn take_due(
+        &mut self,
+        now: Timestamp,
+        still: impl Fn(&Wish) -> Option<Value>,
+    ) -> Vec<Wish> {
+        let mut told = Vec::new();
+        self.wishes.retain_mut(|wish| {
+            if wish.is_told || now < wish.since + PATIENCE {
+                return true;
+            }
+            wish.is_told = still(wish).is_some_and(|inspected| wish.is_wanted(&inspected));
+            told.extend(wish.is_told.then(|| wish.clone()));
+            wish.is_told
+        });
+        told
+    }
+}
+
+impl Wish {
+    /// Would the decision as it is now write the same?
+    fn is_wanted(&self, inspected: &Value) -> bool {
+        let decision = &inspected["decision"];
+        let changes: Vec<Change> =
+            serde_json::from_value(decision["changes"].clone()).unwrap_or_default();
+        let is_planned = changes
+            .iter()
+            .any(|change| change.target == self.target && wanted(&change.op) == self.wanted);
+        let is_status = match &self.wanted {
+            Wanted::So(patch) if !patch["status"].is_null() => {
+                says(&json!({ "status": decision["status"] }), patch)
+            }
+            _ => false,
+        };
+        is_planned || is_status
+    }
+
+    /// What would be written, for people.
+    pub(super) fn words(&self) -> String {
+        match &self.wanted {
+            Wanted::There => format!("create {}", self.target),
+            Wanted::Gone => format!("delete {}", self.target),
+            Wanted::So(patch) => format!("patch {} with {patch}", self.target),
+        }
+    }
+}
+
+impl Wanted {
+    fn is_met(&self, frame: &Frame) -> bool {
+        match self {
+            Wanted::There => true,
+            Wanted::Gone => frame.meta.deleting.is_some(),
+            Wanted::So(patch) => says(&frame.object(), patch),
+        }
+    }
+}
+
+fn wanted(op: &Op) -> Wanted {
+    match op {
+        Op::Create(_) => Wanted::There,
+        Op::Delete | Op::Evict => Wanted::Gone,
+        Op::Merge(patch) => Wanted::So(Arc::clone(patch)),
+    }
+}
+
+/// What of a status is compared; nothing where there is nothing.
+fn of_status(kind: &Kind, patch: &Value) -> Option<Arc<Value>> {
+    // What is measured, and when, is a matter of each controller.
+    let is_run = *kind == kinds::ANALYSIS_RUN;
+    let fields = patch["status"].as_object()?.iter();
+    let compared = fields.filter(|(name, _)| match is_run {
+        true => *name == "phase",
+        false => !COUNTS.contains(&name.as_str()) && *name != "duration",
+    });
+    let fields: serde_json::Map<String, Value> =
+        compared.map(|(name, value)| (name.clone(), value.clone())).collect();
+    (!fields.is_empty()).then(|| Arc::new(json!({ "status": fields })))
+}
+
+/// Does an object say what a merge patch would make it say? Moments need not be the same.
+fn says(object: &Value, patch: &Value) -> bool {
+    match (object, patch) {
+        (_, Value::Null) => is_empty(object),
+        (_, Value::Object(fields)) => fields.iter().all(|(name, wanted)| {
+            let found = &object[name.as_str()];
+            if is_moment(name) {
+                return is_empty(found) == is_empty(wanted);
+            }
+            says(found, wanted)
+        }),
+        (Value::Array(found), Value::Array(wanted)) if is_typed(wanted) => {
+            wanted.iter().all(|one| found.iter().any(|found| says(found, one)))
+        }
+        (Value::Array(found), Value::Array(wanted)) => {
+            let mut pairs = found.iter().zip(wanted);
+            found.len() == wanted.len() && pairs.all(|(found, wanted)| says(found, wanted))
+        }
+        (found, wanted) => found == wanted || is_empty(found) && is_empty(wanted),
+    }
+}
+
+/// Conditions: in any order, and there may be others.
+fn is_typed(list: &[Value]) -> bool {
+    !list.is_empty() && list.iter().all(|one| one["type"].is_string())
+}
+
+/// `startedAt`, `lastUpdateTime`, `scale-down-deadline`.
+fn is_moment(name: &str) -> bool {
+    ["At", "Time", "deadline"].iter().any(|end| name.ends_with(end)) || is_version(name)
+}
+
+/// What each write of an object changes.
+fn is_version(name: &str) -> bool {
+    name == "resourceVersion" || name == "uid"
+}
+
+/// Nothing, as Go leaves it out.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is_so) => !is_so,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
