@@ -108,7 +108,10 @@ fn is_same(helm: &Path, case: &Case) -> Result<(), Failure> {
 /// With several namespaces there is a Role in each, nothing in the cluster, and an argument.
 fn is_spread(helm: &Path) -> Result<(), Failure> {
     let values = "namespaces={shop,bank},crds=false,instanceId=blue,\
-                  features.secrets=true,features.istio=false";
+                  features.secrets=true,features.istio=false,\
+                  extraEnv[0].name=SSL_CERT_FILE,extraEnv[0].value=/ca/ca.crt,\
+                  extraVolumes[0].name=ca,extraVolumes[0].configMap.name=ca,\
+                  extraVolumeMounts[0].name=ca,extraVolumeMounts[0].mountPath=/ca";
     let found = rendered(helm, "argo-rollouts", &["--set", values])?;
     let refused =
         |why: &str| ChartError::Malformed("several namespaces".to_owned(), why.to_owned());
@@ -129,6 +132,8 @@ fn is_spread(helm: &Path) -> Result<(), Failure> {
         "--namespaces=shop,bank",
         "--instance-id=blue",
         "argo-rollouts-controller-lock-blue",
+        r#"{"name":"SSL_CERT_FILE","value":"/ca/ca.crt"}"#,
+        r#"{"mountPath":"/ca","name":"ca"}"#,
         "secrets",
     ] {
         if !text.contains(expected) {
