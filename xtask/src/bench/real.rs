@@ -83,7 +83,9 @@ struct Course {
     alone: Vec<Duration>,
     /// The same while all are updated.
     together: Vec<Duration>,
-    /// The same in a quiet namespace, alone and beside a busy one.
+    /// Events of the mass update that its metrics count; not where its rate may hold them back.
+    events_due: Option<usize>,
+    /// Reactions in a quiet namespace, alone and beside a busy one.
     quiet: Option<[Vec<Duration>; 2]>,
 }
 
@@ -180,10 +182,13 @@ impl Ground {
 
         let alone = self.one_at_a_time(&crowd, &mut running).await?;
 
+        let due_before = running.events_due().await?;
         let began = meter(&running)?;
         crowd.update(&crowd.names()).await?;
         crowd.is_done(&mut running, "updated").await?;
         let update = began.read(&running, SETTLES).await?;
+        let due = running.events_due().await?.saturating_sub(due_before);
+        let events_due = (!start.has_default_rate).then_some(due);
         let together = reactions::of(&update.requests, side.user(), side.namespace());
         let usage = running.usage()?;
 
@@ -202,7 +207,19 @@ impl Ground {
         };
         running.ends().await?;
         let resident = [empty, usage.resident, usage.peak];
-        Ok(Course { side, count, resident, create, idle, update, restart, alone, together, quiet })
+        Ok(Course {
+            side,
+            count,
+            resident,
+            create,
+            idle,
+            update,
+            restart,
+            alone,
+            together,
+            events_due,
+            quiet,
+        })
     }
 
     /// Reactions of a controller that has nothing else to do.

@@ -80,6 +80,11 @@ fn rows(ours: &Course, theirs: Option<&Course>) -> Vec<Row> {
         row("update: Events delivered each", &|one| {
             each(one, one.update.events(one.side.user()) as f64)
         }),
+        row("update: Events that were due and did not come", &|one| {
+            let delivered = one.update.events(one.side.user());
+            one.events_due.map_or(0, |due| due.saturating_sub(delivered)) as f64
+        })
+        .must_be_at_most(0.0),
         row("update: reaction, median, ms", &|one| milliseconds(percentile(&one.together, 50))),
         row("update: reaction, 99 %, ms", &|one| milliseconds(percentile(&one.together, 99))),
         row("update: cores used by etcd, API server and built-in controllers", &|one| {

@@ -148,6 +148,11 @@ impl Running {
         self.metrics.request_text(request).await
     }
 
+    /// How many Events about Rollouts it has had to deliver since its start, by its own metrics.
+    pub async fn events_due(&self) -> Result<usize, kube::Error> {
+        Ok(events(&self.metrics().await?))
+    }
+
     /// Returns when somebody holds the Lease; nobody else runs.
     pub async fn leads(&mut self, client: &Client) -> Result<(), Failure> {
         while holder(client).await?.is_empty() {
@@ -197,6 +202,12 @@ impl Running {
     }
 }
 
+fn events(metrics: &str) -> usize {
+    let series = metrics.lines().filter(|line| line.starts_with("rollout_events_total{"));
+    let count = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
+    series.filter_map(count).sum::<f64>() as usize
+}
+
 /// Argo Rollouts has a series for each Rollout that it has reconciled.
 fn reconciled(metrics: &str, namespace: &str) -> usize {
     let namespace = format!("namespace=\"{namespace}\"");
@@ -231,4 +242,7 @@ rollout_reconcile_count{name="b",namespace="bank"} 1
         )
     };
     assert_eq!((passes(&ours(0)), passes(&ours(2)), passes("")), (7, 0, 0));
+    let counted =
+        "rollout_events_total{name=\"a\",reason=\"x\"} 3\nrollout_events_total{name=\"b\"} 4\n";
+    assert_eq!((events(counted), events(theirs)), (7, 0));
 }
