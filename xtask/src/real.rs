@@ -8,6 +8,7 @@ mod faults;
 mod ground;
 mod installation;
 mod kargo;
+mod namespaced;
 mod outside;
 mod plugin;
 mod postgres;
@@ -192,6 +193,7 @@ async fn undisturbed(
     drop(controllers);
     summary += reported("restart", quiet::a_restart_writes_nothing(stage)).await;
     summary += reported("installation", installation::can_be_applied(stage)).await;
+    summary += reported("one namespace", namespaced::a_role_is_enough(stage)).await;
     summary += reported("admission", admission::says_what_lint_says(stage)).await;
     // Last: no controller of the whole cluster may run beside theirs.
     summary += faults::as_told(stage, scenarios).await;

@@ -7,7 +7,7 @@ mod seen;
 
 use std::time::Instant;
 
-pub use seen::holder;
+pub use seen::{holder, reached, rollout, set_image};
 use thiserror::Error;
 
 use crate::{

@@ -148,8 +148,12 @@ fn the_pod_meets_the_restricted_standard() {
         assert_eq!(security["capabilities"], json!({ "drop": ["ALL"] }));
         assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
         // A read-only root has no other place for programs of plugins, and for the folder of each.
-        let mounts: Vec<&Value> =
-            container["volumeMounts"].as_array().unwrap().iter().map(|one| &one["mountPath"]).collect();
+        let mounts: Vec<&Value> = container["volumeMounts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| &one["mountPath"])
+            .collect();
         assert_eq!(mounts, ["/plugin-bin", "/tmp"]);
         assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
     }

@@ -11,6 +11,8 @@ pub enum User {
     Person,
     /// Gradus, with nothing but the rights of `manifests/rbac.yaml`.
     Controller,
+    /// Gradus in one namespace, with nothing but the rights of `manifests/namespace-install.yaml`.
+    Tenant,
     /// Another controller beside ours.
     Peer,
     /// The example operator, with the rights that lie beside it.
@@ -22,9 +24,10 @@ pub enum User {
 }
 
 impl User {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Person,
         Self::Controller,
+        Self::Tenant,
         Self::Peer,
         Self::Operator,
         Self::Kubelet,
@@ -37,6 +40,7 @@ impl User {
         match self {
             Self::Person => "person",
             Self::Controller => "system:serviceaccount:argo-rollouts:gradus",
+            Self::Tenant => "system:serviceaccount:tenant:gradus",
             Self::Peer => "system:serviceaccount:argo-rollouts:argo-rollouts",
             Self::Operator => "system:serviceaccount:database-operator:database-operator",
             Self::Kubelet => "kubelet",
@@ -49,6 +53,7 @@ impl User {
         match self {
             Self::Person => "person-token",
             Self::Controller => "controller-token",
+            Self::Tenant => "tenant-token",
             Self::Peer => "peer-token",
             Self::Operator => "operator-token",
             Self::Kubelet => "kubelet-token",
@@ -61,6 +66,7 @@ impl User {
         match self {
             Self::Person => "kubeconfig",
             Self::Controller => "controller.kubeconfig",
+            Self::Tenant => "tenant.kubeconfig",
             Self::Peer => "peer.kubeconfig",
             Self::Operator => "operator.kubeconfig",
             Self::Kubelet => "kubelet.kubeconfig",
@@ -71,7 +77,9 @@ impl User {
     fn group(self) -> &'static str {
         match self {
             // Who has all rights by its group is not held back by the server: it would have it easier.
-            Self::Controller | Self::Peer | Self::Operator => "system:serviceaccounts",
+            Self::Controller | Self::Tenant | Self::Peer | Self::Operator => {
+                "system:serviceaccounts"
+            }
             Self::Person | Self::Kubelet | Self::ControllerManager => "system:masters",
         }
     }
