@@ -1,9 +1,19 @@
 //! Does the admission policy refuse what lint refuses, admit what is sound, and lock nobody out? Asked
 //! of a real API server, with the very rows that the validation itself is tested with.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use gradus_api::names;
+use gradus_api::{
+    decode::decode,
+    names,
+    rollout::RolloutSpec,
+    validate::{Source as Origin, validate},
+};
+use gradus_manifest::{Document, Source};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -18,8 +28,14 @@ const CASES: &str = include_str!("../../../crates/api/src/validate/cases.json");
 /// What quantities may be, beside those rows: the schema keeps them as they are written.
 const QUANTITIES: &str = r#"[
 ["a quantity", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"limits": {"memory": "1Gi", "cpu": 2}}}]}}}, ""],
-["no quantity", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"limits": {"memory": "invalid"}}}]}}}, "expected quantities"],
-["no size", {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "lots"}}]}}}, "expected a quantity"]
+["a fraction, and nothing", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"limits": {"memory": null, "cpu": 0.5}}}], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]}}}, ""],
+["no quantity", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"limits": {"memory": "invalid"}}}]}}}, "is no quantity"],
+["a truth", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"memory": true}}}]}}}, "is no quantity"],
+["an object", {"template": {"spec": {"initContainers": [{"name": "first", "image": "i", "resources": {"requests": {"memory": {}}}}]}}}, "is no quantity"],
+["less than nothing", {"template": {"spec": {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "-100m"}}}]}}}, "must be greater than or equal to 0"],
+["no size", {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "lots"}}]}}}, "is no quantity"],
+["no size of a claim", {"template": {"spec": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "lots"}}}}}}]}}}, "is no quantity"],
+["no divisor", {"template": {"spec": {"volumes": [{"name": "v", "downwardAPI": {"items": [{"path": "p", "resourceFieldRef": {"resource": "limits.cpu", "divisor": "lots"}}]}}]}}}, "is no quantity"]
 ]"#;
 
 const NAMESPACE: &str = "admission";
@@ -78,7 +94,43 @@ async fn judge(rollouts: &Api<DynamicObject>, faulty: Value) -> Result<(), Failu
         }
     }
     println!("  admission: {all} rows, {in_words} refused in lint's words");
+    refuses_faulty_manifests(rollouts).await?;
     is_open_for_what_was_there(rollouts).await
+}
+
+/// Of lint's faulty manifests those whose Rollout the validation refuses, or Go's clients could not read.
+async fn refuses_faulty_manifests(rollouts: &Api<DynamicObject>) -> Result<(), Failure> {
+    let (mut refused, mut in_words) = (0, 0);
+    for entry in fs::read_dir(repository().join("crates/cli/tests/faulty"))? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path)?;
+        let says = text.lines().find_map(|line| line.strip_prefix("# says: ")).unwrap_or_default();
+        let says = says.to_owned();
+        let source = Arc::new(Source { name: name.clone(), text });
+        let Ok(documents) = gradus_manifest::read(&source) else { continue };
+        for document in documents.iter().map(Document::json) {
+            let spec: RolloutSpec = decode(&document["spec"]).0;
+            let is_rollout = document["kind"] == names::kind::ROLLOUT;
+            let first = validate(&spec, Origin::Written).first().map(ToString::to_string);
+            let first = first.or_else(|| name.starts_with("quantity").then(|| says.clone()));
+            let Some(first) = first.filter(|_| is_rollout) else { continue };
+            let mut object: DynamicObject = serde_json::from_value(document)?;
+            object.metadata.namespace = Some(NAMESPACE.to_owned());
+            let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+            match rollouts.create(&dry_run, &object).await {
+                Ok(_) => return Err(AdmissionError::Admitted(name, first).into()),
+                Err(kube::Error::Api(refusal)) => {
+                    let detail = first.rsplit(": ").next().unwrap_or_default();
+                    in_words += usize::from(refusal.message.contains(detail));
+                    refused += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    println!("  admission: {refused} of lint's faulty manifests refused, {in_words} in its words");
+    Ok(())
 }
 
 /// What the server says of a Rollout with this change; nothing where it admits it.
