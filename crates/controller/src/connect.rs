@@ -2,6 +2,7 @@
 
 mod dated;
 mod flags;
+mod proxy;
 mod served;
 mod token;
 

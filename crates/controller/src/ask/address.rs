@@ -47,7 +47,8 @@ impl FromStr for Network {
 }
 
 impl Network {
-    fn contains(&self, address: IpAddr) -> bool {
+    /// Is an address in it?
+    pub fn contains(&self, address: IpAddr) -> bool {
         let bits = |address: IpAddr| match address {
             IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
             IpAddr::V6(six) => u128::from(six),

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use super::proxy::is_passed_over;
 use super::{ConnectError, Connection, client, kubeconfig};
 use crate::one_line::one_line;
 
@@ -172,6 +173,12 @@ impl ConnectionFlags {
         }
         if let Some(proxy) = &self.proxy_url {
             config.proxy_url = Some(address(proxy, proxy, "--proxy-url ")?);
+        } else if config
+            .proxy_url
+            .as_ref()
+            .is_some_and(|one| is_passed_over(one, &config.cluster_url))
+        {
+            config.proxy_url = None;
         }
         if let Some(path) = &self.certificate_authority {
             config.root_cert_file = Some(path.clone());
