@@ -152,6 +152,7 @@ async fn is_open_for_what_was_there(rollouts: &Api<DynamicObject>) -> Result<(),
         ("scaling", json!({ "spec": { "replicas": 3 } }), true),
         ("labelling", json!({ "metadata": { "labels": { "a": "b" } } }), true),
         ("pausing", json!({ "spec": { "paused": true } }), true),
+        ("scaling below nothing", json!({ "spec": { "replicas": -1 } }), false),
         ("updating", json!({ "spec": image }), false),
         ("repairing", json!({ "spec": sound }), true),
     ];
