@@ -111,7 +111,8 @@ fn is_spread(helm: &Path) -> Result<(), Failure> {
                   features.secrets=true,features.istio=false,\
                   extraEnv[0].name=SSL_CERT_FILE,extraEnv[0].value=/ca/ca.crt,\
                   extraVolumes[0].name=ca,extraVolumes[0].configMap.name=ca,\
-                  extraVolumeMounts[0].name=ca,extraVolumeMounts[0].mountPath=/ca";
+                  extraVolumeMounts[0].name=ca,extraVolumeMounts[0].mountPath=/ca,\
+                  extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32";
     let found = rendered(helm, "argo-rollouts", &["--set", values])?;
     let refused =
         |why: &str| ChartError::Malformed("several namespaces".to_owned(), why.to_owned());
@@ -134,6 +135,7 @@ fn is_spread(helm: &Path) -> Result<(), Failure> {
         "argo-rollouts-controller-lock-blue",
         r#"{"name":"SSL_CERT_FILE","value":"/ca/ca.crt"}"#,
         r#"{"mountPath":"/ca","name":"ca"}"#,
+        r#"{"to":[{"ipBlock":{"cidr":"169.254.170.23/32"}}]}"#,
         "secrets",
     ] {
         if !text.contains(expected) {
