@@ -2,6 +2,7 @@
 //! image as an OCI archive, the chart, the manifests, completions, a manual page, a bill of materials and
 //! checksums. The same sources give the same bytes: `--twice` builds again elsewhere and compares.
 
+mod deny;
 mod image;
 mod materials;
 mod pages;
@@ -45,6 +46,7 @@ pub fn run(arguments: &[String]) -> Result<Summary, Failure> {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
+    deny::check()?;
     let release = Release { epoch: epoch()?, version: env!("CARGO_PKG_VERSION"), folder };
     let program = release.program(&target)?;
     if !arguments.is_empty() {

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::{Failure, repository, summary::Summary};
 use code::Source;
+pub use licence::ALLOWED as LICENCES;
 use packages::Metadata;
 
 /// Why nothing could be checked.

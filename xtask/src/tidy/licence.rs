@@ -1,7 +1,7 @@
 //! May we use what is under this licence? Expressions as SPDX writes them.
 
 /// Licences that ask for no more than a notice, or whose copyleft ends at the file.
-const ALLOWED: [&str; 14] = [
+pub const ALLOWED: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
     "BSD-2-Clause",
