@@ -2,6 +2,7 @@
 //! place.
 
 mod advice;
+mod among;
 mod analyses;
 mod beside;
 mod conditions;
@@ -109,6 +110,7 @@ fn check_documents(documents: &[Document]) -> Vec<Finding> {
         found.extend(plugins::check(beside));
         found.extend(pods::check(document));
         found.extend(ingresses::check(beside));
+        found.extend(among::check(beside));
         for one in found {
             let one = words::plain(document, one);
             if !findings.iter().any(|known| known.covers(&one)) {

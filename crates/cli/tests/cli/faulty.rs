@@ -9,7 +9,7 @@ use crate::docs::root;
 use crate::program::{Finished, folder, gradus};
 
 /// Fewer would be another list.
-const AT_LEAST: usize = 190;
+const AT_LEAST: usize = 220;
 
 fn faulty() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faulty");
@@ -123,6 +123,41 @@ fn a_surge_is_mentioned_only_where_one_is_set_and_exceeded() {
     let sample = root().join("examples/rollouts");
     let said = gradus(&["lint", "-o", "json", "-f", sample.to_str().unwrap()]);
     assert_eq!(as_json(&said)["findings"], serde_json::json!([]), "{}", said.stdout);
+}
+
+/// What stands behind a Rollout in the same file | the warning.
+const NEIGHBOURS: &str = r#"
+{kind: HorizontalPodAutoscaler, apiVersion: autoscaling/v2, metadata: {name: cart}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: cart}}} | there is no Deployment "cart" of apps/v1 in these files, but a Rollout
+{kind: HorizontalPodAutoscaler, apiVersion: autoscaling/v2, metadata: {name: cart}, spec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: cart}}} |
+{kind: Ingress, apiVersion: extensions/v1beta1, metadata: {name: cart}} | its apiVersion is networking.k8s.io/v1
+{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {name: cart}, spec: SPEC} | Rollout "cart" stands twice in this file
+{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {name: cart, namespace: other}, spec: SPEC} |
+{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {name: other}, spec: SPEC} | Rollout "cart" names Service "cart", too
+"#;
+
+#[test]
+fn objects_of_one_file_that_do_not_go_together_are_mentioned() {
+    let place = folder("lint-neighbours");
+    let spec = "{replicas: 2, selector: {matchLabels: {app: cart}}, strategy: {canary: {stableService: \
+                cart, canaryService: cart-new}}, template: {metadata: {labels: {app: cart}}, spec: \
+                {containers: [{name: cart, image: 'cart:1'}]}}}";
+    let rollout = format!(
+        "{{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {{name: cart}}, spec: {spec}}}"
+    );
+    for (number, row) in NEIGHBOURS.trim().lines().enumerate() {
+        let (neighbour, words) = row.rsplit_once('|').unwrap();
+        let file = place.join(format!("{number}.yaml"));
+        let text = format!("{rollout}\n---\n{}\n", neighbour.trim().replace("SPEC", spec));
+        std::fs::write(&file, text).unwrap();
+        let done = gradus(&["lint", "-f", file.to_str().unwrap()]);
+        assert_eq!(done.code, Some(0), "{row}: {}", done.stderr);
+        let said: Vec<&str> =
+            done.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
+        match words.trim() {
+            "" => assert!(said.is_empty(), "{row}: {said:?}"),
+            words => assert!(said.iter().any(|line| line.contains(words)), "{row}: {said:?}"),
+        }
+    }
 }
 
 /// Runs a line of a shell with our binary in PATH.

@@ -69,10 +69,10 @@ fn check_rest(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(at("nodeSelector"), &json!(value), &why));
         }
     }
-    let account = text(spec, "serviceAccountName");
-    if !account.is_empty() {
-        for why in subdomain(account) {
-            causes.push(Cause::invalid(at("serviceAccountName"), &json!(account), &why));
+    for field in ["serviceAccountName", "priorityClassName"] {
+        let name = text(spec, field);
+        for why in subdomain(name).into_iter().filter(|_| !name.is_empty()) {
+            causes.push(Cause::invalid(at(field), &json!(name), &why));
         }
     }
     pod::check(path, spec, causes);
@@ -159,6 +159,7 @@ fn check_container(
             pod::check_source(&at("valueFrom"), &variable["valueFrom"], causes);
         }
     }
+    pod::check_sources(&at("envFrom"), list(&container["envFrom"]), causes);
     let mounts = list(&container["volumeMounts"]);
     if !mounts.is_empty() {
         check_mounts(&at("volumeMounts"), mounts, volumes, causes);

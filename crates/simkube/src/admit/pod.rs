@@ -91,6 +91,23 @@ pub(super) fn check_source(path: &str, source: &Value, causes: &mut Vec<Cause>) 
     }
 }
 
+/// What fills many variables of the environment: each time one object, by its name.
+pub(super) fn check_sources(path: &str, sources: &[Value], causes: &mut Vec<Cause>) {
+    for (index, source) in sources.iter().enumerate() {
+        let kinds = ["configMapRef", "secretRef"];
+        let mut given = kinds.into_iter().filter(|kind| source[*kind].is_object()).peekable();
+        if given.peek().is_none() {
+            let why = "must specify one of: `configMapRef` or `secretRef`";
+            causes.push(Cause::invalid(path, &json!(""), why));
+        }
+        for kind in given {
+            if source[kind]["name"].as_str().is_none_or(str::is_empty) {
+                causes.push(Cause::required(format!("{path}[{index}].{kind}.name"), ""));
+            }
+        }
+    }
+}
+
 /// Pods that are to run near these, or far away from them.
 fn check_neighbours(path: &str, rules: &Value, causes: &mut Vec<Cause>) {
     let wished = "preferredDuringSchedulingIgnoredDuringExecution";

@@ -12,6 +12,15 @@ use gradus_manifest::{Document, Malformed, Place, Source};
 pub const SCHEMA: &str = "schema";
 const UNKNOWN_FIELD: &str = "unknown-field";
 
+/// What a document may have instead of a field that there is not.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The fields that may stand at its place.
+    pub names: Vec<String>,
+    /// Where a field of its name may stand, above its place or below it.
+    pub places: Vec<String>,
+}
+
 /// One thing that is wrong or doubtful.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -96,13 +105,20 @@ impl Finding {
         Finding { stage: Stage::Decoding, rule: "unreadable", ..error }
     }
 
-    /// A key that a document must not have; `known` are those that it may.
-    pub fn unknown_field(document: &Document, path: &str, known: &[String]) -> Self {
-        let field = path.rsplit('.').next().unwrap_or_default();
-        let near = near::offered(field, known);
-        let hint = match near.as_slice() {
-            [] => String::new(),
-            near => format!("; did you mean {}?", near[..near.len().min(2)].join(" or ")),
+    /// A key that a document must not have; `known` are those that it may, `places` where there is a
+    /// field of that name near by.
+    pub fn unknown_field(document: &Document, path: &str, Known { names, places }: &Known) -> Self {
+        let (around, field) = path.rsplit_once('.').unwrap_or(("", path));
+        let near = near::offered(field, names);
+        let is_selector = names.iter().any(|name| name == "matchLabels");
+        let hint = match (near.as_slice(), places.as_slice()) {
+            _ if is_selector => "; labels that are selected stand in matchLabels".to_owned(),
+            _ if path == "spec.strategy.rollingUpdate" => {
+                "; that is of Deployments: maxSurge and maxUnavailable stand in canary".to_owned()
+            }
+            ([], []) => String::new(),
+            (_, [_, ..]) => format!("; it belongs in {}", places.join(" or ")),
+            (near, []) => format!("; did you mean {}?", near[..near.len().min(2)].join(" or ")),
         };
         let message = format!("unknown field {field:?}{hint}");
         let said =
@@ -110,9 +126,9 @@ impl Finding {
         let finding = Self::undecodable(document, path, message);
         let place = document.root.place_of_key(path).unwrap_or(finding.place);
         let contract = Some(FieldError { path: String::new(), message: said });
-        let around =
-            path.rsplit_once('.').map_or(String::new(), |(around, _)| format!("{around}."));
-        let meant = near.iter().map(|name| format!("{around}{}", name.trim_matches('"'))).collect();
+        let beside = |name: &String| format!("{around}.{}", name.trim_matches('"'));
+        let there = |place: &String| format!("{place}.{field}");
+        let meant = near.iter().map(beside).chain(places.iter().map(there)).collect();
         Finding { place, rule: UNKNOWN_FIELD, contract, meant, ..finding }
     }
 
@@ -174,12 +190,16 @@ impl Finding {
         let is_missing = self.rule == UNKNOWN_FIELD
             && later.message.starts_with("Required value")
             && around(one) == around(two);
-        let is_meant = self.meant.iter().any(|meant| is_within(meant, two));
+        let is_required = later.for_scripts().starts_with("Required value");
+        let is_meant = self.meant.iter().any(|meant| {
+            is_within(meant, two) || is_required && around(meant).as_deref() == Some(two)
+        });
         // What is wrong inside explains what is said of the whole.
         let is_whole = is_within(two, one)
             && one != two
             && (self.severity == Severity::Error && later.severity == Severity::Warning
-                || later.message.ends_with("invalid label selector"));
+                || later.message.ends_with("invalid label selector")
+                || later.message.contains("empty selector is invalid"));
         if !Arc::ptr_eq(&self.source, &later.source) || self.document != later.document {
             return false;
         }

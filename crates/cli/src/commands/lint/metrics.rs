@@ -155,7 +155,11 @@ fn rules(document: &Document, spec: &Value, metrics: &[Value]) -> Vec<Finding> {
 /// Placeholders that are no argument of the template, each at its use.
 pub fn placeholders(document: &Document) -> Vec<Finding> {
     let object = document.json();
-    let args = object["spec"]["args"].as_array().cloned().unwrap_or_default();
+    let args = &object["spec"]["args"];
+    if !args.is_null() && !args.is_array() {
+        return Vec::new();
+    }
+    let args = args.as_array().cloned().unwrap_or_default();
     let names: Vec<&str> = args.iter().filter_map(|argument| argument["name"].as_str()).collect();
     let mut findings = declared(document, &args);
     // A placeholder may name the argument that has no name.

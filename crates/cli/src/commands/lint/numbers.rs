@@ -29,6 +29,18 @@ const NOT_NEGATIVE: [&str; 14] = [
     "spec.strategy.canary.trafficRouting.maxTrafficWeight",
 ];
 
+/// Names of Services.
+const SERVICES: [&str; 8] = [
+    "spec.strategy.blueGreen.activeService",
+    "spec.strategy.blueGreen.previewService",
+    "spec.strategy.canary.canaryService",
+    "spec.strategy.canary.pingPong.pingService",
+    "spec.strategy.canary.pingPong.pongService",
+    "spec.strategy.canary.stableService",
+    "spec.strategy.canary.trafficRouting.alb.rootService",
+    "spec.strategy.canary.trafficRouting.smi.rootService",
+];
+
 /// Numbers of pods, or percentages of all.
 const AMOUNTS: [&str; 3] = [
     "spec.strategy.blueGreen.maxUnavailable",
@@ -96,6 +108,23 @@ fn texts(object: &Value) -> Vec<(String, String)> {
     let active = "spec.strategy.blueGreen.activeService";
     if at(object, active) == "" {
         found.push((active.to_owned(), "Required value".to_owned()));
+    }
+    for path in SERVICES {
+        let name = at(object, path);
+        let name = name.as_str().filter(|name| !name.is_empty()).unwrap_or("any");
+        if !review::label_faults(name).is_empty() {
+            let message =
+                "no Service can have this name: expected lower case letters, digits and -";
+            found.push((path.to_owned(), format!("Invalid value: {name:?}: {message}")));
+        }
+    }
+    let rule = "spec.strategy.canary.trafficRouting.istio.destinationRule";
+    let subset = |field: &str| at(object, &format!("{rule}.{field}"));
+    let canary = subset("canarySubsetName");
+    if canary.as_str().is_some_and(|name| !name.is_empty() && canary == subset("stableSubsetName"))
+    {
+        let message = "Invalid value: the canary and the stable subset must be two".to_owned();
+        found.push((format!("{rule}.canarySubsetName"), message));
     }
     let workload = &object["spec"]["workloadRef"];
     if workload.is_object() && workload["name"].as_str().is_none_or(str::is_empty) {

@@ -8,7 +8,7 @@ use gradus_simkube::schema::Cause;
 use serde_json::{Value, json};
 
 use super::beside::{is, is_template};
-use super::finding::Finding;
+use super::finding::{Finding, Known, is_within};
 use super::schema::Shape;
 use crate::near;
 use gradus_manifest::Document;
@@ -87,10 +87,18 @@ fn of_part(document: &Document, part: &PodPart) -> Vec<Finding> {
     let path = |field: &str| field.replacen(part.inside, &part.path, 1);
     let shape: &Shape = if part.object["kind"] == "Job" { &JOB } else { &REPLICA_SET };
     let mut findings = Vec::new();
-    for (field, names) in shape.unknown_fields(&part.object) {
-        findings.push(Finding::unknown_field(document, &path(&field), &names));
-    }
     let mut causes = shape.faults(&part.object);
+    for (field, known) in shape.unknown_fields(&part.object) {
+        // Around the pods of others there are other fields than around those of a ReplicaSet.
+        let is_like =
+            |place: &&String| is_within(part.inside, place.as_str()) || part.path == part.inside;
+        let places = known.places.iter().filter(is_like).map(|place| path(place)).collect();
+        let known = Known { places, ..known };
+        // What has another shape has other fields.
+        if !causes.iter().any(|cause| is_within(&cause.field, &field)) {
+            findings.push(Finding::unknown_field(document, &path(&field), &known));
+        }
+    }
     // Rules about values can rely on their types.
     if causes.is_empty() {
         causes = review::faults(&part.object);
@@ -106,7 +114,10 @@ fn of_part(document: &Document, part: &PodPart) -> Vec<Finding> {
             None => finding,
         });
     }
-    findings.extend(probes(document, part));
+    let has_odd_ports = findings.iter().any(|one| one.path.contains(".ports["));
+    if !has_odd_ports {
+        findings.extend(probes(document, part));
+    }
     findings
 }
 

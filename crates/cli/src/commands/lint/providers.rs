@@ -63,25 +63,52 @@ pub fn check(document: &Document, raw: &Value, path: &str) -> Vec<Finding> {
             add(field, format!("Invalid value: {seconds}: must be 0 or more"));
         }
     }
-    let path_in_answer = provider["web"]["jsonPath"].as_str().filter(|it| !it.contains("{{"));
-    if let Some(Err(error)) = path_in_answer.map(gradus_jsonpath::JsonPath::parse) {
-        add("web.jsonPath", format!("Invalid value: {error}"));
+    for (field, message) in of_web(&provider["web"]) {
+        add(field, message);
     }
-    let web = &provider["web"];
-    if let Some(method) =
-        web["method"].as_str().filter(|it| !["", "GET", "POST", "PUT"].contains(it))
-    {
-        let known = "supported values: \"GET\", \"POST\", \"PUT\"";
-        add("web.method", format!("Unsupported value: {method:?}: {known}"));
-    }
-    if web.is_object() && web["url"].as_str().is_none_or(str::is_empty) {
-        add("web.url", "Required value".to_owned());
+    for kind in ["prometheus", "web"] {
+        let oauth2 = &provider[kind]["authentication"]["oauth2"];
+        let is_used = oauth2.as_object().is_some_and(|fields| !fields.is_empty());
+        if is_used && oauth2["tokenUrl"].as_str().is_none_or(str::is_empty) {
+            let message = "Required value: without it nobody is authenticated".to_owned();
+            add(&format!("{kind}.authentication.oauth2.tokenUrl"), message);
+        }
     }
     findings.extend(query(document, provider, path));
     if findings.is_empty() {
         findings.extend(refused(document, raw, path));
     }
     findings
+}
+
+/// What is wrong with a metric that asks any address, by field.
+fn of_web(web: &Value) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let path = web["jsonPath"].as_str().filter(|it| !it.is_empty() && !it.contains("{{"));
+    match path.map(|path| (path, gradus_jsonpath::JsonPath::parse(path))) {
+        Some((_, Err(error))) => found.push(("web.jsonPath", format!("Invalid value: {error}"))),
+        Some((path, Ok(_))) if !path.contains('{') => {
+            let message = "without braces it stands for itself, whatever is answered";
+            let message = format!("Invalid value: {path:?}: {message}: write {{{path}}}");
+            found.push(("web.jsonPath", message));
+        }
+        _ => {}
+    }
+    if let Some(method) =
+        web["method"].as_str().filter(|it| !["", "GET", "POST", "PUT"].contains(it))
+    {
+        let known = "supported values: \"GET\", \"POST\", \"PUT\"";
+        found.push(("web.method", format!("Unsupported value: {method:?}: {known}")));
+    }
+    match web["url"].as_str() {
+        None | Some("") if web.is_object() => found.push(("web.url", "Required value".to_owned())),
+        Some(url) if !url.is_empty() && !url.contains("://") && !url.starts_with("{{") => {
+            let message = format!("{url:?} is no URL: expected one such as https://{url}");
+            found.push(("web.url", message));
+        }
+        _ => {}
+    }
+    found
 }
 
 /// What the provider itself refuses before it asks anything.

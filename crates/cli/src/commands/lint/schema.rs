@@ -7,7 +7,7 @@ use gradus_simkube::review;
 use gradus_simkube::schema::{Cause, Schema};
 use serde_json::{Value, json};
 
-use super::finding::{Finding, SCHEMA, is_within};
+use super::finding::{Finding, Known, SCHEMA, is_within};
 use crate::near;
 use gradus_manifest::{Content, Document, Node};
 
@@ -35,7 +35,7 @@ const NOT_OURS: [(&str, &str); 12] = [
 ];
 
 /// A kind that is known here, by group and kind.
-struct Known {
+struct KnownKind {
     group: String,
     kind: String,
     shape: Shape,
@@ -59,10 +59,12 @@ impl Shape {
         Self::new(review::schema(kind).expect("every kind named here is built in"))
     }
 
-    /// The fields that the shape does not have, each with those that it has instead.
-    pub fn unknown_fields(&self, object: &Value) -> Vec<(String, Vec<String>)> {
-        let unknown = self.compiled.unknown_fields(object);
-        unknown.into_iter().map(|path| (path.clone(), self.names_beside(&path))).collect()
+    /// The fields that the shape does not have, each with what it has instead.
+    pub fn unknown_fields(&self, object: &Value) -> Vec<(String, Known)> {
+        let unknown = self.compiled.unknown_fields(object).into_iter();
+        let known =
+            |path: &str| Known { names: self.names_beside(path), places: self.places_of(path) };
+        unknown.map(|path| (path.clone(), known(&path))).collect()
     }
 
     /// What is wrong with the values of an object; null means that a field is not there.
@@ -75,33 +77,86 @@ impl Shape {
     /// The names that a field may have at the place of a path.
     fn names_beside(&self, path: &str) -> Vec<String> {
         let around = path.rsplit_once('.').map_or("", |(around, _)| around);
+        names_in(self.part(around)).map(str::to_owned).collect()
+    }
+
+    /// Where a field of the same name may stand: inside a field beside it, or in what it stands in.
+    fn places_of(&self, path: &str) -> Vec<String> {
+        let Some((around, field)) = path.rsplit_once('.') else { return Vec::new() };
+        if EVERYWHERE.contains(&field) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        below(self.part(around), around, field, DEEPEST, &mut found);
+        let mut above = around;
+        while let Some((outer, _)) = above.rsplit_once('.').filter(|_| found.is_empty()) {
+            let has = |name: &str| self.part(name)["properties"][field].is_object();
+            found.extend([outer].into_iter().filter(|outer| has(outer)).map(str::to_owned));
+            above = outer;
+        }
+        // Nor do those that are found here and there.
+        if found.len() > 2 { Vec::new() } else { found }
+    }
+
+    /// The schema of what stands at a path.
+    fn part(&self, path: &str) -> &Value {
         let mut schema = &self.written;
-        for step in around.split(['.', '[']).filter(|step| !step.is_empty()) {
+        for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
             schema = match step.ends_with(']') {
                 true => &schema["items"],
                 false if schema["properties"][step].is_object() => &schema["properties"][step],
                 false => &schema["additionalProperties"],
             };
         }
-        schema["properties"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name.clone())
-            .collect()
+        schema
     }
 }
 
-static KINDS: LazyLock<Vec<Known>> = LazyLock::new(|| {
+/// Names that many things have: they say nothing about where they belong.
+const EVERYWHERE: [&str; 5] = ["kind", "labels", "name", "type", "value"];
+
+/// How many fields deep a misplaced one is looked for.
+const DEEPEST: usize = 2;
+
+fn names_in(schema: &Value) -> impl Iterator<Item = &str> {
+    schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str())
+}
+
+/// The places below this one that have a field of this name, the nearest alone.
+fn below(schema: &Value, path: &str, field: &str, depth: usize, found: &mut Vec<String>) {
+    if depth == 0 {
+        return;
+    }
+    let start = found.len();
+    for name in names_in(schema) {
+        let inner = &schema["properties"][name];
+        let (inner, index) = match inner["items"].is_object() {
+            true => (&inner["items"], "[0]"),
+            false => (inner, ""),
+        };
+        if inner["properties"][field].is_object() {
+            found.push(format!("{path}.{name}{index}"));
+        }
+    }
+    if found.len() > start {
+        return;
+    }
+    for name in names_in(schema) {
+        let inner = &schema["properties"][name];
+        below(inner, &format!("{path}.{name}"), field, depth - 1, found);
+    }
+}
+
+static KINDS: LazyLock<Vec<KnownKind>> = LazyLock::new(|| {
     let ours = crd::crds().into_iter().map(|(_, definition)| {
         let spec = &definition["spec"];
-        Known {
+        KnownKind {
             group: names::GROUP.to_owned(),
             kind: spec["names"]["kind"].as_str().unwrap_or_default().to_owned(),
             shape: Shape::new(spec["versions"][0]["schema"]["openAPIV3Schema"].clone()),
         }
     });
-    let others = BUILT_IN.map(|(group, kind)| Known {
+    let others = BUILT_IN.map(|(group, kind)| KnownKind {
         group: group.to_owned(),
         kind: kind.to_owned(),
         shape: Shape::built_in(kind),
@@ -137,10 +192,10 @@ pub fn check(document: &Document) -> Vec<Finding> {
     }
     let object = document.json();
     let mut causes = known.shape.faults(&object);
-    for (path, names) in known.shape.unknown_fields(&object) {
+    for (path, instead) in known.shape.unknown_fields(&object) {
         // What has another shape has other fields.
         if !causes.iter().any(|cause| is_within(&cause.field, &path)) {
-            findings.push(Finding::unknown_field(document, &path, &names));
+            findings.push(Finding::unknown_field(document, &path, &instead));
         }
     }
     if causes.is_empty() && group != names::GROUP {
@@ -160,8 +215,8 @@ fn metadata(document: &Document, object: &Value) -> Vec<Finding> {
     let around = json!({ "about": object["metadata"] });
     let path = |field: &str| field.replacen("about", "metadata", 1);
     let mut findings = Vec::new();
-    for (field, names) in METADATA.unknown_fields(&around) {
-        findings.push(Finding::unknown_field(document, &path(&field), &names));
+    for (field, known) in METADATA.unknown_fields(&around) {
+        findings.push(Finding::unknown_field(document, &path(&field), &known));
     }
     for cause in METADATA.faults(&around) {
         let message = cause.message.replace("about.", "metadata.");

@@ -5,6 +5,7 @@ use gradus_manifest::Document;
 use serde_json::Value;
 
 use super::finding::Finding;
+use crate::near;
 
 /// What a duration looks like.
 pub fn no_duration(text: &str) -> String {
@@ -48,6 +49,17 @@ fn of(document: &Document, finding: &Finding) -> Option<String> {
             "{}: expected a Deployment or ReplicaSet of apps/v1, or a PodTemplate of v1",
             finding.message
         )),
+        _ if finding.message.starts_with("No routes configured") => no_route(&value),
+        "istio" if finding.message.contains("VirtualService or VirtualServices") => {
+            Some("configure either virtualService or virtualServices".to_owned())
+        }
+        "restartAt" if finding.message.contains("must be of type date-time") => {
+            Some(format!("{value} is no time: expected one such as 2026-01-31T15:04:05Z"))
+        }
+        _ if finding.message.starts_with("Internal error: ") => {
+            finding.message.strip_prefix("Internal error: ").map(str::to_owned)
+        }
+        "successCondition" | "failureCondition" => condition(&finding.message),
         _ if finding.message.contains("Step must have one of") => Some(step(&value)),
         _ if finding.message.starts_with("invalid value: integer") => {
             Some(format!("Invalid value: {value}: the number is too large"))
@@ -65,16 +77,27 @@ fn other_type(field: &str, value: &Value, said: &str) -> Option<String> {
         ("interval" | "initialDelay" | "duration", Value::Number(number)) => {
             format!(": a duration has a unit, such as {number}s or {number}m")
         }
-        ("pause", Value::String(text)) => format!(": write pause: {{duration: {text}}}"),
+        ("pause", Value::String(_) | Value::Number(_)) => {
+            format!(": write pause: {{duration: {}}}", bare(value))
+        }
+        ("rollbackWindow", Value::Number(number)) => {
+            format!(": write rollbackWindow: {{revisions: {number}}}")
+        }
+        ("args" | "command", Value::String(_)) => format!(": write a list, [{value}]"),
+        (_, Value::String(text)) if wanted == "boolean" && ["true", "false"].contains(&&**text) => {
+            format!(": write {text}, without quotes")
+        }
         (_, Value::Number(_) | Value::Bool(_)) if wanted == "string" => {
             format!(": write it in quotes, \"{value}\"")
         }
         (_, Value::String(text)) if wanted == "integer" => {
             let number = text.trim_end_matches('%').parse::<i64>().ok();
             let span = || parse_go_duration(text).ok().map(|span| span.as_secs());
-            let number = number.or_else(|| span().filter(|_| field.ends_with("Seconds")));
+            let is_time = field.ends_with("Seconds") || field == "timeout";
+            let number = number.or_else(|| span().filter(|_| is_time));
             number.map_or(String::new(), |number| format!(": write {number}"))
         }
+        (_, Value::String(_) | Value::Number(_)) if wanted == "object" => by_name(field, value),
         _ => String::new(),
     };
     let shown = match value {
@@ -82,6 +105,56 @@ fn other_type(field: &str, value: &Value, said: &str) -> Option<String> {
         value => format!("{value}: "),
     };
     Some(format!("Invalid value: {shown}must be of type {wanted}, not {found}{hint}"))
+}
+
+/// A field of the Gateway API plugin that is nearly one.
+fn no_route(config: &Value) -> Option<String> {
+    let families = ["http", "grpc", "tcp", "tls"];
+    let ends = ["Route", "Routes", "RouteSelector"];
+    let known: Vec<String> = families
+        .iter()
+        .flat_map(|family| ends.iter().map(move |end| format!("{family}{end}")))
+        .chain([String::from("namespace")])
+        .collect();
+    let fields = config.as_object()?.keys().filter(|field| !known.contains(field));
+    let near =
+        |field: &String| Some((field.clone(), near::offered(field, &known).first()?.clone()));
+    let (field, near) = fields.into_iter().find_map(near)?;
+    Some(format!("no route is named: unknown field {field:?}; did you mean {near}?"))
+}
+
+/// The object that a name or a number probably stands for.
+fn by_name(field: &str, value: &Value) -> String {
+    let (list, index) = field.split_once('[').unwrap_or((field, ""));
+    let inner = match list {
+        "configMapRef" | "secretRef" | "configMap" | "imagePullSecrets" | "virtualService"
+        | "virtualServices" | "managedRoutes" | "plugin" => "name",
+        "ports" => "containerPort",
+        "nginx" => "stableIngress",
+        "analysis" => return format!(": write {{templates: [{{templateName: {}}}]}}", bare(value)),
+        _ => return String::new(),
+    };
+    let start = if index.is_empty() { format!("{list}: ") } else { String::new() };
+    format!(": write {start}{{{inner}: {}}}", bare(value))
+}
+
+/// A value as it stands in a manifest.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What a slip in a condition was probably meant to be.
+fn condition(said: &str) -> Option<String> {
+    let slips = [
+        ("Identifier(\"AND\")", "write &&, or and in lower case"),
+        ("Identifier(\"OR\")", "write ||, or or in lower case"),
+        ("Identifier(\"NOT\")", "write !, or not in lower case"),
+        ("Operator(\"=\")", "== compares"),
+        ("unknown name value", "the measurement is called result"),
+        ("unexpected token EOF", "something is missing at its end"),
+    ];
+    let hint = slips.iter().find(|(slip, _)| said.contains(slip)).map(|(_, hint)| hint)?;
+    Some(format!("{said}: {hint}"))
 }
 
 /// A step that does two things, or nothing.
