@@ -37,7 +37,9 @@ fn as_cobra_says(error: &clap::Error, arguments: &[OsString]) -> anyhow::Result<
             let near = text(error, ContextKind::SuggestedSubcommand);
             output::warn(&format!("Error: unknown command \"{command}\" for \"{PLUGIN}\""));
             if !near.is_empty() {
-                let near = near.replace(", ", "\n\t");
+                // The nearest comes first, as with cobra.
+                let near = near.split(", ").collect::<Vec<_>>();
+                let near = near.into_iter().rev().collect::<Vec<_>>().join("\n\t");
                 output::warn(&format!("\nDid you mean this?\n\t{near}\n"));
             }
             output::warn(&format!("Run '{PLUGIN} --help' for usage."));

@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use clap::Args;
-use gradus_engine::command::undo::{Undo, undo};
+use gradus_api::names::annotation;
+use gradus_engine::command::undo::{Undo, UndoError, undo};
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
 use serde_json::Value;
@@ -30,7 +31,7 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         sets.with_context(|| format!("failed to retrieve replica sets from rollout {name}"))?;
     let uid = &rollout["metadata"]["uid"];
     let owned = sets.into_iter().filter(|set| owner(set) == Some(uid)).collect::<Vec<_>>();
-    match undo(&rollout, &owned, *to_revision)? {
+    match undo(&rollout, &owned, *to_revision).map_err(|error| explained(error, &owned))? {
         Undo::Same => {
             let what = format!("current template already matches revision {to_revision}");
             output::print(&format!("skipped rollback ({what})"))?;
@@ -44,6 +45,22 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+/// Where a revision is gone, those that are left.
+fn explained(error: UndoError, owned: &[Value]) -> anyhow::Error {
+    let revision = |set: &Value| {
+        set["metadata"]["annotations"][annotation::REVISION].as_str()?.parse::<i64>().ok()
+    };
+    let mut known: Vec<i64> = owned.iter().filter_map(revision).collect();
+    known.sort_unstable();
+    match error {
+        UndoError::NoSuchRevision(_) if !known.is_empty() => {
+            let known = known.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+            anyhow::anyhow!("{error}\n  its revisions are {known}")
+        }
+        error => error.into(),
+    }
 }
 
 /// Where the template is: in the Rollout, or in the workload it refers to.

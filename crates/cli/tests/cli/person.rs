@@ -51,7 +51,8 @@ fn an_update_is_followed_promoted_undone_aborted_and_retried() {
     let same = "skipped rollback (current template already matches revision 3)";
     assert_eq!(plugin.says("undo checkout --to-revision 3"), same);
     let gone = plugin.run("undo checkout --to-revision 9");
-    assert_eq!(gone.stderr, "Error: unable to find specified revision 9 in history\n");
+    let known = "Error: unable to find specified revision 9 in history\n  its revisions are 2, 3\n";
+    assert_eq!(gone.stderr, known);
 
     assert_eq!(plugin.says("abort checkout"), "rollout 'checkout' aborted\n");
     wait("aborted");

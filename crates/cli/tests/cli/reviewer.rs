@@ -171,11 +171,19 @@ fn behaviours_that_cannot_be_meant_are_refused_in_words() {
         ("promote@soon", "expected a duration such as 10s or 1h30m, found \"soon\""),
         ("nowhere.yaml", "cannot read nowhere.yaml"),
         ("new:sleepy", "is not known; expected one of"),
+        ("new:start=-5s", "-5s is no length of time; expected 0s or more"),
+        ("scale=many@5m", "expected a number of replicas, found \"many\""),
+        ("scale=-2@5m", "expected a number of replicas, found \"-2\""),
     ];
     for (behaviour, expected) in cases {
         let done = gradus(&["simulate", "-f", &file, "--behaviour", behaviour]);
         assert_eq!(done.code, Some(1), "{behaviour}");
         assert!(done.stderr.contains(expected), "{behaviour}: {}", done.stderr);
+    }
+    for image in ["", "web 2"] {
+        let done = gradus(&["simulate", "-f", &file, "--image", image]);
+        assert_eq!(done.code, Some(1), "{image:?}: {}", done.stdout);
+        assert!(done.stderr.contains("is no image: expected one such as"), "{}", done.stderr);
     }
 }
 

@@ -220,8 +220,11 @@ fn add_deed(tryout: &mut Tryout, text: &str) -> anyhow::Result<()> {
         "retry" => Action::Retry,
         "pause" => Action::Pause,
         "resume" => Action::Resume,
-        _ => match what.strip_prefix("scale=").and_then(|number| number.parse().ok()) {
-            Some(replicas) => Action::Scale(replicas),
+        _ => match what.strip_prefix("scale=").map(|number| (number, number.parse())) {
+            Some((_, Ok(replicas))) => Action::Scale(replicas),
+            Some((number, _)) => {
+                bail!("behaviour {text:?}: expected a number of replicas, found {number:?}")
+            }
             None => bail!("behaviour {text:?} is not known; expected one of {FORMS}"),
         },
     };
@@ -248,6 +251,10 @@ fn open_pauses(tryout: &Tryout) -> Vec<Option<i64>> {
 }
 
 fn seconds(text: &str, given: &str) -> anyhow::Result<f64> {
+    let is_negative = text.trim_start().starts_with('-');
+    if is_negative && text.parse::<SignedDuration>().is_ok() {
+        bail!("behaviour {given:?}: {text} is no length of time; expected 0s or more");
+    }
     Ok(duration(text, given)?.as_secs_f64())
 }
 

@@ -15,6 +15,10 @@ use gradus_manifest::{self as manifest, Document};
 /// The tryout that the arguments ask for, and what is not as it would be in a cluster.
 pub fn prepare(arguments: &Arguments) -> anyhow::Result<(Tryout, Vec<String>)> {
     let name = arguments.name.as_deref();
+    let is_odd = |image: &&String| image.is_empty() || image.contains(char::is_whitespace);
+    if let Some(image) = arguments.image.as_ref().filter(is_odd) {
+        bail!("--image {image:?} is no image: expected one such as registry.example.com/web:1.2");
+    }
     let mut notes = Vec::new();
     let mut tryout = if arguments.from.is_empty() {
         let objects = read(&arguments.filename, name, &mut notes)?;
