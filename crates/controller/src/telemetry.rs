@@ -4,13 +4,14 @@ mod durations;
 mod experiments;
 mod lifetimes;
 mod logging;
+mod objects;
 mod process;
 mod queues;
 mod runs;
 mod series;
 mod templates;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use gradus_api::names::plural;
@@ -26,6 +27,7 @@ use crate::watched::Selection;
 use durations::Durations;
 use experiments::ExperimentMetrics;
 pub use logging::{LogFormat, LoggingError, inform, start_logging};
+use objects::ObjectMetrics;
 use process::Process;
 pub use queues::QueueMetrics;
 use queues::Queues;
@@ -36,11 +38,6 @@ use templates::Templates;
 
 /// Names that existing dashboards and alerts read; they and their labels must not change.
 const RECONCILE_BUCKETS: [f64; 5] = [0.01, 0.15, 0.25, 0.5, 1.0];
-
-/// The phases of the older `rollout_phase`, each a series of its own. `rollout_info` has these and
-/// `InvalidSpec`.
-const METRIC_PHASES: [&str; 6] =
-    ["Completed", "Progressing", "Paused", "Timeout", "Error", "Abort"];
 
 /// How long counters outlive their object: long enough for one more scrape.
 const KEPT_AFTER_DELETE: SignedDuration = SignedDuration::from_secs(65);
@@ -54,15 +51,9 @@ pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     registry: Registry,
-    info: IntGaugeVec,
-    available: IntGaugeVec,
-    unavailable: IntGaugeVec,
-    desired: IntGaugeVec,
-    updated: IntGaugeVec,
-    phase: IntGaugeVec,
+    objects: ObjectMetrics,
     reconcile: HistogramVec,
     reconcile_error: IntCounterVec,
-    events: IntCounterVec,
     events_dropped: IntCounter,
     requests: IntCounterVec,
     held: GaugeVec,
@@ -75,7 +66,6 @@ struct Inner {
     durations: Durations,
     runs: Runs,
     experiments: ExperimentMetrics,
-    series: Mutex<Series>,
 }
 
 /// What the gauges say of one Rollout.
@@ -110,9 +100,6 @@ impl Metrics {
     pub fn new() -> Self {
         let registry = Registry::new();
         let object = &["namespace", "name"];
-        let gauges = |name, help, labels: &[&str]| {
-            register(&registry, IntGaugeVec::new(Opts::new(name, help), labels))
-        };
         let counters = |name, help, labels: &[&str]| {
             register(&registry, IntCounterVec::new(Opts::new(name, help), labels))
         };
@@ -122,28 +109,12 @@ impl Metrics {
         let held = Opts::new("gradus_held_seconds", "How long a guard has held a Rollout.");
         let dropped = IntCounter::new("gradus_events_dropped_total", "Events never posted.");
         let leader = IntGauge::new("gradus_leader", "1 while this controller leads, else 0.");
+        let objects = ObjectMetrics::new();
+        registry.register(Box::new(objects.clone())).expect(DOUBLE);
         let inner = Inner {
-            info: gauges(
-                "rollout_info",
-                "A Rollout and its phase.",
-                &["namespace", "name", "strategy", "traffic_router", "phase"],
-            ),
-            available: gauges("rollout_info_replicas_available", "Available pods.", object),
-            unavailable: gauges("rollout_info_replicas_unavailable", "Unavailable pods.", object),
-            desired: gauges("rollout_info_replicas_desired", "Wanted pods.", object),
-            updated: gauges("rollout_info_replicas_updated", "Pods of the new version.", object),
-            phase: gauges(
-                "rollout_phase",
-                "1 for the phase a Rollout is in (deprecated, see rollout_info).",
-                &["namespace", "name", "strategy", "phase"],
-            ),
+            objects,
             reconcile: register(&registry, HistogramVec::new(reconcile, object)),
             reconcile_error: counters("rollout_reconcile_error", "Passes that failed.", object),
-            events: counters(
-                "rollout_events_total",
-                "Events about Rollouts.",
-                &["namespace", "name", "type", "reason"],
-            ),
             events_dropped: register(&registry, dropped),
             requests: counters(
                 "controller_clientset_k8s_request_total",
@@ -168,7 +139,6 @@ impl Metrics {
             durations: Durations::new(&registry),
             runs: Runs::new(&registry),
             experiments: ExperimentMetrics::new(&registry),
-            series: Mutex::default(),
             registry,
         };
         announce(&inner.registry);
@@ -177,23 +147,9 @@ impl Metrics {
 
     /// What the gauges shall say of a Rollout from now on.
     pub fn rollout(&self, namespace: &str, name: &str, figures: RolloutFigures) {
-        let inner = &self.0;
-        let object = &[namespace, name];
-        inner.desired.with_label_values(object).set(figures.desired.into());
-        inner.available.with_label_values(object).set(figures.available.into());
-        let unavailable = i64::from(figures.replicas) - i64::from(figures.available);
-        inner.unavailable.with_label_values(object).set(unavailable);
-        inner.updated.with_label_values(object).set(figures.updated.into());
-        let mut series = self.series();
-        if let Some(before) = series.show(namespace, name, figures.clone()) {
-            inner.durations.observe(before.duration.as_ref(), figures.duration.as_ref());
-            self.clear_phase(namespace, name, &before);
-        }
-        let RolloutFigures { strategy, traffic_router, phase, .. } = figures;
-        inner.info.with_label_values(&[namespace, name, strategy, traffic_router, phase]).set(1);
-        for other in METRIC_PHASES {
-            let value = i64::from(other == phase);
-            inner.phase.with_label_values(&[namespace, name, strategy, other]).set(value);
+        let duration = figures.duration.clone();
+        if let Some(before) = self.series().show(namespace, name, figures) {
+            self.0.durations.observe(before.duration.as_ref(), duration.as_ref());
         }
     }
 
@@ -212,7 +168,6 @@ impl Metrics {
     /// An Event about a Rollout was made.
     pub fn event(&self, namespace: &str, name: &str, kind: &str, reason: &str) {
         self.series().event(namespace, name, kind, reason);
-        self.0.events.with_label_values(&[namespace, name, kind, reason]).inc();
     }
 
     /// What the gauges shall say of an AnalysisRun from now on; nothing once it is gone.
@@ -321,18 +276,9 @@ impl Metrics {
     /// A Rollout is gone: its gauges vanish at once, its counters a little later.
     pub fn deleted(&self, namespace: &str, name: &str, now: Timestamp) {
         self.gone([plural::ROLLOUTS, namespace, name], now);
-        let Some(shown) = self.series().hide(namespace, name, now + KEPT_AFTER_DELETE) else {
-            return;
-        };
-        let inner = &self.0;
-        for gauge in [&inner.available, &inner.unavailable, &inner.desired, &inner.updated] {
-            forget(gauge.remove_label_values(&[namespace, name]));
-        }
-        if let Some(figures) = &shown.figures {
-            self.clear_phase(namespace, name, figures);
-        }
-        if let Some(guard) = &shown.guard {
-            forget(inner.held.remove_label_values(&[namespace, name, guard]));
+        let guard = self.series().hide(namespace, name, now + KEPT_AFTER_DELETE);
+        if let Some(guard) = &guard {
+            forget(self.0.held.remove_label_values(&[namespace, name, guard]));
         }
     }
 
@@ -364,23 +310,11 @@ impl Metrics {
             let object = &[&*gone.namespace, &*gone.name];
             forget(inner.reconcile.remove_label_values(object));
             forget(inner.reconcile_error.remove_label_values(object));
-            for (kind, reason) in &gone.events {
-                forget(inner.events.remove_label_values(&[object[0], object[1], kind, reason]));
-            }
-        }
-    }
-
-    fn clear_phase(&self, namespace: &str, name: &str, figures: &RolloutFigures) {
-        let RolloutFigures { strategy, traffic_router, phase, .. } = figures;
-        let labels = [namespace, name, strategy, traffic_router, phase];
-        forget(self.0.info.remove_label_values(&labels));
-        for phase in METRIC_PHASES {
-            forget(self.0.phase.remove_label_values(&[namespace, name, strategy, phase]));
         }
     }
 
     fn series(&self) -> MutexGuard<'_, Series> {
-        self.0.series.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.objects.series()
     }
 }
 
@@ -389,13 +323,15 @@ fn forget(removed: prometheus::Result<()>) {
     drop(removed);
 }
 
+/// Why no metric is registered twice.
+const DOUBLE: &str = "each metric has a name of its own";
+
 fn register<C: prometheus::core::Collector + Clone + 'static>(
     registry: &Registry,
     made: prometheus::Result<C>,
 ) -> C {
     let collector = made.expect("names and labels are constants of the right form");
-    let double = "each metric has a name of its own";
-    registry.register(Box::new(collector.clone())).expect(double);
+    registry.register(Box::new(collector.clone())).expect(DOUBLE);
     collector
 }
 
@@ -423,6 +359,7 @@ mod tests {
     use gradus_engine::decision::Kind;
     use serde_json::json;
 
+    use super::objects::METRIC_PHASES;
     use super::*;
     use crate::watched::Scope;
 

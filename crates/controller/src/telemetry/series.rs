@@ -21,21 +21,19 @@ type Key = (String, String);
 
 /// What is shown of one Rollout.
 #[derive(Default)]
-pub(super) struct ShownObject {
+struct ShownObject {
     /// The gauges, if there are any.
-    pub(super) figures: Option<RolloutFigures>,
+    figures: Option<RolloutFigures>,
     /// The guard that holds it.
-    pub(super) guard: Option<String>,
-    /// Type and reason of its Events.
-    events: BTreeSet<(String, String)>,
+    guard: Option<String>,
+    /// How many Events there were of each type and reason.
+    events: BTreeMap<(Box<str>, Box<str>), u64>,
 }
 
 /// An object whose counters shall go.
 pub(super) struct Gone {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// Type and reason of its Events.
-    pub(super) events: BTreeSet<(String, String)>,
 }
 
 impl Series {
@@ -55,10 +53,27 @@ impl Series {
         self.entry(namespace, name).figures.replace(figures)
     }
 
-    /// Notes an Event.
+    /// Counts an Event.
     pub(super) fn event(&mut self, namespace: &str, name: &str, kind: &str, reason: &str) {
         let events = &mut self.entry(namespace, name).events;
-        events.insert((kind.to_owned(), reason.to_owned()));
+        *events.entry((kind.into(), reason.into())).or_default() += 1;
+    }
+
+    /// The gauges of every living object, by namespace and name.
+    pub(super) fn figures(&self) -> impl Iterator<Item = ([&str; 2], &RolloutFigures)> {
+        self.shown.iter().filter_map(|((namespace, name), shown)| {
+            Some(([namespace.as_str(), name], shown.figures.as_ref()?))
+        })
+    }
+
+    /// How many Events there were: of which object, type and reason.
+    pub(super) fn events(&self) -> impl Iterator<Item = ([&str; 2], (&str, &str), u64)> {
+        self.shown.iter().flat_map(|((namespace, name), shown)| {
+            let events = shown.events.iter();
+            events.map(move |((kind, reason), count)| {
+                ([namespace.as_str(), name], (&**kind, &**reason), *count)
+            })
+        })
     }
 
     /// Notes the guard; returns the one before if it was another.
@@ -120,20 +135,13 @@ impl Series {
         self.requests.range(first..).take_while(move |labels| labels[..3] == object[..])
     }
 
-    /// Notes that the object is gone; returns what was shown. Its counters stay until then.
-    pub(super) fn hide(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        until: Timestamp,
-    ) -> Option<ShownObject> {
+    /// Notes that the object is gone, and its gauges with it; returns the guard that held it. Its
+    /// counters stay until then.
+    pub(super) fn hide(&mut self, namespace: &str, name: &str, until: Timestamp) -> Option<String> {
         let shown = self.shown.get_mut(&key(namespace, name))?;
         self.gone.insert(key(namespace, name), until);
-        Some(ShownObject {
-            figures: shown.figures.take(),
-            guard: shown.guard.take(),
-            events: BTreeSet::new(),
-        })
+        shown.figures = None;
+        shown.guard.take()
     }
 
     /// Every object of which something is shown.
@@ -154,9 +162,9 @@ impl Series {
 
     fn take(&mut self, key: Key) -> Gone {
         self.gone.remove(&key);
-        let events = self.shown.remove(&key).unwrap_or_default().events;
+        self.shown.remove(&key);
         let (namespace, name) = key;
-        Gone { namespace, name, events }
+        Gone { namespace, name }
     }
 
     fn entry(&mut self, namespace: &str, name: &str) -> &mut ShownObject {
