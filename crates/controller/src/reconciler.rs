@@ -223,7 +223,7 @@ impl<W: Watched> Reconciler for Shell<W> {
     }
 
     fn show_queue(&mut self, metrics: &Metrics) {
-        self.queue_mut().show(metrics.queue(&format!("{}s", W::KIND.name)));
+        self.queue_mut().show(metrics.queue(&name_of_queue(&W::KIND)));
     }
 
     fn show_in_flight(&self, now: Timestamp) {
@@ -237,4 +237,18 @@ impl<W: Watched> Reconciler for Shell<W> {
     fn command_line(&self, command: &str, key: &Key) -> String {
         W::command_line(command, key)
     }
+}
+
+/// As Argo Rollouts names its queues: the plural of the kind, in its spelling.
+fn name_of_queue(kind: &Kind) -> String {
+    let ending = if kind.name.ends_with('s') { "es" } else { "s" };
+    format!("{}{ending}", kind.name)
+}
+
+#[test]
+fn a_queue_has_the_name_of_many_objects_of_its_kind() {
+    use gradus_engine::kinds::{ANALYSIS_RUN, EXPERIMENT, INGRESS, ROLLOUT, SERVICE};
+    let names =
+        [ROLLOUT, EXPERIMENT, ANALYSIS_RUN, SERVICE, INGRESS].map(|kind| name_of_queue(&kind));
+    assert_eq!(names, ["Rollouts", "Experiments", "AnalysisRuns", "Services", "Ingresses"]);
 }
