@@ -33,6 +33,7 @@ use crate::shell::Inquiry;
 use crate::watched::Key;
 use crate::{plugins, random, version};
 pub use address::{AddressPolicy, Network};
+pub use balancers::BalancerNames;
 use balancers::Balancers;
 pub use http::{HttpClient, HttpClientError};
 pub use secrets::{Sent, sent};
@@ -61,7 +62,7 @@ impl Answerer {
             Question::Plugin(_) | Question::MetricPlugin(_) | Question::RouterPlugin(_) => {
                 Answerer::Process
             }
-            Question::Weights(_) => Answerer::Cloud,
+            Question::Weights(_) | Question::Targets(_) => Answerer::Cloud,
             Question::Random(_) => Answerer::System,
         }
     }
@@ -121,8 +122,8 @@ pub struct Executor<C> {
     /// The namespace of the controller itself, where it has one.
     home: Option<String>,
     plugins: PluginHost,
-    /// The tag by which target groups of load balancers are told apart; without one nobody is asked.
-    resource_tag: Option<String>,
+    /// How things of load balancers are called; without that nobody is asked.
+    balancers: Option<BalancerNames>,
 }
 
 /// Plugins that a run plays: the reply to a question that is for one.
@@ -140,8 +141,8 @@ impl<C: Cluster> Executor<C> {
     /// An executor that reads through this cluster and requests through this client. Without one, as
     /// where people give the verdicts of a demo, requests are never answered.
     pub fn new(cluster: C, http: Option<HttpClient>, home: Option<String>) -> Self {
-        let (within, plugins, resource_tag) = (None, PluginHost::None, None);
-        Executor { cluster, http, within, home, plugins, resource_tag }
+        let (within, plugins, balancers) = (None, PluginHost::None, None);
+        Executor { cluster, http, within, home, plugins, balancers }
     }
 
     /// An executor whose requests go nowhere: this process answers them.
@@ -155,8 +156,8 @@ impl<C: Cluster> Executor<C> {
     }
 
     /// The same that asks load balancers, whose target groups this tag tells apart.
-    pub fn with_balancers(self, resource_tag: Option<String>) -> Self {
-        Executor { resource_tag, ..self }
+    pub fn with_balancers(self, balancers: Option<BalancerNames>) -> Self {
+        Executor { balancers, ..self }
     }
 
     /// The same with plugins that are played.
@@ -225,13 +226,18 @@ impl<C: Cluster> Executor<C> {
                 };
                 Ok(Reply::Probe(probe::measured(http, of).await))
             }
-            Question::Weights(of) => {
-                let (Some(http), Some(resource_tag)) = (&self.http, &self.resource_tag) else {
+            Question::Weights(_) | Question::Targets(_) => {
+                let (Some(http), Some(names)) = (&self.http, &self.balancers) else {
                     let message = "no load balancer is asked (--aws-verify-target-group)";
                     return unanswered(&inquiry.question, message.to_owned());
                 };
                 let secrets = self.secrets(&inquiry.key.namespace);
-                let said = Balancers { http, secrets, resource_tag }.weights(of).await?;
+                let balancers = Balancers { http, secrets, names };
+                let said = match &inquiry.question {
+                    Question::Targets(of) => balancers.targets(of).await?,
+                    Question::Weights(of) => balancers.weights(of).await?,
+                    other => return unanswered(other, "no load balancer knows".to_owned()),
+                };
                 Ok(Reply::Weights(said))
             }
             Question::Random(count) => {
@@ -395,6 +401,7 @@ fn unanswered(question: &Question, message: String) -> Result<Reply, WriteError>
         | Question::Pods(_)
         | Question::List(_)
         | Question::Weights(_)
+        | Question::Targets(_)
         | Question::Probe(_)
         | Question::Random(_) => {
             Err(WriteError { class: Class::Unreachable, message, retry_after_secs: None })

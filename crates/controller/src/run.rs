@@ -21,7 +21,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 
 use crate::act::{Acted, act};
-use crate::ask::Executor;
+use crate::ask::{BalancerNames, Executor};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Listing, WriteError};
 use crate::engines::Engines;
@@ -58,8 +58,8 @@ pub struct Settings {
     pub interlock: InterlockMode,
     /// Where several controllers elect one that acts; `None` for one that acts alone.
     pub election: Option<Election>,
-    /// The tag by which target groups of load balancers are told apart, where they are asked.
-    pub resource_tag: Option<String>,
+    /// How things of load balancers are called, where these are asked.
+    pub balancers: Option<BalancerNames>,
     /// How long writes and Events under way may hold up the end of the program.
     pub shutdown_grace: Duration,
 }
@@ -72,7 +72,7 @@ impl Default for Settings {
             outage: Outage::default(),
             interlock: InterlockMode::default(),
             election: None,
-            resource_tag: None,
+            balancers: None,
             shutdown_grace: SHUTDOWN_GRACE,
         }
     }

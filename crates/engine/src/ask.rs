@@ -69,6 +69,16 @@ impl Ask {
         }
     }
 
+    /// Asks whether the pods of a revision are registered behind a Service.
+    pub fn targets(targets: TargetsOf, hash: &str) -> Self {
+        Ask {
+            id: AskId(format!("targets of {} at {hash}", targets.service).into()),
+            question: Question::Targets(targets),
+            effect: Effect::Reads,
+            after: None,
+        }
+    }
+
     /// Lists the pods of a ReplicaSet. `state` names what another list may answer otherwise.
     pub fn pods(pods: PodsOf, state: &str) -> Self {
         Ask {
@@ -99,6 +109,9 @@ pub enum Question {
     RouterPlugin(Box<RouterCall>),
     /// Whether load balancers split the traffic as they were told.
     Weights(WeightsOf),
+    /// Whether the pods of a Service are registered in the target groups that are bound to it. The
+    /// reply is that about weights, without load balancers.
+    Targets(TargetsOf),
     /// All objects of a kind with certain labels in a namespace, live.
     List(ListOf),
     /// Who answers requests to a URL.
@@ -158,6 +171,15 @@ pub struct WeightsOf {
     pub weight: i32,
     /// Further Services, and their parts.
     pub additional: Vec<(String, i32)>,
+}
+
+/// Whose pods should be registered by now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetsOf {
+    /// The Service.
+    pub service: ObjectRef,
+    /// The ReplicaSet of the pods; others that the Service still leads to do not count.
+    pub set: Arc<str>,
 }
 
 /// Requests that show how the traffic is split.

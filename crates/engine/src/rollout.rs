@@ -35,6 +35,7 @@ mod status;
 mod step;
 mod subsets;
 pub mod supported;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -67,6 +68,9 @@ pub struct Memo {
     peak: Option<Peak>,
     /// The revision that skips pause and analysis in this attempt.
     fast_track: Option<String>,
+    /// What was told last of target groups.
+    #[serde(default)]
+    targets: Option<String>,
 }
 
 /// The engine of Rollouts.

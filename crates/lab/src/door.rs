@@ -441,9 +441,11 @@ impl SimDoor {
     pub(crate) async fn answer(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
         let question = &inquiry.question;
         match question {
-            Question::Read(_) | Question::Pods(_) | Question::List(_) | Question::Weights(_) => {
-                ask::read(self, question).await
-            }
+            Question::Read(_)
+            | Question::Pods(_)
+            | Question::List(_)
+            | Question::Weights(_)
+            | Question::Targets(_) => ask::read(self, question).await,
             Question::Probe(of) => {
                 self.pass().await;
                 let said = self.bench.borrow().probe(of);

@@ -21,12 +21,15 @@ const ASKED_BY_OTHERS: [&str; 2] =
     ["update argoproj.io rollouts/finalizers", "update argoproj.io experiments/finalizers"];
 
 /// Rights that no scenario needs on this control plane yet: those on routes other than HTTPRoutes, and the
-/// end of Experiments beyond their history limits. Whoever adds such a scenario takes its line out.
-const NOT_PLAYED: [&str; 4] = [
+/// end of Experiments beyond their history limits, and what is read where AWS is asked. Whoever adds such a
+/// scenario takes its line out.
+const NOT_PLAYED: [&str; 6] = [
     "delete argoproj.io experiments",
     " gateway.networking.k8s.io grpcroutes",
     " gateway.networking.k8s.io tcproutes",
     " gateway.networking.k8s.io tlsroutes",
+    " elbv2.k8s.aws targetgroupbindings",
+    " discovery.k8s.io endpointslices",
 ];
 
 /// Rights that only something rare needs: an answer that was lost at the very write, a watch that is

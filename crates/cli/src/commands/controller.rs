@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use gradus_api::validate::label_value_errors;
 use gradus_api::values::parse_go_duration;
+use gradus_controller::ask::BalancerNames;
 use gradus_controller::engines::{ANALYSES, Engines, GRADUS};
 use gradus_controller::kube_cluster::REQUEST_LIMIT;
 use gradus_controller::lease::election::LeaseDurations;
@@ -62,6 +63,10 @@ pub struct Arguments {
     /// The tag of a target group that names its Ingress, Service and port
     #[arg(long, value_name = "KEY", default_value = "ingress.k8s.aws/resource")]
     alb_tag_key_resource_id: String,
+    /// Group and version of TargetGroupBindings, which bind Services to target groups
+    #[arg(long, value_name = "GROUP/VERSION", default_value = "elbv2.k8s.aws/v1beta1")]
+    #[arg(value_parser = group_version)]
+    aws_target_group_binding_api_version: (String, String),
     #[command(flatten)]
     argo: argo::ArgoFlags,
     #[command(flatten)]
@@ -70,6 +75,16 @@ pub struct Arguments {
 
 /// The part of the controller that can run alone, as Kargo uses it.
 const ANALYSIS: &str = "analysis";
+
+/// A group and a version of it.
+fn group_version(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('/').filter(|(group, version)| {
+        !group.is_empty() && !version.is_empty() && !version.contains('/')
+    });
+    let (group, version) =
+        parts.ok_or("expected a group and a version, as in elbv2.k8s.aws/v1beta1")?;
+    Ok((group.to_owned(), version.to_owned()))
+}
 
 /// The values of `--interlock`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -143,9 +158,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             verifies: arguments.aws_verify_target_group,
             ..Scope::default()
         },
-        resource_tag: arguments
-            .aws_verify_target_group
-            .then_some(arguments.alb_tag_key_resource_id),
+        balancers: arguments.aws_verify_target_group.then_some(BalancerNames {
+            resource_tag: arguments.alb_tag_key_resource_id,
+            bindings: arguments.aws_target_group_binding_api_version,
+        }),
         dry_run: arguments.dry_run,
         interlock: arguments.interlock.into(),
         ..Settings::default()

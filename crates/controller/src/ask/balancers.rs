@@ -1,26 +1,32 @@
 //! Asks AWS how the load balancers of Ingresses split the traffic. The AWS load balancer controller
 //! tags each target group with the Ingress, the Service and the port that it stands for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gradus_api::rollout::status::{AlbStatus, AwsResource};
 use gradus_engine::ask::http::{Auth, HttpError, HttpRequest};
 use gradus_engine::ask::secret::Encoding;
-use gradus_engine::ask::{Class, Split, WeightsOf, WeightsSaid};
-use gradus_engine::decision::ObjectRef;
+use gradus_engine::ask::{Class, Split, TargetsOf, WeightsOf, WeightsSaid};
+use gradus_engine::decision::{Kind, ObjectRef};
+use gradus_engine::frame::Frame;
 use jiff::SignedDuration;
+use serde_json::Value;
 
 use super::aws;
 use super::http::HttpClient;
 use super::secrets::{Secrets, Values};
 use super::xml::Element;
-use crate::cluster::{Cluster, WriteError};
+use crate::cluster::{Cluster, Listing, WriteError};
 
 /// The version of the API of load balancers.
 const VERSION: &str = "2015-12-01";
 
 /// How long one request may take.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(20);
+
+/// The label of the EndpointSlices of a Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// So many resources are named in one question about tags: the most that AWS takes.
 const TAGS_AT_ONCE: usize = 20;
@@ -32,8 +38,16 @@ const PAGES_LIMIT: usize = 50;
 pub(super) struct Balancers<'b, C> {
     pub(super) http: &'b HttpClient,
     pub(super) secrets: Secrets<'b, C>,
+    pub(super) names: &'b BalancerNames,
+}
+
+/// How things of load balancers are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BalancerNames {
     /// The tag that says what a target group stands for.
-    pub(super) resource_tag: &'b str,
+    pub resource_tag: String,
+    /// Group and version of TargetGroupBindings.
+    pub bindings: (String, String),
 }
 
 /// What is known of one load balancer.
@@ -72,10 +86,69 @@ impl<C: Cluster> Balancers<'_, C> {
                 }
             }
         }
-        let is_other = |(split, _): &&(Split, String)| *split != Split::AsTold;
-        let worst = verdicts.iter().find(is_other).or_else(|| verdicts.last());
-        let (split, message) = worst.cloned().unwrap_or((Split::AsTold, String::new()));
-        Ok(WeightsSaid { split, message, load_balancers })
+        Ok(worst(&verdicts, load_balancers))
+    }
+
+    /// Are the pods behind a Service registered in every target group that is bound to it?
+    pub(super) async fn targets(&self, of: &TargetsOf) -> Result<WeightsSaid, WriteError> {
+        let service = self.secrets.cluster.read_whole(&of.service).await?.unwrap_or_default();
+        let (bindings, slices) = (self.bindings(of).await?, self.slices(of).await?);
+        let mut verdicts = Vec::new();
+        for binding in bindings.iter().map(|binding| &binding["spec"]) {
+            let Some(port) = bound_port(binding, &of.service.name, &service) else { continue };
+            let arn = binding["targetGroupARN"].as_str().unwrap_or_default();
+            let named = format!("Service {} (TargetGroup {arn})", of.service.name);
+            let by_group = [("TargetGroupArn".to_owned(), arn.to_owned())];
+            let health = self.list("DescribeTargetHealth", "TargetHealthDescriptions", &by_group);
+            let health = match health.await {
+                Ok(health) => health,
+                Err(error) => {
+                    let message = format!("Failed to verify {named}: {}", error.message);
+                    return Err(WriteError { message, ..error });
+                }
+            };
+            let target = |one: &Element| format!("{}:{}", one.text_of("Id"), one.text_of("Port"));
+            let registered: BTreeSet<String> = health.iter().map(target).collect();
+            let wanted = endpoints(&slices, port, &of.set);
+            let (all, there) = (wanted.len(), wanted.intersection(&registered).count());
+            // Endpoints may come later than the pods that they are about.
+            verdicts.push(match all > 0 && there == all {
+                true => (Split::AsTold, format!("{named} verified: {all} endpoints registered")),
+                false => {
+                    let text = format!("{named} not verified: {there}/{all} endpoints registered");
+                    (Split::Otherwise, text)
+                }
+            });
+        }
+        Ok(worst(&verdicts, Vec::new()))
+    }
+
+    /// What binds Services to target groups in a namespace.
+    async fn bindings(&self, of: &TargetsOf) -> Result<Vec<Value>, WriteError> {
+        let (group, version) = self.names.bindings.clone();
+        let kind = Kind {
+            group: group.into(),
+            version: version.into(),
+            name: "TargetGroupBinding".into(),
+            plural: "targetgroupbindings".into(),
+        };
+        self.objects(kind, of, String::new()).await
+    }
+
+    async fn slices(&self, of: &TargetsOf) -> Result<Vec<Value>, WriteError> {
+        let kind = Kind::new("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+        self.objects(kind, of, format!("{SERVICE_NAME}={}", of.service.name)).await
+    }
+
+    async fn objects(
+        &self,
+        kind: Kind,
+        of: &TargetsOf,
+        labels: String,
+    ) -> Result<Vec<Value>, WriteError> {
+        let listing = Listing { kind, namespace: Arc::clone(&of.service.namespace), labels };
+        let found = self.secrets.cluster.list(&listing).await?;
+        Ok(found.iter().map(Frame::object).collect())
     }
 
     /// What there is behind a DNS name.
@@ -132,7 +205,7 @@ impl<C: Cluster> Balancers<'_, C> {
             for described in self.list("DescribeTags", "TagDescriptions", &named).await? {
                 let arn = described.text_of("ResourceArn");
                 let mut tags = described.members("Tags").iter();
-                let tag = tags.find(|tag| tag.text_of("Key") == self.resource_tag);
+                let tag = tags.find(|tag| tag.text_of("Key") == self.names.resource_tag);
                 let group = some.iter().find(|group| group.arn == arn);
                 if let (Some(tag), Some(group)) = (tag, group) {
                     found.insert(tag.text_of("Value").to_owned(), group.clone());
@@ -230,6 +303,48 @@ impl Seen {
     }
 }
 
+/// The first verdict that is none of a good one, or else the last.
+fn worst(verdicts: &[(Split, String)], load_balancers: Vec<AlbStatus>) -> WeightsSaid {
+    let is_other = |(split, _): &&(Split, String)| *split != Split::AsTold;
+    let worst = verdicts.iter().find(is_other).or_else(|| verdicts.last());
+    let (split, message) = worst.cloned().unwrap_or((Split::AsTold, String::new()));
+    WeightsSaid { split, message, load_balancers }
+}
+
+/// The port of a Service that a binding is about, by addresses of pods; `None` of any other binding.
+fn bound_port<'s>(binding: &Value, name: &str, service: &'s Value) -> Option<&'s Value> {
+    let bound = &binding["serviceRef"];
+    let is_meant = binding["targetType"] == "ip" && bound["name"] == *name;
+    let mut ports = service["spec"]["ports"].as_array()?.iter();
+    let is_bound = |port: &&Value| port["port"] == bound["port"] || port["name"] == bound["port"];
+    ports.find(is_bound).filter(|_| is_meant)
+}
+
+/// The ready endpoints of a port of a Service that are pods of this ReplicaSet, as `ip:port`.
+fn endpoints(slices: &[Value], port: &Value, set: &str) -> BTreeSet<String> {
+    let text = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+    let is_theirs = |endpoint: &&Value| {
+        let pod = endpoint["targetRef"]["name"].as_str();
+        let is_theirs =
+            pod.is_none_or(|pod| pod.strip_prefix(set).is_some_and(|rest| rest.starts_with('-')));
+        is_theirs && endpoint["conditions"]["ready"] != false
+    };
+    let mut found = BTreeSet::new();
+    for slice in slices {
+        let ports = slice["ports"].as_array().into_iter().flatten();
+        let numbers = ports.filter(|one| text(one) == text(port)).map(|one| &one["port"]);
+        let endpoints = slice["endpoints"].as_array().into_iter().flatten().filter(is_theirs);
+        let addresses: Vec<&str> = endpoints
+            .flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten())
+            .filter_map(Value::as_str)
+            .collect();
+        for number in numbers {
+            found.extend(addresses.iter().map(|address| format!("{address}:{number}")));
+        }
+    }
+    found
+}
+
 /// Where load balancers are asked: the variables are those of the AWS SDKs.
 fn endpoint(region: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let named = ["AWS_ENDPOINT_URL_ELASTIC_LOAD_BALANCING_V2", "AWS_ENDPOINT_URL"];
@@ -273,4 +388,49 @@ fn forwarded(action: &Element) -> Vec<(String, i32)> {
 fn failed(action: &str, error: &HttpError) -> WriteError {
     let message = format!("{action}: {error}");
     WriteError { class: Class::Unreachable, message, retry_after_secs: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn endpoints_are_ready_pods_of_the_replica_set_by_their_port() {
+        let pod = |name: &str, address: &str, ready: Value| {
+            json!({ "addresses": [address], "conditions": { "ready": ready },
+                "targetRef": { "kind": "Pod", "name": name } })
+        };
+        let slice = json!({
+            "ports": [{ "name": "http", "port": 8080 }, { "name": "admin", "port": 9 }],
+            "endpoints": [
+                pod("web-new-1", "10.0.0.1", json!(true)), pod("web-new-2", "10.0.0.2", json!(null)),
+                pod("web-new-3", "10.0.0.3", json!(false)), pod("web-old-1", "10.0.0.4", json!(true)),
+                { "addresses": ["10.0.0.5"], "conditions": {} },
+            ],
+        });
+        let port = json!({ "name": "http", "port": 80, "targetPort": "http" });
+        let found = endpoints(&[slice], &port, "web-new");
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.5:8080"]);
+    }
+
+    #[test]
+    fn a_binding_is_meant_by_service_port_and_type() {
+        let service =
+            json!({ "spec": { "ports": [{ "port": 80 }, { "name": "admin", "port": 9 }] } });
+        let binding = |name: &str, port: Value, kind: &str| json!({ "serviceRef": { "name": name, "port": port }, "targetType": kind });
+        let cases = [
+            (binding("web", json!(80), "ip"), Some(80)),
+            (binding("web", json!("admin"), "ip"), Some(9)),
+            (binding("web", json!(81), "ip"), None),
+            (binding("web", json!(80), "instance"), None),
+            (binding("other", json!(80), "ip"), None),
+        ];
+        for (binding, expected) in cases {
+            let port = bound_port(&binding, "web", &service);
+            assert_eq!(port.and_then(|port| port["port"].as_i64()), expected, "{binding}");
+        }
+    }
 }

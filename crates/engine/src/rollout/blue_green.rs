@@ -17,6 +17,7 @@ use super::rollback::{self, Rollback};
 use super::runs::{self, Findings, Judged, Switch};
 use super::services;
 use super::status::{self, Pauses, UpdateState};
+use super::targets;
 use crate::decision::EventKind;
 use crate::world::ReplicaSetView;
 
@@ -34,6 +35,8 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
     let draft = resize_all(draft, roles).then(|objects| history::clean_up(objects, roles));
     let pauses = pause_change(&draft.objects, roles);
     let draft = draft.then(|objects| switch_active(objects, roles, pauses));
+    let asked = targets::of_active(&draft.objects, &draft.plan, roles);
+    let draft = draft.with(asked);
     let Judged { proposal, found } = run_analyses(&draft.objects, roles);
     let draft = metadata::apply(draft.with(proposal), roles);
     let pauses = found.pauses(pauses);
@@ -153,7 +156,8 @@ fn retire_old(objects: &Objects<'_>, roles: Roles) -> Proposal {
     let keeps_old =
         strategy.scale_down_delay_seconds.is_none() && is_judged && !is_undecided(objects);
     // The way back stays open while the new revision is judged; without replicas there is none.
-    if keeps_old && objects.replicas() > 0 && !runs::is_post_promotion_done(objects) {
+    let is_kept = keeps_old && !runs::is_post_promotion_done(objects);
+    if objects.replicas() > 0 && (is_kept || targets::waits(objects, roles)) {
         return Proposal::default();
     }
     // Without replicas even the revision that has the traffic goes: its Service moves afterwards.
@@ -305,7 +309,9 @@ fn run_analyses(objects: &Objects<'_>, roles: Roles) -> Judged {
         None => is_complete,
     };
     let is_fast_rollback = rollback::is_fast(objects, roles);
-    let switch = Switch { active: active_hash(objects), is_fast_rollback, is_ready, is_complete };
+    let active = active_hash(objects);
+    let is_registered = !targets::waits(objects, roles);
+    let switch = Switch { active, is_fast_rollback, is_ready, is_complete, is_registered };
     runs::of_blue_green(objects, roles, switch)
 }
 
@@ -363,7 +369,7 @@ fn promotion(objects: &Objects<'_>, roles: Roles, is_aborted: bool) -> Option<&'
         return Some("Initial deploy");
     }
     let new = &objects.sets[roles.new];
-    if *active != *new.hash || !new.is_observed() {
+    if *active != *new.hash || !new.is_observed() || targets::waits(objects, roles) {
         return None;
     }
     if objects.promotes_fully() {

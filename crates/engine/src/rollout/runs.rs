@@ -178,7 +178,7 @@ pub(super) fn of_blue_green(objects: &Objects<'_>, roles: Roles, switch: Switch<
     let new = &objects.sets[roles.new].hash;
     let is_exempt = is_exempt(objects, roles) || switch.is_fast_rollback;
     let has_switched = *switch.active == **new;
-    let may_post = !is_exempt && has_switched;
+    let may_post = !is_exempt && has_switched && switch.is_registered;
     let may_pre = !is_exempt && !has_switched && !switch.active.is_empty();
     let post = of_side(objects, roles, Purpose::PostPromotion, may_post, switch.is_complete);
     let pre = of_side(objects, roles, Purpose::PrePromotion, may_pre, switch.is_ready);
@@ -192,6 +192,8 @@ pub(super) struct Switch<'d> {
     pub active: &'d str,
     /// Does this update skip pause and analysis?
     pub is_fast_rollback: bool,
+    /// Does nobody say that its pods are missing in target groups?
+    pub is_registered: bool,
     /// Has the new revision the pods a run before the switch wants?
     pub is_ready: bool,
     /// Does the new revision carry everything?

@@ -20,6 +20,7 @@ use super::replica_sets::{Roles, find_stable};
 use super::routed;
 use super::runs::{self, Findings};
 use super::selector;
+use super::targets;
 use super::verify;
 use super::workload;
 use crate::decision::EventKind;
@@ -168,6 +169,9 @@ fn counted(objects: &Objects<'_>, roles: Roles, found: &Findings) -> RolloutStat
         condition::INVALID_SPEC => false,
         // That a plugin cannot be called, by its step.
         condition::HELD if plugin::is_reason(&one.reason) => plugin::is_awaited(objects),
+        condition::HELD if objects.is_blue_green() => {
+            verify::is_reason(&one.reason) && targets::waits(objects, roles)
+        }
         condition::HELD => is_routing(&one.reason) && routed::is_routed(objects.spec()),
         _ => true,
     };

@@ -25,6 +25,7 @@ mod rows;
 mod runs;
 mod subsets;
 mod takeover;
+mod targets;
 mod told;
 mod traffic;
 mod unread;

@@ -9,6 +9,8 @@ use jiff::SignedDuration;
 use super::conditions::{self, Statement};
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
+use super::replica_sets::Roles;
+use super::targets::{self, Targets};
 use super::told::{self, Verdict};
 use super::{probe, weights};
 use crate::ask::{Answer, Ask, Question, Reply, Split, WeightsOf};
@@ -40,6 +42,7 @@ pub(super) enum Finding {
 pub(super) fn apply(
     objects: &Objects<'_>,
     plan: &Plan,
+    roles: Roles,
     goal: &Goal<'_>,
     status: RolloutStatus,
 ) -> Verified {
@@ -58,11 +61,11 @@ pub(super) fn apply(
     let probed = probe::wanted(objects, goal).filter(|_| !objects.is_aborted());
     let is_reported = asked.is_some() || report.is_some() || verdict.is_some();
     if !is_reported && probed.is_none() || !is_due {
-        weights::unhold(&mut status);
         if report.is_none_or(|report| report == Report::InForce) {
             keep(objects, &mut status);
         }
-        return Verified { proposal: heard.note(status), is_awaited: false };
+        let targets = targets::heard(objects, plan, roles);
+        return settled(objects, heard, targets, status);
     }
     let mut proposal = heard;
     let mut findings = Vec::new();
@@ -100,6 +103,29 @@ pub(super) fn apply(
     Verified { proposal: proposal.note(status), is_awaited }
 }
 
+/// Nothing waits for the weights; older pods may wait for those of the new revision to be registered.
+fn settled(
+    objects: &Objects<'_>,
+    heard: Proposal,
+    targets: Option<Targets>,
+    status: RolloutStatus,
+) -> Verified {
+    let mut status = status;
+    let Some(Targets { proposal, finding }) = targets else {
+        weights::unhold(&mut status);
+        return Verified { proposal: heard.note(status), is_awaited: false };
+    };
+    let is_awaited = finding != Finding::InForce;
+    let held = match finding {
+        Finding::Held(reason, message) => hold(objects, &mut status, reason, message),
+        Finding::InForce | Finding::Open => {
+            weights::unhold(&mut status);
+            Proposal::default()
+        }
+    };
+    Verified { proposal: heard.and(proposal).and(held).note(status), is_awaited }
+}
+
 /// Somebody who was asked cannot say.
 pub(super) fn unverifiable(why: &str) -> Finding {
     Finding::Held(event::WEIGHT_VERIFY_ERROR, format!("Failed to verify weight: {why}"))
@@ -135,6 +161,10 @@ pub(super) fn explain(objects: &Objects<'_>, plan: &Plan) -> Option<Why> {
             }
             Question::RouterPlugin(call) if told::is_open(objects) => {
                 format!("is weight {} in force, of plugin {}", call.weight, call.name)
+            }
+            Question::Targets(of) => {
+                let name = &of.service.name;
+                format!("are the pods of Service {name} registered in its target groups")
             }
             _ => return None,
         };
@@ -263,7 +293,7 @@ pub(super) fn is_reason(reason: &str) -> bool {
     reason == event::WEIGHT_VERIFY_ERROR || all.contains(&reason)
 }
 
-fn reason(split: Split) -> &'static str {
+pub(super) fn reason(split: Split) -> &'static str {
     match split {
         Split::AsTold => event::TARGET_GROUP_VERIFIED,
         Split::Otherwise => event::TARGET_GROUP_UNVERIFIED,

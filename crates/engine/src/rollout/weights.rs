@@ -79,7 +79,7 @@ pub(super) fn steer<'w>(draft: Draft<'w>, roles: Roles) -> ControlFlow<Draft<'w>
         return ControlFlow::Break(draft.with(recorded.and(told).and(asked).and(held)));
     }
     let recorded = recorded.and(told);
-    let verified = verify::apply(&draft.objects, &draft.plan, &goal, status);
+    let verified = verify::apply(&draft.objects, &draft.plan, roles, &goal, status);
     let draft = draft.with(recorded.and(verified.proposal));
     match verified.is_awaited {
         true => ControlFlow::Break(draft),

@@ -86,7 +86,8 @@ fn update(objects: &Objects<'_>, plan: &Plan, findings: &Findings, roles: Roles)
         return vec![undecided];
     }
     if objects.is_blue_green() {
-        return switch(objects, roles);
+        let asked = verify::explain(objects, plan);
+        return asked.into_iter().chain(switch(objects, roles)).collect();
     }
     let mut found = sets::missing(objects, weights::missing(objects, roles));
     found.extend(verify::explain(objects, plan));

@@ -37,7 +37,6 @@ struct Flag {
 
 const THREADS: &str = "one thread decides, and any number of writes are under way at once";
 const BY_NAME: &str = "Ingresses are found by the names that Rollouts give, whatever their class";
-const NO_BINDINGS: &str = "the pods in target groups are not verified, their weights alone";
 const NO_ROUTER: &str = "another API version of a traffic router";
 
 const fn flag(name: &'static str, takes: Takes, default: &'static str, meaning: Meaning) -> Flag {
@@ -45,7 +44,7 @@ const fn flag(name: &'static str, takes: Takes, default: &'static str, meaning: 
 }
 
 /// In the order of their names.
-const FLAGS: [Flag; 20] = {
+const FLAGS: [Flag; 19] = {
     use Meaning::{None as Unused, OnlyDefault};
     use Takes::{List, Number, Text, Truth};
     [
@@ -53,12 +52,6 @@ const FLAGS: [Flag; 20] = {
         flag("ambassador-api-version", Text, "getambassador.io/v2", OnlyDefault(NO_ROUTER)),
         flag("analysis-threads", Number, "30", Unused(THREADS)),
         flag("appmesh-crd-version", Text, "v1beta2", OnlyDefault(NO_ROUTER)),
-        flag(
-            "aws-target-group-binding-api-version",
-            Text,
-            "elbv2.k8s.aws/v1beta1",
-            Unused(NO_BINDINGS),
-        ),
         flag("enable-pprof-address", Text, "", Unused("there are no profiles of Go to serve")),
         flag("ephemeral-metadata-threads", Number, "10", Unused(THREADS)),
         flag(

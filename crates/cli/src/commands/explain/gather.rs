@@ -134,7 +134,8 @@ async fn reply(
         | Question::List(_)
         | Question::Random(_)
         | Question::Probe(_)
-        | Question::Weights(_) => None,
+        | Question::Weights(_)
+        | Question::Targets(_) => None,
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::pods::marks;
 use crate::ask::{
-    Answer, AskId, Class, Failure, PluginReply, Recall, Reply, RouterReply, WeightsSaid,
+    Answer, AskId, Class, Failure, PluginReply, Recall, Reply, RouterReply, Split, WeightsSaid,
 };
 use crate::decision::{Change, ChangeId, Decision, Event, ObjectRef, Op, Why};
 use crate::frame::Frame;
@@ -45,6 +45,8 @@ pub struct Fixture {
     calls: Vec<String>,
     /// What load balancers say when they are asked, if they are; nothing while it is not known.
     balancer: Option<Option<Result<WeightsSaid, Failure>>>,
+    /// The same of the pods that should be registered; see `targets_say`.
+    targets: Option<Option<Split>>,
     /// So many of a thousand requests the newest revision answers, where a URL is measured.
     probed: Option<u32>,
     deployment: Option<Value>,
@@ -89,6 +91,7 @@ impl Fixture {
             routed: Some(Vec::new()),
             calls: Vec::new(),
             balancer: None,
+            targets: None,
             probed: None,
             deployment: None,
             recall: Recall::default(),
