@@ -97,6 +97,8 @@ pub mod annotation {
     pub const VERIFY_URL: &str = "gradus.dev/verify-url";
     /// The header of an answer there that names the revision; see [`super::DEFAULT_VERIFY_HEADER`].
     pub const VERIFY_HEADER: &str = "gradus.dev/verify-header";
+    /// Where the API of the Traefik is that says whether a weight is in force.
+    pub const TRAEFIK_API: &str = "gradus.dev/traefik-api";
     /// Which annotations of an ALB Ingress each Rollout manages, as JSON.
     pub const MANAGED_ALB: &str = "rollouts.argoproj.io/managed-alb-annotations";
     /// Which actions of an Ingress were whose, as older versions wrote it.

@@ -13,6 +13,7 @@ mod experiments;
 mod fold;
 mod history;
 mod lifecycle;
+mod look;
 mod metadata;
 mod objects;
 mod pass;

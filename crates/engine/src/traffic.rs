@@ -34,6 +34,7 @@ use gradus_api::rollout::canary::{SetHeaderRoute, SetMirrorRoute};
 use gradus_api::traffic::ManagedRoute;
 use serde_json::Value;
 
+use crate::ask::http::HttpRequest;
 use crate::ask::{RouterCall, WeightsOf};
 use crate::decision::{Kind, ObjectRef};
 use crate::kinds;
@@ -265,6 +266,16 @@ pub trait Router {
     /// What the data plane says of its objects as they stand; `None` where it says nothing.
     fn reported(&self, _seen: &RoutingObjects) -> Option<Report> {
         None
+    }
+
+    /// A request whose answer shows what the data plane has taken in; nothing where none is served.
+    fn looks(&self) -> Option<HttpRequest> {
+        None
+    }
+
+    /// Is a goal in force, by the body of such an answer?
+    fn shown(&self, _goal: &Goal<'_>, _seen: &RoutingObjects, _body: &str) -> Report {
+        Report::InForce
     }
 
     /// What a goal moves on an object of the user's; `None` where the object is not one whose weights

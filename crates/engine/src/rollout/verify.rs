@@ -12,7 +12,7 @@ use super::plan::{Plan, Proposal};
 use super::replica_sets::Roles;
 use super::targets::{self, Targets};
 use super::told::{self, Verdict};
-use super::{probe, weights};
+use super::{look, probe, weights};
 use crate::ask::{Answer, Ask, Question, Reply, Split, WeightsOf};
 use crate::decision::{EventKind, Frees, Guard, Why};
 use crate::traffic::{self, Goal, Report};
@@ -59,7 +59,8 @@ pub(super) fn apply(
         false => (Proposal::default(), None),
     };
     let probed = probe::wanted(objects, goal).filter(|_| !objects.is_aborted());
-    let is_reported = asked.is_some() || report.is_some() || verdict.is_some();
+    let looked = look::wanted(objects, goal).filter(|_| !objects.is_aborted());
+    let is_reported = asked.is_some() || report.is_some() || verdict.is_some() || looked.is_some();
     if !is_reported && probed.is_none() || !is_due {
         if report.is_none_or(|report| report == Report::InForce) {
             keep(objects, &mut status);
@@ -80,6 +81,11 @@ pub(super) fn apply(
         Verdict::Open => Finding::Open,
         Verdict::Broken(why) => unverifiable(&why),
     }));
+    if let Some(looked) = looked {
+        let (asked, finding) = look::hear(objects, plan, looked, goal, &status);
+        proposal = proposal.and(asked);
+        findings.push(finding);
+    }
     if let Some(probed) = probed {
         let (asked, finding) = probe::hear(objects, plan, probed, goal, &status);
         proposal = proposal.and(asked);
@@ -151,7 +157,8 @@ pub(super) fn is_stored(objects: &Objects<'_>, wanted: &RolloutStatus) -> bool {
 
 /// What is not answered yet.
 pub(super) fn explain(objects: &Objects<'_>, plan: &Plan) -> Option<Why> {
-    if let Some(question) = probe::explain(objects, plan) {
+    let asked = probe::explain(objects, plan).or_else(|| look::explain(objects, plan));
+    if let Some(question) = asked {
         return Some(waits(objects, question));
     }
     plan.asks.iter().find_map(|ask| {

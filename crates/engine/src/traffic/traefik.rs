@@ -1,5 +1,6 @@
 //! Traefik: weights stand on the `weighted.services` of the user's TraefikService.
 
+mod api;
 #[cfg(test)]
 mod tests;
 
@@ -10,9 +11,10 @@ use super::mark::{self, Moved};
 use super::registry::routing_in;
 use super::split::relative;
 use super::{
-    Access, Backends, ConfigField, Goal, Need, RouteFault, RouteOp, RouteView, RouteWrite, Router,
-    RouterEntry, RoutingObjects, Sides, WeightSplit, named_sides,
+    Access, Backends, ConfigField, Goal, Need, Report, RouteFault, RouteOp, RouteView, RouteWrite,
+    Router, RouterEntry, RoutingObjects, Sides, WeightSplit, named_sides,
 };
+use crate::ask::http::HttpRequest;
 use crate::decision::{EventKind, Kind, ObjectRef};
 use crate::world::RolloutView;
 
@@ -81,6 +83,15 @@ impl Router for Traefik<'_> {
         });
         let parts = relative(&named.collect::<Vec<_>>(), sides.fixed, super::WHOLE);
         if parts.is_empty() { Vec::new() } else { vec![WeightSplit { object, parts }] }
+    }
+
+    fn looks(&self) -> Option<HttpRequest> {
+        api::request(self.rollout, self.name)
+    }
+
+    fn shown(&self, goal: &Goal<'_>, seen: &RoutingObjects, body: &str) -> Report {
+        let services = seen.get(&self.need().object).and_then(services).unwrap_or_default();
+        api::shown(self.rollout, services, goal, body)
     }
 
     fn moved(&self, object: &ObjectRef, goal: &Goal<'_>) -> Option<Moved> {

@@ -217,3 +217,35 @@ fn the_end_of_an_update_waits_for_what_a_gateway_reports() {
     assert_eq!(status["phase"], "Healthy");
     assert_eq!(fixture.rest(at(6)), [""; 0]);
 }
+
+#[test]
+fn a_weight_step_waits_until_traefiks_api_shows_the_weights() {
+    let part = |name: &str, weight: i64| json!({ "name": name, "port": 80, "weight": weight });
+    let service = json!({ "kind": "TraefikService", "metadata": { "name": "web" }, "spec": {
+        "weighted": { "services": [part("stable", 100), part("canary", 0)] } } });
+    let routing = json!({ "traefik": { "weightedTraefikServiceName": "web" } });
+    let strategy = json!({ "steps": steps() });
+    let mut fixture = Fixture::routed(4, routing, strategy).with_route(service);
+    fixture.annotate("gradus.dev/traefik-api", "http://traefik:8080");
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    let state = |fixture: &Fixture| {
+        let status = fixture.status();
+        (status["currentStepIndex"].clone(), status["canary"]["weights"]["verified"].clone())
+    };
+    assert_eq!(state(&fixture), (json!(0), json!(false)), "nothing is said yet");
+    assert!(fixture.why().contains("has the data plane weight 25"), "{}", fixture.why());
+    let says = |stable: i64, canary: i64| {
+        let part = |name: &str, weight: i64| json!({ "name": name, "weight": weight });
+        let parts = [part("default-stable-80", stable), part("default-canary-80", canary)];
+        json!({ "weighted": { "services": parts } }).to_string()
+    };
+    fixture.http_answers(&says(100, 0));
+    fixture.settle(at(2));
+    assert_eq!(state(&fixture), (json!(0), json!(false)), "not yet");
+    fixture.settle(at(12));
+    fixture.http_answers(&says(75, 25));
+    fixture.settle(at(13));
+    assert_eq!(state(&fixture), (json!(1), json!(true)));
+}
