@@ -63,7 +63,7 @@ pub(super) static ENTRY: RouterEntry = RouterEntry {
     ],
     refused: |route, op, said| {
         let (reason, what) = match op {
-            Op::Create(_) => (router_event::APISIX_ROUTE_CREATE_ERROR, "creating"),
+            Op::Create(_) => (router_event::APISIX_ROUTE_CREATE_ERROR, "create"),
             Op::Merge(_) => (router_event::APISIX_ROUTE_UPDATE_ERROR, "updating"),
             Op::Delete | Op::Evict => (router_event::APISIX_ROUTE_DELETE_ERROR, "deleting"),
         };
