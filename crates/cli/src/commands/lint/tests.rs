@@ -63,9 +63,9 @@ fn a_service_beside_the_rollout_must_select_its_pods() {
 
 const TEMPLATE: &str = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\n\
     metadata: {name: smoke}\nspec:\n  args: [{name: host}, {name: limit, value: '1'}]\n  \
-    metrics: [{name: m, successCondition: 'result < {{args.limit}}', provider: {web: {url: x}}}]";
+    metrics: [{name: m, successCondition: 'result < {{args.limit}}', provider: {web: {url: 'http://x'}}}]";
 const ENDLESS: &str = "apiVersion: argoproj.io/v1alpha1\nkind: ClusterAnalysisTemplate\n\
-    metadata: {name: endless}\nspec:\n  metrics: [{name: m, interval: 1m, provider: {web: {url: x}}}]";
+    metadata: {name: endless}\nspec:\n  metrics: [{name: m, interval: 1m, provider: {web: {url: 'http://x'}}}]";
 const PLACEHOLDER: &str = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\n\
     metadata: {name: open}\nspec:\n  metrics: [{name: m, provider: {web: {url: '{{args.x}}'}}}]";
 const EXPERIMENT: &str = "apiVersion: argoproj.io/v1alpha1\nkind: Experiment\n\
