@@ -179,7 +179,9 @@ impl Session {
         };
         let argument = match self.kind.argument(method) {
             Some((registered, name)) => Argument::Struct { registered, name, value: argument },
-            None => Argument::Nil,
+            None if ["InitPlugin", "Type"].contains(&method) => Argument::Nil,
+            // What Go does not know it skips, but of nothing it would skip the request behind it.
+            None => Argument::True,
         };
         let bytes = rpc.call(call, &format!("Plugin.{method}"), argument)?;
         self.link.send(*stream, &bytes);

@@ -159,3 +159,12 @@ fn calls_without_a_plugin_are_answered() {
     assert!(events.contains(&Event::Answered { call, outcome: gone }), "{events:?}");
     assert_eq!(events.last(), Some(&Event::Closed));
 }
+
+#[test]
+fn a_method_that_there_is_not_is_called_with_what_go_can_skip() {
+    for (method, last) in [("Type", [3, 16, 0, 0]), ("NoSuchMethod", [3, 2, 0, 1])] {
+        let mut session = ready();
+        session.call(method, &json!(null)).expect("it can be encoded");
+        assert!(session.take_output().ends_with(&last), "{method}");
+    }
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use super::config::{Location, PluginEntry};
-use super::process::{self, CallFailure, Running};
+use super::process::{self, CallFailure, NO_ANSWER, Running};
 
 /// Which interface a plugin is expected to have.
 pub use gradus_goplugin::PluginKind as Interface;
@@ -101,7 +101,9 @@ async fn faults(running: &Running, kind: PluginKind, findings: &mut Vec<Finding>
     note(findings, "an object of a megabyte is read", outcome);
     let unknown = running.call("NoSuchMethod", Value::Null, LIMIT).await;
     let outcome = match unknown {
-        Err(CallFailure::Transport(why)) if !running.is_there() => Err(why),
+        Err(CallFailure::Transport(why)) if !running.is_there() || why.starts_with(NO_ANSWER) => {
+            Err(why)
+        }
         Err(_) => Ok(()),
         Ok(_) => Err("it answers a method that there is not".to_owned()),
     };

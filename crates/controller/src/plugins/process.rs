@@ -33,6 +33,8 @@ const PING_LIMIT: Duration = Duration::from_secs(5);
 const QUIT_LIMIT: Duration = Duration::from_secs(2);
 /// Calls that wait to be sent.
 const CALLS_LIMIT: usize = 64;
+/// How the words about a call begin that took too long.
+pub(super) const NO_ANSWER: &str = "no answer";
 /// What a plugin that does not read may leave unsent, in bytes.
 const UNSENT_LIMIT: usize = 64 << 20;
 
@@ -454,7 +456,7 @@ impl Process {
         self.pending = rest;
         let late: Vec<Pending> = late;
         for pending in late {
-            let text = format!("no answer within {} s", pending.limit.as_secs());
+            let text = format!("{NO_ANSWER} within {} s", pending.limit.as_secs());
             pending.reply.send(Err(CallFailure::Transport(text))).ok();
             if self.ping.is_none() {
                 self.ping = Some((self.wire.ping(), now + PING_LIMIT));
