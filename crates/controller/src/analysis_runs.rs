@@ -27,6 +27,8 @@ pub struct RunIndex {
     jobs: BTreeMap<Key, Arc<JobView>>,
     /// The Jobs of a run, by its uid.
     by_run: BTreeMap<Uid, BTreeMap<Arc<str>, Arc<JobView>>>,
+    /// Where Jobs measure, if not in the namespace of their run.
+    job_namespace: Option<Arc<str>>,
 }
 
 /// What is watched for AnalysisRuns.
@@ -85,6 +87,11 @@ impl Watched for AnalysisRuns {
     type Index = RunIndex;
     type Source = Source;
 
+    fn index(scope: &Scope) -> RunIndex {
+        let job_namespace = scope.job_namespace.as_deref().map(Into::into);
+        RunIndex { job_namespace, ..RunIndex::default() }
+    }
+
     fn sources() -> Vec<Source> {
         vec![Source::Runs, Source::Jobs]
     }
@@ -132,6 +139,7 @@ impl Watched for AnalysisRuns {
             jobs: index.by_run.get(&run.uid).cloned().unwrap_or_default(),
             answers: answers.clone(),
             recall: recall.clone(),
+            job_namespace: index.job_namespace.clone(),
         })
     }
 

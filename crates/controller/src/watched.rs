@@ -79,6 +79,8 @@ pub struct Scope {
     pub instance_id: String,
     /// Are load balancers asked whether they split the traffic as they were told?
     pub verifies: bool,
+    /// Where Jobs measure; none for the namespace of their run.
+    pub job_namespace: Option<String>,
 }
 
 impl Scope {

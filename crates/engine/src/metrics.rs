@@ -70,6 +70,8 @@ pub struct Observed<'a> {
 pub struct Of {
     /// Namespace.
     pub namespace: Arc<str>,
+    /// The namespace of its Jobs.
+    pub job_namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
     /// Identity.

@@ -151,11 +151,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     arguments.flags.start_logging()?;
     let (election, engines) = (arguments.election()?, arguments.engines());
     arguments.argo.say_unused();
+    let job_namespace = job_namespace()?;
     let settings = Settings {
         election,
         scope: Scope {
             instance_id: arguments.instance_id,
             verifies: arguments.aws_verify_target_group,
+            job_namespace,
             ..Scope::default()
         },
         balancers: arguments.aws_verify_target_group.then_some(BalancerNames {
@@ -173,6 +175,18 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     arguments.flags.run(engines, &title, settings)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Where Jobs of analyses run, as the environment says. Another cluster cannot be named.
+fn job_namespace() -> anyhow::Result<Option<String>> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if variable(JOB_KUBECONFIG).is_some() {
+        anyhow::bail!("{JOB_KUBECONFIG} is set: Jobs in another cluster are not supported");
+    }
+    Ok(variable(JOB_NAMESPACE))
+}
+
+const JOB_NAMESPACE: &str = "ARGO_ROLLOUTS_ANALYSIS_JOB_NAMESPACE";
+const JOB_KUBECONFIG: &str = "ARGO_ROLLOUTS_ANALYSIS_JOB_KUBECONFIG";
 
 #[cfg(test)]
 mod tests {

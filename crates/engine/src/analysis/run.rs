@@ -52,6 +52,9 @@ pub struct RunWorld {
     /// What the shell remembers of this run.
     #[serde(default)]
     pub recall: Recall<()>,
+    /// Where its Jobs are, if not in its own namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_namespace: Option<Arc<str>>,
 }
 
 impl Engine for AnalysisRuns {

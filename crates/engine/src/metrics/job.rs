@@ -100,7 +100,7 @@ impl JobProvider<'_> {
         let started = || {
             let metadata: TextMap = [
                 (NAME.to_owned(), name.to_string()),
-                (NAMESPACE.to_owned(), seen.run.namespace.to_string()),
+                (NAMESPACE.to_owned(), seen.run.job_namespace.to_string()),
             ]
             .into();
             Reading::InFlight { resume_at: seen.now, metadata }
@@ -163,7 +163,7 @@ fn look(measurement: &Measurement, seen: &Observed<'_>) -> Next {
     match seen.pods.map(|pods| pods.iter().find_map(|pod| no_image(pod))) {
         None => {
             let labels = format!("{POD_LABEL}={}", job.name).into();
-            let namespace = Arc::clone(&seen.run.namespace);
+            let namespace = Arc::clone(&seen.run.job_namespace);
             Next::Pods { of: ListOf { kind: kinds::POD, namespace, labels }, look, until }
         }
         Some(None) => Next::Wait(Some(until)),

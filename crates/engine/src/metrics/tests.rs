@@ -18,6 +18,7 @@ fn now() -> Timestamp {
 fn run() -> Of {
     Of {
         namespace: "shop".into(),
+        job_namespace: "shop".into(),
         name: "run".into(),
         uid: Uid::parse("00000000-0000-4000-8000-000000000001"),
         started_at: None,

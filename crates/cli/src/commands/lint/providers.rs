@@ -129,6 +129,7 @@ fn refused(document: &Document, raw: &Value, path: &str) -> Option<Finding> {
     let (metric, _) = decode::<Metric>(raw);
     let of_run = Of {
         namespace: "default".into(),
+        job_namespace: "default".into(),
         name: "lint".into(),
         uid: Uid::default(),
         started_at: None,

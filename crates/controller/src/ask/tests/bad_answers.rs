@@ -287,7 +287,7 @@ async fn measured(case: &Case, ill: Ill, to: &str) -> Measurement {
         "status": { "phase": "Running", "startedAt": "2026-01-01T00:00:00Z" } });
     let run = Arc::new(AnalysisRunView::read(&serde_json::from_value(frame).unwrap()));
     let (jobs, answers, recall) = (BTreeMap::new(), BTreeMap::new(), Recall::default());
-    let mut world = RunWorld { run, jobs, answers, recall };
+    let mut world = RunWorld { run, jobs, answers, recall, job_namespace: None };
     let policy = AddressPolicy { allow: vec!["127.0.0.1".parse().unwrap()], ..Default::default() };
     let http = HttpClient::new(policy).unwrap();
     let executor = Executor::new(Credentials(to.to_owned()), Some(http), Some("gradus".to_owned()));

@@ -264,11 +264,17 @@ impl<'w> RunDraft<'w> {
         self.status.metric_results.iter().find(|result| result.name == metric)
     }
 
+    /// Where the Jobs of the run are.
+    fn job_namespace(&self) -> &'w Arc<str> {
+        self.world.job_namespace.as_ref().unwrap_or(&self.world.run.namespace)
+    }
+
     /// The run, as providers see it.
     fn identity(&self) -> Of {
         let run = self.run();
         Of {
             namespace: Arc::clone(&run.namespace),
+            job_namespace: Arc::clone(self.job_namespace()),
             name: Arc::clone(&run.name),
             uid: run.uid,
             started_at: self.status.started_at.map(|time| time.timestamp()),
@@ -339,7 +345,7 @@ impl<'w> RunDraft<'w> {
     }
 
     fn create(&mut self, name: &Arc<str>, job: &Value) -> Created<'w> {
-        let target = ObjectRef::new(kinds::JOB, &self.run().namespace, name);
+        let target = ObjectRef::new(kinds::JOB, self.job_namespace(), name);
         let change = Change::create(target.clone(), job.clone());
         let Some(failure) = self.world.recall.failed.get(&change.id) else {
             self.changes.push(change);
@@ -379,7 +385,7 @@ impl<'w> RunDraft<'w> {
     }
 
     pub(super) fn deletion(&self, job: &JobView) -> Change {
-        let target = ObjectRef::new(kinds::JOB, &self.run().namespace, &job.name);
+        let target = ObjectRef::new(kinds::JOB, self.job_namespace(), &job.name);
         Change::delete(target, job.uid).or_skip()
     }
 

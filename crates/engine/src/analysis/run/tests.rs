@@ -59,6 +59,7 @@ impl Play {
                 jobs: BTreeMap::new(),
                 answers: BTreeMap::new(),
                 recall: Recall::default(),
+                job_namespace: None,
             },
             now: Timestamp::from_second(1000).unwrap(),
             script: script.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect(),

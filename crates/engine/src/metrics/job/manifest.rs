@@ -23,26 +23,36 @@ pub fn of(spec: &JobMetric, metric: &str, name: &str, run: &Of) -> Result<Value,
     let mut job_spec = Value::clone(&spec.spec);
     let pod_labels = &mut job_spec["template"]["metadata"]["labels"];
     pod_labels[label::ANALYSIS_RUN_UID] = json!(run.uid.to_string());
+    let is_elsewhere = run.job_namespace != run.namespace;
+    if is_elsewhere && has_marker(&job_spec.to_string()) {
+        return Err(
+            "a secret argument cannot be used by a Job in another namespace than its run's"
+                .to_owned(),
+        );
+    }
     hand_over_secrets(&mut job_spec["template"]["spec"]);
-    let job = json!({
+    let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": name,
-            "namespace": &*run.namespace,
+            "namespace": &*run.job_namespace,
             "labels": labels,
             "annotations": annotations,
-            "ownerReferences": [{
-                "apiVersion": names::API_VERSION,
-                "kind": names::kind::ANALYSIS_RUN,
-                "name": &*run.name,
-                "uid": run.uid.to_string(),
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
         },
         "spec": job_spec,
     });
+    // An owner must be in the same namespace.
+    if !is_elsewhere {
+        job["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": names::API_VERSION,
+            "kind": names::kind::ANALYSIS_RUN,
+            "name": &*run.name,
+            "uid": run.uid.to_string(),
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }]);
+    }
     if has_marker(&job.to_string()) {
         return Err("a secret argument of a Job can only be used in the command, args and env of \
                     its containers"

@@ -49,8 +49,9 @@ fn with_pods(
     refused: Option<&Failure>,
     pods: Option<&[Arc<Value>]>,
 ) -> Next {
-    let run =
-        Of { namespace: "shop".into(), name: "run".into(), uid: Uid::parse(UID), started_at: None };
+    let (namespace, job_namespace) = ("shop".into(), "shop".into());
+    let (name, uid) = ("run".into(), Uid::parse(UID));
+    let run = Of { namespace, job_namespace, name, uid, started_at: None };
     let jobs: BTreeMap<Arc<str>, Arc<JobView>> =
         jobs.iter().map(|job| (Arc::clone(&job.name), Arc::clone(job))).collect();
     let (now, said) = (now(), &[]);

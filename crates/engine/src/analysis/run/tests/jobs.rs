@@ -107,3 +107,33 @@ fn a_refused_job_is_an_error_and_one_that_must_wait_is_not() {
         assert_eq!(names(&play), [".m.1"], "{class:?}: it is tried again when its time has come");
     }
 }
+
+#[test]
+fn jobs_may_be_in_a_namespace_of_their_own() {
+    let mut play = Play::new(job_metric(json!({})), "");
+    play.world.job_namespace = Some("jobs".into());
+    let decision = decide(&play.world, play.now);
+    let change = &decision.changes[0];
+    let Op::Create(job) = &change.op else { panic!("a Job: {change:?}") };
+    assert_eq!(
+        (&*change.target.namespace, &job["metadata"]["namespace"]),
+        ("jobs", &json!("jobs"))
+    );
+    assert_eq!(job["metadata"].get("ownerReferences"), None, "no owner is in another namespace");
+    play.go(1);
+    assert_eq!(play.result("m").measurements[0].metadata["job-namespace"], "jobs");
+    play.change_run(|run| run.spec.terminate = true);
+    let decision = decide(&play.world, play.now);
+    assert_eq!(&*decision.changes[0].target.namespace, "jobs");
+    let mut spec = job_metric(json!({}));
+    let from = json!({ "secretKeyRef": { "name": "keys", "key": "k" } });
+    spec["args"] = json!([{ "name": "s", "valueFrom": from }]);
+    let pods = &mut spec["metrics"][0]["provider"]["job"]["spec"]["template"]["spec"];
+    pods["containers"][0]["args"] = json!(["{{args.s}}"]);
+    let mut play = Play::new(spec, "");
+    play.secret = Some(Ok(json!({ "data": { "k": "" } })));
+    play.world.job_namespace = Some("jobs".into());
+    play.go(1);
+    let message = &play.result("m").measurements[0].message;
+    assert!(message.contains("another namespace than its run's"), "{message}");
+}
