@@ -38,8 +38,9 @@ fn patterns_match_as_those_of_the_original() {
 
 fn all_agree(rows: &str) {
     for line in rows.lines() {
-        let row: Json = serde_json::from_str(line).unwrap();
-        let (source, expected) = (row["expr"].as_str().unwrap(), row["go"].as_str().unwrap());
+        let row: Json = serde_json::from_str(line).expect("each line is JSON");
+        let text = |field: &str| row[field].as_str().expect("each line has both texts");
+        let (source, expected) = (text("expr"), text("go"));
         let found = answer(source, &result(&row));
         let is_error = |text: &str| text.starts_with("ERR");
         let agrees = found == expected || is_error(&found) && is_error(expected);
