@@ -45,8 +45,11 @@ const IN_FLIGHT_LIMIT: usize = 64;
 const URGENT_RESERVE: usize = 8;
 /// Of these, for one namespace.
 const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
-/// How long counts alone may wait to be written: while an update moves, and at rest.
+/// With so many under way a namespace is crowded.
+const CROWD: usize = NAMESPACE_LIMIT / 2;
+/// How long counts alone may wait to be written: while an update moves, where many do, and at rest.
 const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
+const DEFERRED_IN_CROWD: SignedDuration = SignedDuration::from_secs(5);
 const DEFERRED_AT_REST: SignedDuration = SignedDuration::from_millis(250);
 
 /// The synchronous heart of a controller: events in, work out, outcomes in.
@@ -419,6 +422,18 @@ impl<W: Watched> Shell<W> {
         has_room(&self.busy, namespace)
     }
 
+    /// How long a status may wait for another write that it can ride on. Where many objects move at
+    /// once, the server has more to do than to be told of every pod.
+    fn patience(&self, namespace: &Arc<str>, urgency: Urgency) -> SignedDuration {
+        let is_crowded = self.busy.get(namespace).is_some_and(|jobs| *jobs >= CROWD);
+        match urgency {
+            Urgency::Now => SignedDuration::ZERO,
+            Urgency::Shortly => DEFERRED_AT_REST,
+            Urgency::Within1s if is_crowded => DEFERRED_IN_CROWD,
+            Urgency::Within1s => DEFERRED_LIMIT,
+        }
+    }
+
     /// Turns a decision into a job, or lets the key rest when there is nothing to write now.
     fn carry(
         &mut self,
@@ -429,6 +444,7 @@ impl<W: Watched> Shell<W> {
         now: Timestamp,
     ) -> Option<Work> {
         let head = W::head(world);
+        let limit = self.patience(&key.namespace, decision.urgency);
         let state = self.keys.entry(key.clone()).or_default();
         if let Some(change) = state.watch_guard(&decision.why, now) {
             let standing = standing::<W>(world, &head, &decision);
@@ -436,11 +452,6 @@ impl<W: Watched> Shell<W> {
         }
         state.forget_failed(&decision, now);
         let differs = decision.status.as_ref().is_some_and(|new| new != W::stored_status(world));
-        let limit = match decision.urgency {
-            Urgency::Now => SignedDuration::ZERO,
-            Urgency::Shortly => DEFERRED_AT_REST,
-            Urgency::Within1s => DEFERRED_LIMIT,
-        };
         let due = *state.deferred.get_or_insert(now) + limit;
         let wake_at = decision.wake_at.into_iter().chain(state.next_retry(now)).min();
         let (patch, wake_at) = if differs && now < due {

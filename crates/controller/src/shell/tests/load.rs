@@ -80,3 +80,21 @@ fn one_namespace_takes_half_the_places_and_the_urgent_have_places_of_their_own()
     let names: Vec<_> = taken(&mut shell).iter().map(|key| key.name.to_string()).collect();
     assert_eq!(names, ["lamp-0077"], "it waited with the others and is urgent now");
 }
+
+#[test]
+fn counts_wait_longer_where_many_objects_move_at_once() {
+    for (others, expected) in [(CROWD - 1, 1_001), (CROWD, 5_001)] {
+        let mut shell = crowd(&[("a", others)]);
+        let jobs: Vec<_> = std::iter::from_fn(|| job(&mut shell, at(1))).collect();
+        assert_eq!(jobs.len(), others);
+        let meter = |watts: u32| {
+            let mut meter = frame("meter", 5, json!({ "watts": watts }), json!({}));
+            meter.meta.namespace = "a".into();
+            meter
+        };
+        shell.observe(&(), &Seen::Apply(meter(3)), at(1));
+        assert!(job(&mut shell, at(1)).is_none(), "counts alone");
+        assert_eq!(shell.next_due(), Some(at(expected)), "beside {others}");
+        assert!(job(&mut shell, at(expected)).is_some(), "beside {others}");
+    }
+}
