@@ -5,7 +5,7 @@ use gradus_api::names::{annotation, event, reason as condition_reason};
 use serde_json::Value;
 
 use super::{
-    case::Case,
+    case::{After, Case, Step},
     compare::{Checkpoint, Difference},
     scaling,
 };
@@ -112,7 +112,77 @@ pub const RULES: &[Rule] = &[
             is_about_sizes && scaling::go_the_same_way(&checkpoint.argo, &checkpoint.ours)
         },
     },
+    Rule {
+        row: "Services after an abort",
+        explains: |difference, checkpoint, case| {
+            let places = ["settled", "services.", "splits.", "rollout.status.conditions.Paused"];
+            checkpoint.argo["settled"] == "still changes"
+                && was_done(case, checkpoint, "abort")
+                && places.iter().any(|place| difference.path.starts_with(place))
+        },
+    },
+    Rule {
+        row: "abort beside a full promotion",
+        explains: |_, checkpoint, case| {
+            let is_aborted = |side: &Value| side["rollout"]["status"]["abort"] == true;
+            let mut done = case.steps.iter().take(checkpoint.actions);
+            done.any(|step| step.r#do == "promoteFull")
+                && done.any(|step| step.r#do == "abort" && step.after != After::Settled)
+                && is_aborted(&checkpoint.ours)
+                && !is_aborted(&checkpoint.argo)
+        },
+    },
+    Rule {
+        row: "resume at a bad moment",
+        explains: |_, checkpoint, case| {
+            let is_hasty = |step: &Step| step.r#do == "promote" && step.after != After::Settled;
+            let is_completed = |side: &Value| {
+                let condition = &side["rollout"]["status"]["conditions"]["Completed"]["is"];
+                text(condition).starts_with("True")
+            };
+            case.steps.iter().take(checkpoint.actions).any(is_hasty)
+                && is_completed(&checkpoint.ours)
+                && !is_completed(&checkpoint.argo)
+        },
+    },
+    Rule {
+        row: "old ReplicaSets without replicas",
+        explains: |difference, checkpoint, _| {
+            let has_pods = |side: &Value| {
+                let sets = side["replicaSets"].as_object().into_iter().flatten();
+                sets.into_iter().any(|(_, set)| set["replicas"].as_u64() > Some(0))
+            };
+            let is_event = difference.path.starts_with("events.");
+            checkpoint.ours["rollout"]["replicas"] == 0
+                && has_pods(&checkpoint.argo)
+                && !has_pods(&checkpoint.ours)
+                && !is_event
+        },
+    },
+    Rule {
+        row: "the Event of a blue-green way back",
+        explains: |difference, _, case| {
+            let is_completed = |side: &Value, how: &str| {
+                reason(text(side)) == condition_reason::ROLLOUT_COMPLETED
+                    && text(side).ends_with(how)
+            };
+            case.rollout()["spec"]["strategy"]["blueGreen"].is_object()
+                && match difference.path.as_str() {
+                    "events.missing" => is_completed(&difference.argo, COMPLETED),
+                    "events.added" => is_completed(&difference.ours, WAYS_BACK[0]),
+                    _ => false,
+                }
+        },
+    },
 ];
+
+/// Has somebody done this before the checkpoint?
+fn was_done(case: &Case, checkpoint: &Checkpoint, what: &str) -> bool {
+    case.steps.iter().take(checkpoint.actions).any(|step| step.r#do == what)
+}
+
+/// How the Event of an update ends that went its whole way.
+const COMPLETED: &str = ": Completed blue-green update";
 
 /// How the Event of a completed way back ends.
 const WAYS_BACK: [&str; 2] = [": Fast rollback", ": Rollback within window"];
@@ -160,7 +230,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::differential::case::Step;
 
     #[test]
     fn every_rule_names_a_row_of_the_documents() {
@@ -213,6 +282,48 @@ mod tests {
             Checkpoint { actions: 1, argo, ours }.compare(&case).unknown.len()
         };
         assert_eq!((unknown(1, "a"), unknown(1, "b"), unknown(2, "a")), (0, 1, 2));
+    }
+
+    /// The rows that explain a case of these actions, the second of them in haste or not.
+    fn rows_after(
+        actions: [&str; 2],
+        is_hasty: bool,
+        argo: Value,
+        ours: Value,
+    ) -> Vec<&'static str> {
+        let rollout = json!({ "kind": "Rollout", "metadata": { "name": "case1" } });
+        let after = if is_hasty { After::Milliseconds(500) } else { After::Settled };
+        let steps = vec![Step::settled(json!(actions[0])), Step { after, r#do: json!(actions[1]) }];
+        let case = Case { seed: 1, objects: vec![rollout], steps };
+        let compared = Checkpoint { actions: 2, argo, ours }.compare(&case);
+        let known = compared.known.iter().map(|(_, rule)| rule.row);
+        known.chain(compared.unknown.iter().map(|_| "?")).collect()
+    }
+
+    #[test]
+    fn what_people_did_is_part_of_a_rule() {
+        let aborted = |is: bool| json!({ "rollout": { "status": { "abort": is } } });
+        let completed = |is: &str| {
+            let conditions = json!({ "Completed": { "is": is } });
+            json!({ "rollout": { "status": { "conditions": conditions } } })
+        };
+        let moving = |settled: &str, hash: &str| json!({ "settled": settled, "services": { "canary": hash } });
+        let sized = |replicas: u64| json!({ "rollout": { "replicas": 0 }, "replicaSets": { "a": { "replicas": replicas } } });
+        let flaps = || (moving("still changes", "v2"), moving("settled", "v1"));
+        let promotes = || (completed("False x"), completed("True x"));
+        let rows = |actions, is_hasty, (argo, ours)| rows_after(actions, is_hasty, argo, ours);
+        let both = || (aborted(false), aborted(true));
+        assert_eq!(rows(["promote", "abort"], true, flaps()), ["Services after an abort"; 2]);
+        assert_eq!(rows(["promote", "retry"], true, flaps()), ["?"; 2]);
+        assert_eq!(rows(["promoteFull", "abort"], true, both()), ["abort beside a full promotion"]);
+        assert_eq!(rows(["promoteFull", "abort"], false, both()), ["?"]);
+        assert_eq!(rows(["abort", "promoteFull"], true, both()), ["?"]);
+        assert_eq!(rows(["retry", "promote"], true, promotes()), ["resume at a bad moment"]);
+        assert_eq!(rows(["retry", "promote"], false, promotes()), ["?"]);
+        let (none, one) = (sized(0), sized(1));
+        let kept = (one.clone(), none.clone());
+        assert_eq!(rows(["retry", "pause"], false, kept), ["old ReplicaSets without replicas"]);
+        assert_eq!(rows(["retry", "pause"], false, (none, one)), ["?"], "ours keeps them");
     }
 
     #[test]
