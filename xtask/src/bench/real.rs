@@ -95,7 +95,7 @@ pub(super) fn run(arguments: &[String]) -> Result<Summary, Failure> {
     let servers = Servers::ready(&repository())?;
     let program = match &wish.program {
         Some(program) => program.clone(),
-        None => build::program(&["--release", "--package", "gradus"])?,
+        None => build::program(&["--profile", "dist", "--package", "gradus"])?,
     };
     let peer = wish.has_peer.then(crate::argo::controller_program).transpose()?;
     or_interrupted(async {
