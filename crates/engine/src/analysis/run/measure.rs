@@ -443,6 +443,22 @@ impl<'w> RunDraft<'w> {
     }
 }
 
+/// A measurement that somebody else has made and judged.
+fn as_measured(begun: &Measurement, measured: Measurement, ended: Timestamp) -> Measurement {
+    let is_bare = measured.phase == RunPhase::Error.text() && measured.started_at.is_none();
+    let began = begun.started_at.filter(|_| !is_bare);
+    let is_over = RunPhase::of(&measured.phase).is_completed();
+    let metadata = measured.metadata.into_iter().map(|(key, text)| (cut(key), cut(text)));
+    Measurement {
+        message: cut(measured.message),
+        value: cut(measured.value),
+        metadata: metadata.collect(),
+        started_at: measured.started_at.or(began),
+        finished_at: measured.finished_at.or(stored(ended)).filter(|_| is_over),
+        ..measured
+    }
+}
+
 /// Writes the outcome into the measurement; conditions judge a value.
 fn judge(
     measurement: &mut Measurement,
@@ -491,21 +507,7 @@ fn judge(
             (phase, message)
         }
         Reading::Measured(measured) => {
-            let is_bare = measured.phase == RunPhase::Error.text() && measured.started_at.is_none();
-            let began = measurement.started_at.filter(|_| !is_bare);
-            let is_over = RunPhase::of(&measured.phase).is_completed();
-            *measurement = Measurement {
-                message: cut(measured.message),
-                value: cut(measured.value),
-                metadata: measured
-                    .metadata
-                    .into_iter()
-                    .map(|(key, text)| (cut(key), cut(text)))
-                    .collect(),
-                started_at: measured.started_at.or(began),
-                finished_at: measured.finished_at.or(stored(ended)).filter(|_| is_over),
-                ..*measured
-            };
+            *measurement = as_measured(measurement, *measured, ended);
             return;
         }
         Reading::Error(MetricFault { message, metadata, .. }) => {
