@@ -132,6 +132,17 @@ impl Question {
             _ => return None,
         })
     }
+
+    /// The traffic plugin that is told of a split. What it is told last counts, so an object tells it
+    /// one thing after the other.
+    pub fn tells(&self) -> Option<&str> {
+        match self {
+            Question::RouterPlugin(call) => {
+                matches!(call.operation, RouterOperation::Split(_)).then_some(&*call.name)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Which objects are asked for.

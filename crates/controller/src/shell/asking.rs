@@ -61,6 +61,14 @@ pub struct SettlingRead {
     pub object: ObjectRef,
 }
 
+/// A question of a key that is under way.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    effect: Effect,
+    /// The plugin that is told something: it hears nothing else of this key meanwhile.
+    tells: Option<String>,
+}
+
 /// When a key whose question could not be asked is decided again: the lead may come back soon.
 const AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
@@ -172,7 +180,7 @@ impl<W: Watched> Shell<W> {
         let state = self.keys.entry(key.clone()).or_default();
         let is_wanted = |id: &AskId| asks.iter().any(|ask| ask.id == *id);
         state.answers.retain(|id, _| is_wanted(id));
-        state.asking.retain(|id, effect| *effect == Effect::Acts || is_wanted(id));
+        state.asking.retain(|id, open| open.effect == Effect::Acts || is_wanted(id));
         for ask in asks {
             let known = state.answers.get(&ask.id);
             let is_fresh = known.is_some_and(|answer| {
@@ -183,7 +191,12 @@ impl<W: Watched> Shell<W> {
             if is_fresh || is_held_back || state.asking.contains_key(&ask.id) {
                 continue;
             }
-            state.asking.insert(ask.id.clone(), ask.effect);
+            let tells = ask.question.tells();
+            if tells.is_some() && state.asking.values().any(|open| open.tells.as_deref() == tells) {
+                continue; // The answer to what it is told now wakes the key.
+            }
+            let open = Open { effect: ask.effect, tells: tells.map(str::to_owned) };
+            state.asking.insert(ask.id.clone(), open);
             let inquiry = Inquiry {
                 key: key.clone(),
                 question: ask.question.clone(),

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gradus_engine::ask::{Answer, Ask, AskId, Effect, Question, Recall, Reply};
+use gradus_engine::ask::{Answer, Ask, AskId, Question, Recall, Reply};
 use gradus_engine::decision::{ChangeId, Decision, Frees, ObjectRef, Why};
 use gradus_engine::explain::sentence;
 use jiff::{SignedDuration, Timestamp};
 
+use super::asking::Open;
 use super::notes::Shown;
 use crate::watched::Watched;
 
@@ -18,7 +19,7 @@ pub(super) struct KeyState<W: Watched> {
     pub recall: Recall<W::Memo>,
     pub answers: BTreeMap<AskId, Answer>,
     /// Asks under way.
-    pub asking: BTreeMap<AskId, Effect>,
+    pub asking: BTreeMap<AskId, Open>,
     /// Changes that were tried, for telling old answers from new ones.
     pub tried: u64,
     /// The memo of the decision that is being carried out: kept once its status is stored.

@@ -1,7 +1,10 @@
 //! A question that changes something outside is a write: asked after the status that justifies it is
 //! stored, never from a decision that was cut, and its answer is never thrown away.
 
-use gradus_engine::ask::{PluginReply, Reply};
+use gradus_engine::ask::{
+    Ask, AskId, Effect, PluginReply, Question, Reply, RouterCall, RouterGoal, RouterOperation,
+    RouterReply,
+};
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -63,4 +66,31 @@ fn one_that_could_not_be_asked_is_no_answer_and_is_asked_again() {
     assert_eq!(answers(&shell, at(0)), 0, "nobody has answered");
     assert!(shell.next_work(at(0)).is_none(), "not at once");
     assert!(asked(&mut shell, at(1000)).is_some(), "the lead may be back");
+}
+
+/// Tells a traffic plugin of this weight.
+fn tell(weight: i32) -> Ask {
+    let goal = RouterGoal {
+        canary_hash: String::new(),
+        stable_hash: String::new(),
+        weight_first: false,
+        routes: None,
+    };
+    let operation = RouterOperation::Split(Box::new(goal));
+    let call = RouterCall { name: "a/router".into(), operation, weight, additional: Vec::new() };
+    let question = Question::RouterPlugin(Box::new(call));
+    Ask { id: AskId(weight.to_string().into()), question, effect: Effect::Acts, after: None }
+}
+
+#[test]
+fn a_traffic_plugin_is_told_one_thing_after_the_other() {
+    let mut shell = shell(5, json!({}), json!({}));
+    shell.start_asks(&key(), &[tell(0)], Askable::All, at(0));
+    let first = asked(&mut shell, at(0)).expect("the first");
+    shell.start_asks(&key(), &[tell(25)], Askable::All, at(1));
+    assert!(asked(&mut shell, at(1)).is_none(), "the first may arrive after it");
+    shell.learn_answer(first, Ok(Reply::RouterPlugin(RouterReply::Told)), at(2));
+    assert!(shell.next_due().is_some(), "the answer wakes the key");
+    shell.start_asks(&key(), &[tell(25)], Askable::All, at(3));
+    assert!(asked(&mut shell, at(3)).is_some());
 }
