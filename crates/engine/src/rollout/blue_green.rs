@@ -5,6 +5,7 @@ use gradus_api::rollout::BlueGreenStrategy;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Memo;
+use super::analyses::Purpose;
 use super::delay::{self, OldSets};
 use super::draft::{Draft, Passed};
 use super::history;
@@ -114,7 +115,7 @@ fn resize_all(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
                 true => delay::without_deadline(objects, roles.new),
                 false => Proposal::default(),
             })
-            .then(|objects| resize(objects, roles.new, new_target(objects, roles)))
+            .then(|objects| resize(objects, roles.new, new_size(objects, roles)))
             .with_size(),
     };
     draft.then(|objects| retire_old(objects, roles))
@@ -124,6 +125,19 @@ fn is_aborted(objects: &Objects<'_>) -> bool {
     objects.status.abort
         && !objects.promotes_fully()
         && objects.status.stable_rs != objects.status.current_pod_hash
+}
+
+/// The size that the new ReplicaSet gets now. While a person must decide about a preview, or a verdict
+/// against it is not stored yet, it grows for nobody.
+fn new_size(objects: &Objects<'_>, roles: Roles) -> i32 {
+    let (new, target) = (&objects.sets[roles.new], new_target(objects, roles));
+    let is_preview = !objects.is_promoted() && *active_hash(objects) != *new.hash;
+    let is_judged = is_undecided(objects)
+        || runs::is_refused(objects, Purpose::PrePromotion) && !objects.promotes_fully();
+    match is_preview && is_judged && objects.has_begun(roles.new) {
+        true => target.min(new.size),
+        false => target,
+    }
 }
 
 /// How many pods the new ReplicaSet should have now.

@@ -157,9 +157,16 @@ pub(super) fn as_known(objects: &Objects<'_>, roles: Roles) -> Judged {
 
 /// Has a run whose verdict counts found the new revision bad, or found nothing?
 pub(super) fn is_condemned(objects: &Objects<'_>) -> bool {
-    current_of_canary(objects).iter().any(|(_, run)| {
-        run.phase.is_completed() && run.phase != RunPhase::Successful && !needs_new(objects, run)
-    })
+    current_of_canary(objects).iter().any(|(_, run)| is_against(objects, run))
+}
+
+/// Has the run of now for this purpose ended without success?
+pub(super) fn is_refused(objects: &Objects<'_>, purpose: Purpose) -> bool {
+    current(objects, purpose).is_some_and(|run| is_against(objects, run))
+}
+
+fn is_against(objects: &Objects<'_>, run: &RunView) -> bool {
+    run.phase.is_completed() && run.phase != RunPhase::Successful && !needs_new(objects, run)
 }
 
 /// The runs that the status of a canary names, if they are of now.

@@ -196,9 +196,10 @@ fn by_steps(objects: &Objects<'_>, roles: Roles, carried: i32) -> i32 {
     let index = objects.current_step().map_or(objects.steps().len(), |(index, _)| index);
     let before =
         objects.steps()[..index].iter().rev().find_map(|step| step.set_weight).unwrap_or(0);
-    // What the new revision has the pods for stays with it: a resize that nobody has observed yet, or
-    // a stable pod that is missing, is no reason to take it back.
-    let kept = if step::has_new_pods(objects, roles) {
+    // What the new revision has the pods for stays with it: a resize that nobody has observed yet, more
+    // replicas, or a stable pod that is missing, is no reason to take it back.
+    let is_enough = is_enough_for(objects, roles, roles.new, current.min(carried));
+    let kept = if is_enough || step::has_new_pods(objects, roles) {
         current
     } else {
         kept_for(objects, roles, current)

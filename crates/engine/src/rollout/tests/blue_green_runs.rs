@@ -185,6 +185,25 @@ fn older_revisions_stay_for_the_verdict_unless_a_delay_is_set() {
 }
 
 #[test]
+fn a_preview_that_is_not_passed_does_not_grow_with_the_replicas() {
+    let mut fixture = blue_green(json!({ "prePromotionAnalysis": analysis() }));
+    fixture.set_image("v2");
+    fixture.settle(at(10));
+    fixture.run_turns("2-pre", "Inconclusive", "");
+    fixture.patch_spec(json!({ "replicas": 5 }));
+    fixture.settle(at(20));
+    assert_eq!((fixture.sizes(), &fixture.status()["phase"]), (vec![5, 2], &json!("Paused")));
+    fixture.promote();
+    fixture.settle(at(30));
+    assert_eq!(
+        (fixture.sizes(), fixture.selects("active")),
+        (vec![5, 5], 1),
+        "a person has decided"
+    );
+    assert_eq!(fixture.runs(), ["2-pre Inconclusive", "2-pre.1 -"]);
+}
+
+#[test]
 fn a_preview_is_judged_at_its_own_size() {
     let strategy = json!({ "previewReplicaCount": 1, "prePromotionAnalysis": analysis() });
     let mut fixture = blue_green(strategy);

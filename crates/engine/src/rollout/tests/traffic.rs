@@ -83,6 +83,7 @@ fn the_weight_follows_the_pods() {
         r#"
 the pods are not there yet: the weight before stays | {"steps":[{"setWeight":10},{"setWeight":20}]} | 10/10 | 2/1 | 10 | {"currentStepIndex":1} |
 they are: the weight, and the step is done | {"steps":[{"setWeight":10},{"setWeight":20}]} | 10/10 | 2/2 | 10 | {"currentStepIndex":1} | weight 20, step 2
+more pods are wanted than its traffic needs: the weight stays | {"minPodsPerReplicaSet":2,"steps":[{"setWeight":5},{"pause":{}}]} | 10/10 | 2/1 | 5 | {} |
 none is there: no weight, whatever the step says | {"steps":[{"setWeight":20},{"pause":{}}]} | 10/10 | 2/0 | 20 | {"currentStepIndex":1} | weight 0
 none is there, and stable cannot take it all | {"dynamicStableScale":true,"steps":[{"setWeight":90},{"pause":{}}]} | 1/1 | 9/0 | 90 | {"currentStepIndex":1} |
 stable is not there for the rest | {"steps":[{"setWeight":20}]} | 10/7 | 2/2 | 0 | {} | switch canary to 2, step 1
