@@ -24,7 +24,10 @@ pub(super) fn is_routed(spec: &RolloutSpec) -> bool {
 pub(super) fn sizes(objects: &Objects<'_>, roles: Roles) -> Sizes {
     let strategy = objects.canary();
     let max_weight = strategy.max_weight();
-    let is_whole = objects.promotes_fully() || roles.stable.is_none() || objects.is_promoted();
+    // Where the stable revision is wanted again, the status tells of the update before until a pass that
+    // follows `spec.replicas` is over.
+    let is_whole =
+        objects.promotes_fully() || roles.separate_stable().is_none() || objects.is_promoted();
     let (weight, exact) = match canary_scale(objects) {
         _ if is_whole => (max_weight, None),
         Some(SetCanaryScale { replicas: Some(replicas), .. }) => (0, Some(*replicas)),

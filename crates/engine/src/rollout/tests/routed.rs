@@ -30,6 +30,38 @@ fn a_canary_has_the_size_its_steps_give_it() {
 }
 
 #[test]
+fn a_stable_revision_that_is_wanted_again_and_scaled_at_once_is_never_sized_as_a_canary() {
+    let scale = |scale: Value| json!({ "setCanaryScale": scale });
+    let steps = [
+        scale(json!({ "replicas": 1 })),
+        scale(json!({ "weight": 25 })),
+        json!({ "setWeight": 25 }),
+    ];
+    let routers = [json!({ "nginx": { "stableIngress": "web" } }), json!({})];
+    for (step, routing) in steps.iter().flat_map(|step| routers.iter().map(move |it| (step, it))) {
+        for replicas in [2, 4, 7] {
+            let what = format!("{step} {routing} {replicas}");
+            let steps = json!({ "steps": [step, { "pause": {} }] });
+            let mut fixture = Fixture::routed(4, routing.clone(), steps).with_ingress("stable");
+            fixture.settle(at(0));
+            fixture.set_image("v2");
+            fixture.settle(at(10));
+            fixture.set_image("v1");
+            fixture.patch_spec(json!({ "replicas": replicas }));
+            fixture.reconcile(at(20));
+            assert_eq!(fixture.sizes()[0], replicas, "{what}: at once");
+            fixture.settle(at(20));
+            fixture.settle(at(9_999));
+            assert_eq!(
+                (fixture.sizes(), &fixture.status()["phase"]),
+                (vec![replicas, 0], &json!("Healthy")),
+                "{what}"
+            );
+        }
+    }
+}
+
+#[test]
 fn at_the_end_all_traffic_goes_to_the_new_revision_before_it_is_stable() {
     let mut fixture = Fixture::nginx(2, json!({ "steps": [{ "setWeight": 50 }, { "pause": {} }] }));
     fixture.settle(at(0));
