@@ -166,8 +166,11 @@ async fn play_all(stage: &Stage, cases: Vec<Case>, in_detail: bool) -> Result<Su
         for row in &played.rows {
             *rows.entry(row).or_default() += 1;
         }
-        if let Verdict::Unequal { shortest, played } = &verdict {
-            report(shortest, played)?;
+        match &verdict {
+            Verdict::Unequal { shortest, played } => report(shortest, played)?,
+            // Whether it was chance is for a person to judge.
+            Verdict::Race(played) => print_differences(played),
+            Verdict::Equal(_) | Verdict::Explained(_) => {}
         }
     }
     println!("  {checkpoints} checkpoints; known differences by their row in docs/differences.md:");
@@ -297,10 +300,14 @@ fn report(shortest: &Case, played: &Played) -> Result<(), Failure> {
     for step in &shortest.steps {
         println!("    {:?}: {}", step.after, step.r#do);
     }
+    print_differences(played);
+    Ok(())
+}
+
+fn print_differences(played: &Played) {
     for difference in &played.mismatch {
         println!("    {difference}");
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ use thiserror::Error;
 /// The kind whose behaviour is compared.
 const ROLLOUT: &str = "Rollout";
 
+/// Longer than any pause and delay of a case that is meant to end.
+const QUIET: Duration = Duration::from_secs(3);
+
 /// Why a file is no case.
 #[derive(Debug, Error)]
 pub enum CaseError {
@@ -88,6 +91,13 @@ impl Case {
     pub fn rollout(&self) -> &Value {
         let found = self.objects.iter().find(|object| object["kind"] == ROLLOUT);
         found.expect("a case has a Rollout")
+    }
+
+    /// For how long nothing changes on a side that is settled: longer than any pause and delay of a case
+    /// that is meant to end, and than a progress deadline that may pass.
+    pub fn quiet(&self) -> Duration {
+        let deadline = self.rollout()["spec"]["progressDeadlineSeconds"].as_u64().unwrap_or(0);
+        QUIET + Duration::from_secs(deadline)
     }
 
     pub fn name(&self) -> &str {

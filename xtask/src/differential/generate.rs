@@ -2,9 +2,13 @@
 //! gives the same case.
 //!
 //! Whatever lasts in a case lasts either for at most two seconds or for longer than any case, so that
-//! a side in which nothing changes for a moment is settled.
+//! a side in which nothing changes for a moment is settled; a progress deadline alone lasts longer, and
+//! is waited for ([`Case::quiet`]). Nothing is measured: a person says how a run ends.
 
-use gradus_api::names;
+mod objects;
+mod strategy;
+
+use gradus_api::names::{self, analysis_phase, run_type};
 use gradus_lab::faults::Chance;
 use serde_json::{Value, json};
 
@@ -12,6 +16,8 @@ use super::{
     case::{After, Case, Step},
     stage::{BAD, GOOD},
 };
+use objects::{check, deployment, ingress, object, service, template};
+use strategy::{basic, blue_green, canary_steps, routed};
 
 /// Ends within a checkpoint.
 const SHORT_SECONDS: [u64; 2] = [1, 2];
@@ -19,14 +25,14 @@ const SHORT_SECONDS: [u64; 2] = [1, 2];
 /// Never ends within a case.
 const LONG_SECONDS: u64 = 900;
 
+/// A progress deadline that good pods keep on a busy machine.
+const DEADLINE_SECONDS: u64 = 6;
+
 /// People who race act within this time of each other.
 const RACE_MILLISECONDS: u64 = 1_500;
 
 /// Most actions of a case: each costs several seconds.
 const ACTIONS: u64 = 5;
-
-/// Weights of steps; both ends and some that leave a part of a pod.
-const WEIGHTS: [u64; 9] = [0, 10, 20, 25, 40, 50, 60, 75, 100];
 
 /// Who splits the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +43,15 @@ enum Kind {
     BlueGreen,
 }
 
+/// What people can act on.
+struct Ground<'a> {
+    name: &'a str,
+    kind: Kind,
+    has_workload: bool,
+    /// Purposes of the runs that may be there.
+    runs: Vec<&'static str>,
+}
+
 /// The case of a seed, under the name `case<number>`.
 pub fn case(seed: u64, number: u64) -> Case {
     let mut chance = Chance::new(seed);
@@ -45,29 +60,45 @@ pub fn case(seed: u64, number: u64) -> Case {
         [Kind::Basic, Kind::Nginx, Kind::Nginx, Kind::Alb, Kind::BlueGreen, Kind::BlueGreen];
     let kind = chance.pick(&kinds).unwrap_or(Kind::Basic);
     let has_workload = chance.percent(12);
-    let mut objects = Vec::new();
     let strategy = match kind {
-        Kind::Basic => json!({ "canary": basic(&mut chance) }),
-        Kind::Nginx | Kind::Alb => {
-            objects.extend(["stable", "canary"].map(|role| service(&name, role)));
-            objects.push(ingress(&name, kind));
-            json!({ "canary": routed(&mut chance, &name, kind) })
-        }
-        Kind::BlueGreen => {
-            objects.push(service(&name, "active"));
-            let blue_green = blue_green(&mut chance, &name);
-            if blue_green["previewService"].is_string() {
-                objects.push(service(&name, "preview"));
-            }
-            json!({ "blueGreen": blue_green })
-        }
+        Kind::Basic => json!({ "canary": basic(&mut chance, &name) }),
+        Kind::Nginx | Kind::Alb => json!({ "canary": routed(&mut chance, &name, kind) }),
+        Kind::BlueGreen => json!({ "blueGreen": blue_green(&mut chance, &name) }),
     };
+    let mut objects: Vec<Value> = roles(&strategy).map(|role| service(&name, role)).collect();
+    if matches!(kind, Kind::Nginx | Kind::Alb) {
+        objects.push(ingress(&name, kind));
+    }
+    // Steps that come later may have an analysis too.
+    objects.push(check(&name));
     if has_workload {
         objects.push(deployment(&name));
     }
+    let runs = runs(&strategy);
     objects.push(rollout(&mut chance, &name, strategy, has_workload));
-    let steps = steps(&mut chance, &name, has_workload);
+    let ground = Ground { name: &name, kind, has_workload, runs };
+    let steps = steps(&mut chance, &ground);
     Case { seed, objects, steps }
+}
+
+/// The Services that a strategy names, by what their names end with.
+fn roles(strategy: &Value) -> impl Iterator<Item = &'static str> {
+    let text = strategy.to_string();
+    let named = move |role: &&str| text.contains(&format!("-{role}\""));
+    ["stable", "canary", "active", "preview"].into_iter().filter(named)
+}
+
+/// The purposes of the runs that a strategy asks for.
+fn runs(strategy: &Value) -> Vec<&'static str> {
+    let (canary, blue_green) = (&strategy["canary"], &strategy["blueGreen"]);
+    let mut steps = canary["steps"].as_array().into_iter().flatten();
+    let all = [
+        (steps.any(|step| step["analysis"].is_object()), run_type::STEP),
+        (canary["analysis"].is_object(), run_type::BACKGROUND),
+        (blue_green["prePromotionAnalysis"].is_object(), run_type::PRE_PROMOTION),
+        (blue_green["postPromotionAnalysis"].is_object(), run_type::POST_PROMOTION),
+    ];
+    all.into_iter().filter(|(is_there, _)| *is_there).map(|(_, purpose)| purpose).collect()
 }
 
 fn rollout(chance: &mut Chance, name: &str, strategy: Value, has_workload: bool) -> Value {
@@ -95,107 +126,18 @@ fn rollout(chance: &mut Chance, name: &str, strategy: Value, has_workload: bool)
     if chance.percent(15) {
         spec["minReadySeconds"] = json!(1);
     }
+    if chance.percent(10) {
+        spec["progressDeadlineSeconds"] = json!(DEADLINE_SECONDS);
+        spec["progressDeadlineAbort"] = json!(chance.percent(50));
+    }
     object(names::API_VERSION, names::kind::ROLLOUT, name, spec)
 }
 
-fn basic(chance: &mut Chance) -> Value {
-    let mut canary = json!({});
-    canary["steps"] = canary_steps(chance, false);
-    limits(chance, &mut canary);
-    metadata(chance, &mut canary, ["canaryMetadata", "stableMetadata"]);
-    canary
-}
-
-fn routed(chance: &mut Chance, name: &str, kind: Kind) -> Value {
-    let routing = match kind {
-        Kind::Alb => json!({ "alb": { "ingress": format!("{name}-web"), "servicePort": 80,
-            "rootService": format!("{name}-root") } }),
-        _ => json!({ "nginx": { "stableIngress": format!("{name}-web") } }),
-    };
-    let mut canary = json!({
-        "stableService": format!("{name}-stable"), "canaryService": format!("{name}-canary"),
-        "trafficRouting": routing,
-    });
-    canary["steps"] = canary_steps(chance, true);
-    limits(chance, &mut canary);
-    metadata(chance, &mut canary, ["canaryMetadata", "stableMetadata"]);
-    if chance.percent(15) {
-        canary["dynamicStableScale"] = json!(true);
-    } else {
-        canary["scaleDownDelaySeconds"] = json!(delay(chance));
-    }
-    canary["abortScaleDownDelaySeconds"] = json!(delay(chance));
-    if chance.percent(20) {
-        canary["replicaProgressThreshold"] = match chance.percent(50) {
-            true => json!({ "type": "Percent", "value": chance.pick(&[25, 50, 75]) }),
-            false => json!({ "type": "Pods", "value": 1 }),
-        };
-    }
-    canary
-}
-
-fn blue_green(chance: &mut Chance, name: &str) -> Value {
-    let mut spec = json!({ "activeService": format!("{name}-active") });
-    if chance.percent(70) {
-        spec["previewService"] = json!(format!("{name}-preview"));
-    }
-    if chance.percent(60) {
-        spec["autoPromotionEnabled"] = json!(false);
-        if chance.percent(25) {
-            spec["autoPromotionSeconds"] = json!(short(chance));
-        }
-    }
-    if chance.percent(35) {
-        spec["previewReplicaCount"] = json!(1 + chance.below(2));
-    }
-    spec["scaleDownDelaySeconds"] = json!(delay(chance));
-    spec["abortScaleDownDelaySeconds"] = json!(delay(chance));
-    if chance.percent(15) {
-        spec["scaleDownDelayRevisionLimit"] = json!(chance.below(2));
-    }
-    metadata(chance, &mut spec, ["previewMetadata", "activeMetadata"]);
-    spec
-}
-
-fn canary_steps(chance: &mut Chance, is_routed: bool) -> Value {
-    let mut steps = Vec::new();
-    for _ in 0..chance.below(5) {
-        steps.push(match chance.below(if is_routed { 7 } else { 6 }) {
-            0..=2 => json!({ "setWeight": chance.pick(&WEIGHTS) }),
-            3 | 4 => json!({ "pause": {} }),
-            5 => json!({ "pause": { "duration": short(chance) } }),
-            _ => json!({ "setCanaryScale": { "replicas": 1 + chance.below(3) } }),
-        });
-    }
-    steps.into()
-}
-
-fn limits(chance: &mut Chance, canary: &mut Value) {
-    if !chance.percent(50) {
-        return;
-    }
-    let surge = chance.pick(&["0", "1", "2", "50%"]).unwrap_or_default();
-    let unavailable = chance.pick(&["0", "1", "25%"]).unwrap_or_default();
-    // Both none would stop every update.
-    let unavailable = if surge == "0" && unavailable == "0" { "1" } else { unavailable };
-    let limit = |text: &str| text.parse::<u64>().map_or_else(|_| json!(text), |count| json!(count));
-    canary["maxSurge"] = limit(surge);
-    canary["maxUnavailable"] = limit(unavailable);
-}
-
-fn metadata(chance: &mut Chance, strategy: &mut Value, fields: [&str; 2]) {
-    if chance.percent(15) {
-        for field in fields {
-            strategy[field] = json!({ "labels": { "role": field.to_lowercase() } });
-        }
-    }
-}
-
-fn steps(chance: &mut Chance, name: &str, has_workload: bool) -> Vec<Step> {
+fn steps(chance: &mut Chance, ground: &Ground<'_>) -> Vec<Step> {
     let is_racing = chance.percent(33);
-    let mut steps = vec![Step::settled(image(name, has_workload, &format!("{GOOD}2")))];
+    let mut steps = vec![Step::settled(image(ground, &format!("{GOOD}2")))];
     for _ in 0..1 + chance.below(ACTIONS) {
-        let action = action(chance, name, has_workload);
+        let action = action(chance, ground);
         let after = match is_racing && chance.percent(60) {
             true => After::Milliseconds(chance.below(RACE_MILLISECONDS)),
             false => After::Settled,
@@ -205,82 +147,63 @@ fn steps(chance: &mut Chance, name: &str, has_workload: bool) -> Vec<Step> {
     steps
 }
 
-fn action(chance: &mut Chance, name: &str, has_workload: bool) -> Value {
+fn action(chance: &mut Chance, ground: &Ground<'_>) -> Value {
+    if !ground.runs.is_empty() && chance.percent(35) {
+        return verdict(chance, ground);
+    }
     match chance.below(100) {
-        0..=26 => image(name, has_workload, &format!("{GOOD}{}", 1 + chance.below(3))),
-        27..=30 => image(name, has_workload, BAD),
-        31..=52 => json!("promote"),
-        53..=60 => json!("promoteFull"),
-        61..=73 => json!("abort"),
-        74..=80 => json!("retry"),
-        81..=84 => json!("pause"),
-        85..=88 => json!("resume"),
+        0..=25 => image(ground, &format!("{GOOD}{}", 1 + chance.below(3))),
+        26..=29 => image(ground, BAD),
+        30..=50 => json!("promote"),
+        51..=58 => json!("promoteFull"),
+        59..=71 => json!("abort"),
+        72..=78 => json!("retry"),
+        79..=82 => json!("pause"),
+        83..=86 => json!("resume"),
+        87..=89 => edit(chance, ground),
         _ => json!({ "scale": chance.below(6) }),
     }
 }
 
+/// A person says how a run ends; nothing where none of that purpose is there.
+fn verdict(chance: &mut Chance, ground: &Ground<'_>) -> Value {
+    let phases = [
+        analysis_phase::SUCCESSFUL,
+        analysis_phase::SUCCESSFUL,
+        analysis_phase::SUCCESSFUL,
+        analysis_phase::FAILED,
+        analysis_phase::ERROR,
+        analysis_phase::INCONCLUSIVE,
+    ];
+    json!({ "run": { "type": chance.pick(&ground.runs), "phase": chance.pick(&phases) } })
+}
+
+/// An edit of the Rollout that is no new template: other steps, or a note.
+fn edit(chance: &mut Chance, ground: &Ground<'_>) -> Value {
+    let mut rollout = json!({
+        "apiVersion": names::API_VERSION, "kind": names::kind::ROLLOUT,
+        "metadata": { "name": ground.name },
+    });
+    if ground.kind == Kind::BlueGreen || chance.percent(30) {
+        rollout["metadata"]["annotations"] = json!({ "example.com/note": "n" });
+    } else {
+        let steps = canary_steps(chance, ground.name, ground.kind);
+        rollout["spec"] = json!({ "strategy": { "canary": { "steps": steps } } });
+    }
+    json!({ "patch": rollout })
+}
+
 /// A new image of the Rollout, or of the Deployment that it refers to.
-fn image(name: &str, has_workload: bool, image: &str) -> Value {
-    if !has_workload {
+fn image(ground: &Ground<'_>, image: &str) -> Value {
+    if !ground.has_workload {
         return json!({ "setImage": image });
     }
     let containers = json!([{ "name": "app", "image": image }]);
     json!({ "patch": {
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": { "name": format!("{name}-workload") },
+        "metadata": { "name": format!("{}-workload", ground.name) },
         "spec": { "template": { "spec": { "containers": containers } } },
     } })
-}
-
-fn short(chance: &mut Chance) -> u64 {
-    chance.pick(&SHORT_SECONDS).unwrap_or(SHORT_SECONDS[0])
-}
-
-fn delay(chance: &mut Chance) -> u64 {
-    if chance.percent(50) { short(chance) } else { LONG_SECONDS }
-}
-
-fn template(name: &str) -> Value {
-    json!({
-        "metadata": { "labels": { "app": name } },
-        "spec": { "containers": [{ "name": "app", "image": format!("{GOOD}1") }] },
-    })
-}
-
-fn deployment(name: &str) -> Value {
-    let spec = json!({
-        "replicas": 0,
-        "selector": { "matchLabels": { "app": name } },
-        "template": template(name),
-    });
-    object("apps/v1", "Deployment", &format!("{name}-workload"), spec)
-}
-
-fn service(name: &str, role: &str) -> Value {
-    let spec = json!({ "selector": { "app": name }, "ports": [{ "port": 80 }] });
-    object("v1", "Service", &format!("{name}-{role}"), spec)
-}
-
-fn ingress(name: &str, kind: Kind) -> Value {
-    let (class, backend) = match kind {
-        Kind::Alb => {
-            let port = json!({ "name": "use-annotation" });
-            ("alb", json!({ "name": format!("{name}-root"), "port": port }))
-        }
-        _ => ("nginx", json!({ "name": format!("{name}-stable"), "port": { "number": 80 } })),
-    };
-    let path = json!({ "path": "/", "pathType": "Prefix", "backend": { "service": backend } });
-    let spec = json!({
-        "ingressClassName": class,
-        "rules": [{ "host": "app.example.com", "http": { "paths": [path] } }],
-    });
-    object("networking.k8s.io/v1", "Ingress", &format!("{name}-web"), spec)
-}
-
-fn object(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
-    json!({
-        "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec,
-    })
 }
 
 #[cfg(test)]
@@ -308,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn every_area_is_among_a_hundred_cases() {
-        let texts: Vec<String> = (0..100).map(|seed| json!(case(seed, seed)).to_string()).collect();
+    fn every_area_is_among_two_hundred_cases() {
+        let texts: Vec<String> = (0..200).map(|seed| json!(case(seed, seed)).to_string()).collect();
         let areas = [
             "nginx",
             "\"alb\"",
@@ -325,6 +248,17 @@ mod tests {
             "\"abort\"",
             "promoteFull",
             "\"pause\":{}",
+            "\"analysis\"",
+            "prePromotionAnalysis",
+            "postPromotionAnalysis",
+            "\"experiment\"",
+            "setHeaderRoute",
+            "pingPong",
+            "minPodsPerReplicaSet",
+            "maxTrafficWeight",
+            "antiAffinity",
+            "progressDeadlineSeconds",
+            "Inconclusive",
         ];
         for area in areas {
             assert!(texts.iter().any(|text| text.contains(area)), "no case has {area}");

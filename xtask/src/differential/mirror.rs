@@ -20,8 +20,10 @@ use tokio::task::JoinSet;
 use crate::real::resource;
 
 /// What is watched.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 9] = [
     (names::API_VERSION, names::kind::ROLLOUT),
+    (names::API_VERSION, names::kind::ANALYSIS_RUN),
+    (names::API_VERSION, names::kind::EXPERIMENT),
     ("apps/v1", "ReplicaSet"),
     ("apps/v1", "Deployment"),
     ("v1", "Pod"),

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use gradus_api::names::{annotation, label};
+use gradus_api::names::{self, annotation, label};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::mirror::Held;
 
 /// What one side of a checkpoint is, as JSON:
-/// `{ rollout, replicaSets, pods, services, ingresses, deployments, splits, events, hashes }`.
+/// `{ rollout, replicaSets, pods, services, ingresses, deployments, runs, experiments, splits, events,
+/// hashes }`.
 pub fn observe(held: &Held, case: &str, namespace: &str) -> Value {
     let hashes = hashes(held);
     let of_kind = |kind: &str| -> Vec<(&str, &Value)> {
@@ -35,6 +36,8 @@ pub fn observe(held: &Held, case: &str, namespace: &str) -> Value {
         "services": by_name("Service", service),
         "ingresses": by_name("Ingress", ingress),
         "deployments": by_name("Deployment", |one| json!({ "replicas": one["spec"]["replicas"] })),
+        "runs": by_name(names::kind::ANALYSIS_RUN, run),
+        "experiments": by_name(names::kind::EXPERIMENT, experiment),
         "splits": held.splits,
         "events": held.events.iter().map(event).collect::<Vec<_>>(),
     });
@@ -154,6 +157,30 @@ fn ingress(object: &Value) -> Value {
         "labels": object["metadata"]["labels"],
         "annotations": object["metadata"]["annotations"],
         "spec": object["spec"],
+    })
+}
+
+/// What a Rollout asks of a run, and how it ended; what was measured is not the Rollout's.
+fn run(object: &Value) -> Value {
+    let spec = &object["spec"];
+    json!({
+        "labels": object["metadata"]["labels"],
+        "annotations": object["metadata"]["annotations"],
+        "args": spec["args"],
+        "metrics": spec["metrics"],
+        "isTerminated": spec["terminate"],
+        "phase": object["status"]["phase"],
+    })
+}
+
+fn experiment(object: &Value) -> Value {
+    let spec = &object["spec"];
+    json!({
+        "labels": object["metadata"]["labels"],
+        "annotations": object["metadata"]["annotations"],
+        "duration": spec["duration"],
+        "isTerminated": spec["terminate"],
+        "phase": object["status"]["phase"],
     })
 }
 

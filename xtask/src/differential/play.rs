@@ -18,10 +18,6 @@ use crate::{
     real::{apply, perform, resource},
 };
 
-/// Longer than any pause and delay of a case that is meant to end: after so long without a change,
-/// equal sides are settled.
-const QUIET: Duration = Duration::from_secs(3);
-
 /// How long sides that differ have nothing more to do before that counts: a busy machine is slow.
 const QUIET_THOUGH_UNEQUAL: Duration = Duration::from_secs(9);
 
@@ -138,7 +134,7 @@ async fn settled(stage: &Stage, case: &Case, actions: usize) -> (Checkpoint, Com
         let quiet = sides.map(|side| side.mirror.quiet_for(case.name())).into_iter().min();
         let quiet = quiet.unwrap_or_default().min(began.elapsed());
         let is_observed = sides.iter().all(|side| is_observed(&side.mirror.rollout(case.name())));
-        if !is_late && (quiet < QUIET || !is_observed) {
+        if !is_late && (quiet < case.quiet() || !is_observed) {
             continue;
         }
         let [argo, ours] = sides.map(|side| seen(side, case));
@@ -149,6 +145,7 @@ async fn settled(stage: &Stage, case: &Case, actions: usize) -> (Checkpoint, Com
         }
         let lacks_events = compared.unknown.iter().all(|one| one.path == "events.added");
         let enough = if lacks_events { QUIET_WITHOUT_EVENTS } else { QUIET_THOUGH_UNEQUAL };
+        let enough = enough.max(case.quiet());
         if is_late || compared.unknown.is_empty() || quiet >= enough {
             return (checkpoint, compared);
         }
@@ -181,7 +178,7 @@ fn is_observed(rollout: &Value) -> bool {
 
 /// Says which side went on writing.
 fn restless(sides: &[&Side; 2], case: &Case) -> Difference {
-    let word = |side: &Side| match side.mirror.quiet_for(case.name()) < QUIET {
+    let word = |side: &Side| match side.mirror.quiet_for(case.name()) < case.quiet() {
         true => json!("still changes"),
         false => json!("settled"),
     };

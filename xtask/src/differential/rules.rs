@@ -125,9 +125,13 @@ pub const RULES: &[Rule] = &[
         row: "abort beside a full promotion",
         explains: |_, checkpoint, case| {
             let is_aborted = |side: &Value| side["rollout"]["status"]["abort"] == true;
+            // The promotion was not over yet, or still is not.
+            let is_open = checkpoint.argo["rollout"]["status"]["promoteFull"] == true;
+            let is_beside =
+                |step: &Step| step.r#do == "abort" && (is_open || step.after != After::Settled);
             let mut done = case.steps.iter().take(checkpoint.actions);
             done.any(|step| step.r#do == "promoteFull")
-                && done.any(|step| step.r#do == "abort" && step.after != After::Settled)
+                && done.any(is_beside)
                 && is_aborted(&checkpoint.ours)
                 && !is_aborted(&checkpoint.argo)
         },
@@ -317,6 +321,10 @@ mod tests {
         assert_eq!(rows(["promote", "retry"], true, flaps()), ["?"; 2]);
         assert_eq!(rows(["promoteFull", "abort"], true, both()), ["abort beside a full promotion"]);
         assert_eq!(rows(["promoteFull", "abort"], false, both()), ["?"]);
+        let mut open = both();
+        open.0["rollout"]["status"]["promoteFull"] = json!(true);
+        open.1["rollout"]["status"]["promoteFull"] = json!(true);
+        assert_eq!(rows(["promoteFull", "abort"], false, open), ["abort beside a full promotion"]);
         assert_eq!(rows(["abort", "promoteFull"], true, both()), ["?"]);
         assert_eq!(rows(["retry", "promote"], true, promotes()), ["resume at a bad moment"]);
         assert_eq!(rows(["retry", "promote"], false, promotes()), ["?"]);

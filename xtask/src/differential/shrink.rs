@@ -47,7 +47,7 @@ fn with_spec(case: &Case, spec: Value) -> Case {
 }
 
 /// Fields that can be left out of a spec, and of either strategy.
-const OPTIONAL: [&str; 17] = [
+const OPTIONAL: [&str; 24] = [
     "rollbackWindow",
     "revisionHistoryLimit",
     "minReadySeconds",
@@ -64,6 +64,13 @@ const OPTIONAL: [&str; 17] = [
     "autoPromotionSeconds",
     "autoPromotionEnabled",
     "scaleDownDelayRevisionLimit",
+    "prePromotionAnalysis",
+    "postPromotionAnalysis",
+    "analysis",
+    "antiAffinity",
+    "minPodsPerReplicaSet",
+    "progressDeadlineAbort",
+    "progressDeadlineSeconds",
     "steps",
 ];
 
