@@ -4,6 +4,7 @@ use std::fmt::Arguments;
 
 use gradus_api::names::{condition, condition_status, message, reason};
 use gradus_api::rollout::RolloutStatus;
+use gradus_api::values::Time;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -42,14 +43,21 @@ impl Peak {
         }
     }
 
-    /// Is a count better than it ever was, or is this another attempt? To turn round is no progress,
-    /// but what counts begins anew.
+    /// Is a count better than it ever was? To turn round is no progress, but what counts begins anew.
     fn is_better_than(&self, peak: &Peak) -> bool {
         let is_better = self.updated > peak.updated
             || self.ready > peak.ready
             || self.available > peak.available
             || self.old < peak.old;
-        self.attempt != peak.attempt || self.aborted == peak.aborted && is_better
+        self.aborted == peak.aborted && is_better
+    }
+
+    /// Is a count another, or better, than the one before of another attempt?
+    fn differs_from(&self, before: &Peak) -> bool {
+        self.updated != before.updated
+            || self.ready > before.ready
+            || self.available > before.available
+            || self.old < before.old
     }
 
     /// The better of both in every count; the newer one where the attempt or its direction is another.
@@ -92,7 +100,10 @@ pub(super) fn set_progressing(
 ) -> Proposal {
     let now_at = Peak::of(next);
     let peak = objects.memo.peak.clone().unwrap_or_else(|| Peak::of(&objects.status));
-    let has_moved = is_further(&objects.status, next) || now_at.is_better_than(&peak);
+    let has_begun = now_at.attempt != peak.attempt;
+    let has_moved = is_further(&objects.status, next)
+        || has_begun && (now_at.differs_from(&Peak::of(&objects.status)) || is_late(next))
+        || !has_begun && now_at.is_better_than(&peak);
     // When the attempt is over, the next loss of pods begins another.
     let is_over = !next.abort && standing.is_healthy;
     let peak = (!is_over).then(|| peak.raised(now_at));
@@ -128,6 +139,10 @@ pub(super) fn set_progressing(
             None => recalled,
         };
     }
+    if has_begun && !tells_pause {
+        // Nothing has moved, and no time has been lost yet.
+        restart_clock(next, now);
+    }
     let Some(end) = deadline(objects, roles, next) else { return recalled };
     if now < end {
         return recalled.wake(end);
@@ -144,13 +159,28 @@ fn progressing<'a>(reason: &'static str, message: Arguments<'a>) -> Statement<'a
     Statement::progressing(condition_status::TRUE, reason, message)
 }
 
-/// Progress by counts is a new best of this attempt; a step, a promotion or other steps count too.
+/// Does it say that the attempt before stood still for too long?
+fn is_late(status: &RolloutStatus) -> bool {
+    let known = status.condition(condition::PROGRESSING);
+    known.is_some_and(|known| known.reason == reason::PROGRESS_DEADLINE_EXCEEDED)
+}
+
+/// The time to the deadline counts from now on; what is said of the progress stays.
+fn restart_clock(next: &mut RolloutStatus, now: Timestamp) {
+    let known = next.conditions.iter_mut().find(|known| known.r#type == condition::PROGRESSING);
+    if let Some(known) = known {
+        known.last_update_time = Time::new(now);
+    }
+}
+
+/// Progress by counts is a new best of this attempt, or another attempt; a step, a promotion or other
+/// steps count too.
 fn has_moved(objects: &Objects<'_>, next: &RolloutStatus) -> bool {
-    let is_better = || match &objects.memo.peak {
-        Some(peak) => Peak::of(next).is_better_than(peak),
-        None => Peak::of(next).is_better_than(&Peak::of(&objects.status)),
-    };
-    is_further(&objects.status, next) || is_better()
+    let peak = objects.memo.peak.clone().unwrap_or_else(|| Peak::of(&objects.status));
+    let now_at = Peak::of(next);
+    is_further(&objects.status, next)
+        || now_at.attempt != peak.attempt
+        || now_at.is_better_than(&peak)
 }
 
 /// A step, a promotion, a switch, or other steps.

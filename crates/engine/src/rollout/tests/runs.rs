@@ -437,3 +437,23 @@ fn another_number_of_replicas_grows_no_revision_that_a_run_has_found_bad() {
     fixture.settle(at(30));
     assert_eq!((fixture.sizes(), &fixture.status()["abort"]), (vec![10, 0], &json!(true)));
 }
+
+#[test]
+fn a_version_that_is_overtaken_before_anything_moved_is_no_progress_of_the_next() {
+    let mut fixture = canary(json!([{ "analysis": analysis("once") }]));
+    fixture.settle(at(0));
+    let rows = [
+        ("v2", "True ReplicaSetUpdated"),
+        ("v3", "True NewReplicaSetCreated"),
+        ("v2", "True NewReplicaSetCreated"),
+    ];
+    for (second, (image, expected)) in (10..).zip(rows) {
+        fixture.set_image(image);
+        fixture.settle(at(second));
+        let known = fixture.condition("Progressing");
+        let text = |field: &str| known[field].as_str().unwrap_or_default().to_owned();
+        assert_eq!(format!("{} {}", text("status"), text("reason")), expected, "{image}");
+        assert_eq!(known["lastUpdateTime"], json!(at(second)), "{image}: the clock starts anew");
+        assert_eq!(fixture.reconcile(at(second)), [""; 0], "{image}: settled");
+    }
+}
