@@ -13,11 +13,10 @@ use crate::traffic::TrafficSide;
 /// before until the new one has the pods for the weight.
 pub(super) fn led_to(objects: &Objects<'_>, roles: Roles, weight: i32) -> Arc<str> {
     let new = &objects.sets[roles.new].hash;
-    let has_pods = |known: &str| {
-        find_stable(known, &objects.sets).is_some_and(|at| objects.sets[at].available() > 0)
-    };
     let known = by_router(objects, TrafficSide::Canary).filter(|known| {
-        has_pods(known) && *known != **new && !is_enough_for(objects, roles, roles.new, weight)
+        has_pods(objects, known)
+            && *known != **new
+            && !is_enough_for(objects, roles, roles.new, weight)
     });
     known.map_or_else(|| Arc::clone(new), |known| known.as_str().into())
 }
@@ -44,16 +43,22 @@ pub(super) fn hash(
 }
 
 /// The revision that stable's own destination is to lead to. One that still leads to the pods of every
-/// revision goes on doing so until stable has the pods for its part of the traffic.
+/// revision, or to a revision of before that has pods, goes on doing so until stable has the pods for its
+/// part of the traffic.
 pub(super) fn of_stable(objects: &Objects<'_>, roles: Roles, weight: i32) -> Arc<str> {
     let Some(stable) = roles.stable else { return Arc::default() };
+    let hash = &objects.sets[stable].hash;
     let rest = objects.canary().max_weight() - weight;
-    let leads_to_all =
-        by_router(objects, TrafficSide::Stable).is_some_and(|known| known.is_empty());
-    match leads_to_all && !is_enough_for(objects, roles, stable, rest) {
-        true => Arc::default(),
-        false => Arc::clone(&objects.sets[stable].hash),
+    let serves = |known: &str| known.is_empty() || *known != **hash && has_pods(objects, known);
+    let known = by_router(objects, TrafficSide::Stable).filter(|known| serves(known));
+    match known.filter(|_| !is_enough_for(objects, roles, stable, rest)) {
+        Some(known) => known.as_str().into(),
+        None => Arc::clone(hash),
     }
+}
+
+fn has_pods(objects: &Objects<'_>, hash: &str) -> bool {
+    find_stable(hash, &objects.sets).is_some_and(|at| objects.sets[at].available() > 0)
 }
 
 /// Must a destination that no Service stands behind wait for all pods of the new revision?

@@ -148,3 +148,33 @@ fn a_subset_without_a_revision_leads_to_stable_once_that_has_the_pods() {
     fixture.settle(at(2));
     assert_eq!(state(&fixture).1, 1);
 }
+
+#[test]
+fn after_an_abort_a_subset_leaves_a_former_revision_once_stable_has_the_pods() {
+    let steps = json!({ "steps": [{ "setWeight": 50 }, { "pause": {} }] });
+    let mut fixture = with_subsets(Fixture::routed(4, subsets(), steps));
+    fixture.settle(at(0));
+    fixture.set_image("v2");
+    fixture.settle(at(1));
+    fixture.patch_status(json!({ "promoteFull": true }));
+    fixture.settle(at(2));
+    assert_eq!((fixture.sizes(), state(&fixture)), (vec![4, 4], (0, 2, 2)), "the delay of v1");
+    // The write of the DestinationRule was lost, and half of the pods have failed since.
+    let former = json!({ "rollouts-pod-template-hash": fixture.hash(0) });
+    let subsets = json!([
+        { "name": "stable", "labels": former },
+        { "name": "canary", "labels": { "rollouts-pod-template-hash": fixture.hash(1) } },
+    ]);
+    fixture.patch_route("DestinationRule", "web", &json!({ "spec": { "subsets": subsets } }));
+    fixture.size(1, 4, 2);
+    fixture.set_image("v3");
+    fixture.reconcile(at(3));
+    fixture.patch_status(json!({ "abort": true }));
+    for second in 4..7 {
+        fixture.reconcile(at(second));
+        assert_eq!(state(&fixture).1, 1, "two of four are no place for all traffic");
+    }
+    fixture.size(1, 4, 4);
+    fixture.settle(at(9));
+    assert_eq!(state(&fixture).1, 2);
+}
