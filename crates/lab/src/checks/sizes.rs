@@ -375,9 +375,10 @@ impl Sizes {
         self.revisions().map(Set::known).sum()
     }
 
-    /// Has every ReplicaSet of the Rollout all its pods, as the controller knew when it decided?
+    /// Has every ReplicaSet of the Rollout all its pods and none that is still to go, as the controller
+    /// knew when it decided?
     pub(super) fn are_all_there(&self) -> bool {
-        self.own_sets().all(|(_, set)| set.known() >= set.size)
+        self.own_sets().all(|(_, set)| set.known() >= set.size && set.decided <= set.size)
     }
 
     /// Has no other ReplicaSet of the Rollout a higher revision than the one with this hash?
@@ -412,4 +413,31 @@ fn revision_in(set: &Object) -> Option<i64> {
 
 fn available_in(set: &Object) -> i64 {
     set.status["availableReplicas"].as_i64().unwrap_or(0)
+}
+
+#[test]
+fn a_pod_that_is_not_known_to_be_gone_is_missing_as_well() {
+    // What, then: size, available pods by the server, and as the controller knew; all there?
+    let cases = [
+        ("as many as wanted", (3, 3, 3), true),
+        ("none of none", (0, 0, 0), true),
+        ("one has failed", (3, 2, 3), false),
+        ("one is new", (3, 3, 2), false),
+        ("one goes", (0, 1, 1), false),
+        ("one has gone unseen", (0, 0, 1), false),
+    ];
+    for (what, (size, available, decided), expected) in cases {
+        let set = Set {
+            holder: Holder::Rollout,
+            hash: "a".into(),
+            created: Timestamp::UNIX_EPOCH,
+            revision: Some(1),
+            size,
+            available,
+            shown: decided,
+            decided,
+        };
+        let sizes = Sizes { sets: BTreeMap::from([("a".into(), set)]), ..Sizes::default() };
+        assert_eq!(sizes.are_all_there(), expected, "{what}");
+    }
 }
