@@ -230,8 +230,15 @@ impl Scenario {
 const DELAYS: [&str; 3] =
     ["scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"];
 
-/// Divides the pauses, Experiments and delays of a strategy; each stays at least a second.
+/// Divides the pauses, Experiments and delays of a strategy, and the time before a metric is first
+/// measured; each stays at least a second.
 fn hasten(object: &mut Value, divisor: i32) {
+    let metrics = object.pointer_mut("/spec/metrics").and_then(Value::as_array_mut);
+    for delay in metrics.into_iter().flatten().filter_map(|it| it.get_mut("initialDelay")) {
+        if let Some(seconds) = divided(delay, divisor) {
+            *delay = json!(format!("{seconds}s"));
+        }
+    }
     let steps = object.pointer_mut("/spec/strategy/canary/steps").and_then(Value::as_array_mut);
     for step in steps.into_iter().flatten() {
         if let Some(duration) = step.pointer_mut("/pause/duration")
@@ -303,6 +310,9 @@ mod tests {
         let scenario = load(&scenarios().join("experiment_weights.yaml")).unwrap().hastened(4);
         let steps = &scenario.rollout()["spec"]["strategy"]["canary"]["steps"];
         assert_eq!(steps[1]["experiment"]["duration"], "30s");
+        let scenario = load(&scenarios().join("background_job_analysis_fails.yaml")).unwrap();
+        let hastened = scenario.hastened(scenario.time_scale);
+        assert_eq!(hastened.objects[0]["spec"]["metrics"][0]["initialDelay"], "60s");
     }
 
     #[test]
