@@ -30,7 +30,6 @@ use serde_json::Value;
 use crate::cluster::{Cluster, Listing, WriteError};
 use crate::plugins::Plugins;
 use crate::shell::Inquiry;
-use crate::watched::Key;
 use crate::{plugins, random, version};
 pub use address::{AddressPolicy, Network};
 pub use balancers::BalancerNames;
@@ -102,6 +101,9 @@ impl Answerer {
         }
     }
 }
+
+/// The same for a list that is read once: it has thousands of pages at most, and goes after all else.
+const SURVEY_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What comes of a request that is answered in this process.
 pub enum Heard {
@@ -182,21 +184,25 @@ impl<C: Cluster> Executor<C> {
         Some(self.answer_in_time(inquiry).await)
     }
 
+    /// Reads an object before its key is decided; `None` where it is not there.
+    pub async fn settle(&self, object: &ObjectRef) -> Result<Option<Frame>, WriteError> {
+        let read = self.cluster.read(object);
+        contained(Answerer::Api.patience(), read).await.unwrap_or_else(|why| Err(away(why)))
+    }
+
+    /// Lists objects once. A long list takes its time as long as something of it comes.
+    pub async fn survey(&self, listing: &Listing) -> Result<Vec<Frame>, WriteError> {
+        let listed = self.cluster.list(listing);
+        contained(SURVEY_PATIENCE, listed).await.unwrap_or_else(|why| Err(away(why)))
+    }
+
     async fn answer_in_time(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
-        let asking = AssertUnwindSafe(self.ask(inquiry)).catch_unwind();
         let class = Answerer::of(&inquiry.question);
         if class == Answerer::Http && self.http.is_none() && self.within.is_none() {
             return std::future::pending().await;
         }
-        let patience = class.patience();
-        match tokio::time::timeout(patience, asking).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(_)) => unanswered(&inquiry.question, "it panicked".to_owned()),
-            Err(_) => {
-                let seconds = patience.as_secs();
-                unanswered(&inquiry.question, format!("no answer within {seconds} s"))
-            }
-        }
+        let reply = contained(class.patience(), self.ask(inquiry)).await;
+        reply.unwrap_or_else(|why| unanswered(&inquiry.question, why))
     }
 
     async fn ask(&self, inquiry: &Inquiry) -> Result<Reply, WriteError> {
@@ -261,18 +267,16 @@ impl<C: Cluster> Executor<C> {
             PluginHost::Played(play) => return play(question).map_or_else(unanswered, Ok),
             PluginHost::Real(plugins) => plugins,
         };
-        let Key { namespace, name } = &inquiry.key;
-        let rollout = || ObjectRef::new(kinds::ROLLOUT, namespace, name);
+        let object = inquiry.object();
         match question {
             Question::Plugin(call) => {
-                plugins.step(&self.cluster, &rollout(), call).await.map(Reply::Plugin)
+                plugins.step(&self.cluster, &object, call).await.map(Reply::Plugin)
             }
             Question::RouterPlugin(call) => {
-                plugins.router(&self.cluster, &rollout(), call).await.map(Reply::RouterPlugin)
+                plugins.router(&self.cluster, &object, call).await.map(Reply::RouterPlugin)
             }
             Question::MetricPlugin(call) => {
-                let run = ObjectRef::new(kinds::ANALYSIS_RUN, namespace, name);
-                self.measure(plugins, &run, call).await.map(Reply::MetricPlugin)
+                self.measure(plugins, &object, call).await.map(Reply::MetricPlugin)
             }
             _ => unanswered(),
         }
@@ -327,6 +331,21 @@ impl<C: Cluster> Executor<C> {
 /// Trust in the servers that the system trusts.
 pub(crate) fn system_trust() -> Result<rustls::ClientConfig, HttpError> {
     trust::config(false, None)
+}
+
+/// What comes of work that may hang or panic; an error where it did.
+async fn contained<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, String> {
+    let work = AssertUnwindSafe(work).catch_unwind();
+    match tokio::time::timeout(patience, work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err("it panicked".to_owned()),
+        Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
+    }
+}
+
+/// Nobody has answered.
+fn away(message: String) -> WriteError {
+    WriteError { class: Class::Unreachable, message, retry_after_secs: None }
 }
 
 /// The answer to a question that only the API server can answer.
@@ -403,9 +422,7 @@ fn unanswered(question: &Question, message: String) -> Result<Reply, WriteError>
         | Question::Weights(_)
         | Question::Targets(_)
         | Question::Probe(_)
-        | Question::Random(_) => {
-            Err(WriteError { class: Class::Unreachable, message, retry_after_secs: None })
-        }
+        | Question::Random(_) => Err(away(message)),
     }
 }
 

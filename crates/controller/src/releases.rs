@@ -243,6 +243,31 @@ mod tests {
     }
 
     #[test]
+    fn few_lists_of_an_engine_are_under_way_at_once() {
+        let namespaces = (0..20).map(|number| format!("team-{number}")).collect();
+        let scope = Scope { namespaces, ..Scope::default() };
+        let mut shell = Shell::<Releases<ManagedRoute<6>>>::new(&scope, InterlockMode::default());
+        let now = Timestamp::UNIX_EPOCH;
+        for watch in shell.selections() {
+            let part = shell.part(&watch).expect("it is one of its own");
+            shell.observe_part(&part, &Seen::Init, now);
+            shell.observe_part(&part, &Seen::InitDone, now);
+        }
+        let begun = |shell: &mut Shell<_>| -> Vec<_> {
+            std::iter::from_fn(|| match shell.next_work(now)? {
+                Work::Survey(listing) => Some(listing),
+                _ => None,
+            })
+            .collect()
+        };
+        let first = begun(&mut shell);
+        assert_eq!((first.len(), shell.next_due()), (4, None), "nothing is due beside them");
+        shell.learn_survey(&first[0], Ok(Vec::new()), now);
+        assert_eq!(shell.next_due(), Some(Timestamp::MIN));
+        assert_eq!(begun(&mut shell).len(), 1, "one has ended");
+    }
+
+    #[test]
     fn a_kind_that_nobody_names_is_watched_where_a_mark_stands_there_at_the_start() {
         let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
         let begun = || {

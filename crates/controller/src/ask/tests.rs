@@ -97,7 +97,7 @@ impl Cluster for Broken {
     }
 
     async fn read(&self, _: &ObjectRef) -> Result<Option<Frame>, WriteError> {
-        unreachable!("answers are read whole")
+        panic!("this read panics")
     }
 
     async fn read_whole(&self, _: &ObjectRef) -> Result<Option<Value>, WriteError> {
@@ -136,6 +136,17 @@ async fn a_question_that_panics_or_hangs_costs_its_own_answer_alone() {
         matches!(drawn, Some(Ok(Reply::Random(bytes))) if bytes.len() == 4),
         "others are answered"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_or_a_list_beside_the_questions_is_contained_as_they_are() {
+    let executor = Executor::new(Broken { permits: true }, None, None);
+    let listing = Listing { kind: kinds::POD, namespace: "shop".into(), labels: String::new() };
+    let object = target("ConfigMap", "web");
+    let (settled, surveyed) = tokio::join!(executor.settle(&object), executor.survey(&listing));
+    let (settled, surveyed) = (settled.unwrap_err(), surveyed.unwrap_err());
+    assert_eq!((settled.class, &*settled.message), (Class::Unreachable, "it panicked"));
+    assert_eq!(surveyed.message, "no answer within 600 s");
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! What decisions ask, which questions may be under way, and what becomes of the answers. Also reads
 //! that a key waits for before it is decided.
 
+mod waiting;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use gradus_engine::ask::{Answer, Ask, AskId, Effect, Failure, Question, Reply};
-use gradus_engine::decision::ObjectRef;
+use gradus_engine::decision::{Kind, ObjectRef};
 use gradus_engine::frame::Frame;
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,10 +16,13 @@ use super::{Alarm, Shell, Work};
 use crate::ask::Answerer;
 use crate::cluster::WriteError;
 use crate::watched::{Key, Watched};
+use waiting::WaitingQuestions;
 
 /// A question on its way to the executor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inquiry {
+    /// For an object of this kind.
+    pub kind: Kind,
     /// For whom.
     pub key: Key,
     /// What is asked.
@@ -31,6 +36,11 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
+    /// The object for which it is asked.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef::new(self.kind.clone(), &self.key.namespace, &self.key.name)
+    }
+
     /// Which question of its object it is.
     pub fn id(&self) -> &AskId {
         &self.id
@@ -42,6 +52,7 @@ impl Inquiry {
     /// A question of an object of the namespace `shop`.
     pub(crate) fn of(question: Question, effect: Effect) -> Self {
         Inquiry {
+            kind: gradus_engine::kinds::ROLLOUT,
             key: Key { namespace: "shop".into(), name: "web".into() },
             question,
             effect,
@@ -76,7 +87,7 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Asking {
     settling: VecDeque<SettlingRead>,
-    waiting: BTreeMap<Answerer, VecDeque<Inquiry>>,
+    waiting: BTreeMap<Answerer, WaitingQuestions>,
     under_way: BTreeMap<Answerer, usize>,
     /// The same by namespace.
     under_way_here: BTreeMap<(Answerer, Arc<str>), usize>,
@@ -98,30 +109,32 @@ impl Asking {
         Some(Work::Ask(Box::new(inquiry)))
     }
 
-    /// The question of a class that has waited longest and whose namespace and plugin have room.
+    /// The next question of a class whose namespace and plugin have room.
     fn next_of(&mut self, class: Answerer) -> Option<Inquiry> {
         if !self.has_room(class) {
             return None;
         }
-        let here = |namespace: &Arc<str>| {
-            self.under_way_here.get(&(class, Arc::clone(namespace))).copied().unwrap_or(0)
-        };
-        let is_busy = |plugin: &str| {
-            let count = self.with_plugin.get(plugin).copied().unwrap_or(0);
-            count >= Answerer::LIMIT_PER_PLUGIN
-        };
-        let waiting = self.waiting.get(&class)?;
+        let Asking { waiting, under_way_here, with_plugin, .. } = self;
         let limit = class.limit_per_namespace();
-        let at = waiting.iter().position(|one| {
-            here(&one.key.namespace) < limit && !one.question.plugin().is_some_and(is_busy)
-        })?;
-        let queue = self.waiting.get_mut(&class)?;
-        let inquiry = queue.remove(at)?;
-        if queue.is_empty() {
-            self.waiting.remove(&class);
+        let has_room = |namespace: &Arc<str>| {
+            let here = under_way_here.get(&(class, Arc::clone(namespace)));
+            here.is_none_or(|count| *count < limit)
+        };
+        let is_free = |plugin: &str| {
+            with_plugin.get(plugin).is_none_or(|count| *count < Answerer::LIMIT_PER_PLUGIN)
+        };
+        let questions = waiting.get_mut(&class)?;
+        let inquiry = questions.pop(is_free, has_room)?;
+        if questions.is_empty() {
+            waiting.remove(&class);
         }
         self.begin(class, &inquiry.key.namespace, inquiry.question.plugin());
         Some(inquiry)
+    }
+
+    /// One more waits for its turn.
+    fn add(&mut self, inquiry: Inquiry) {
+        self.waiting.entry(Answerer::of(&inquiry.question)).or_default().push(inquiry);
     }
 
     fn has_room(&self, class: Answerer) -> bool {
@@ -198,6 +211,7 @@ impl<W: Watched> Shell<W> {
             let open = Open { effect: ask.effect, tells: tells.map(str::to_owned) };
             state.asking.insert(ask.id.clone(), open);
             let inquiry = Inquiry {
+                kind: W::KIND,
                 key: key.clone(),
                 question: ask.question.clone(),
                 effect: ask.effect,
@@ -205,8 +219,7 @@ impl<W: Watched> Shell<W> {
                 asked_at: now,
                 number: state.tried,
             };
-            let class = Answerer::of(&ask.question);
-            self.asking.waiting.entry(class).or_default().push_back(inquiry);
+            self.asking.add(inquiry);
         }
     }
 
@@ -355,17 +368,15 @@ mod tests {
             let mut asking = Asking::default();
             for (namespace, count) in [("busy", 200), ("calm", 3)] {
                 for number in 0..count {
-                    let one = inquiry(class, namespace, &number.to_string());
-                    asking.waiting.entry(class).or_default().push_back(one);
+                    asking.add(inquiry(class, namespace, &number.to_string()));
                 }
             }
             let first = started(&mut asking);
             assert!(first.len() <= class.limit(), "{class:?}");
             let busy = first.iter().filter(|namespace| &***namespace == "busy").count();
-            assert_eq!(busy, class.limit_per_namespace(), "{class:?}");
-            let calm = first.len() - busy;
-            let rest = (class.limit() - class.limit_per_namespace()).min(3);
-            assert_eq!(calm, rest, "{class:?}: what is kept for others");
+            let expected = class.limit_per_namespace().min(class.limit() - 3);
+            assert_eq!(busy, expected, "{class:?}");
+            assert_eq!(first.len() - busy, 3, "{class:?}: they take turns");
             asking.end(class, &"busy".into(), None);
             assert_eq!(started(&mut asking).len(), 1, "{class:?}: one has ended");
         }
@@ -374,9 +385,8 @@ mod tests {
     #[test]
     fn a_plugin_that_hangs_leaves_room_for_all_others() {
         let mut asking = Asking::default();
-        let waiting = asking.waiting.entry(Answerer::Process).or_default();
-        waiting.extend((0..100).map(|_| inquiry(Answerer::Process, "shop", "a/hangs")));
-        waiting.push_back(inquiry(Answerer::Process, "shop", "a/good"));
+        (0..100).for_each(|_| asking.add(inquiry(Answerer::Process, "shop", "a/hangs")));
+        asking.add(inquiry(Answerer::Process, "shop", "a/good"));
         let asked: Vec<Work> = std::iter::from_fn(|| asking.next()).collect();
         let of = |name: &str| {
             let is_it = |work: &&Work| matches!(work, Work::Ask(one) if one.question.plugin() == Some(name));
@@ -389,13 +399,64 @@ mod tests {
     }
 
     #[test]
+    fn plugins_and_namespaces_take_turns_and_within_one_the_first_come_is_first() {
+        let mut asking = Asking::default();
+        for (plugin, namespace, count) in
+            [("a/one", "a-crowd", 4), ("a/one", "z-shop", 2), ("b/two", "a-crowd", 2)]
+        {
+            (0..count).for_each(|number| {
+                let one = inquiry(Answerer::Process, namespace, plugin);
+                let id = AskId(format!("{number}").into());
+                asking.add(Inquiry { id, ..one });
+            });
+        }
+        let order: Vec<String> = std::iter::from_fn(|| asking.next())
+            .map(|work| match work {
+                Work::Ask(one) => {
+                    let plugin = one.question.plugin().unwrap_or_default();
+                    format!("{plugin} {} {}", one.key.namespace, one.id.0)
+                }
+                _ => panic!("questions alone wait"),
+            })
+            .collect();
+        let expected = [
+            "a/one a-crowd 0",
+            "b/two a-crowd 0",
+            "a/one z-shop 0",
+            "b/two a-crowd 1",
+            "a/one a-crowd 1",
+            "a/one z-shop 1",
+            "a/one a-crowd 2",
+            "a/one a-crowd 3",
+        ];
+        assert_eq!(order, expected);
+        assert!(asking.waiting.is_empty(), "nothing is left of them");
+    }
+
+    #[test]
+    fn a_crowd_of_questions_costs_no_more_per_question() {
+        // As each decided key asks: one more waits, and whoever may be asked is.
+        const CROWD: usize = 100_000;
+        let mut asking = Asking::default();
+        let began = std::time::Instant::now();
+        let mut asked = 0;
+        for _ in 0..CROWD {
+            asking.add(inquiry(Answerer::Process, "shop", "a/hangs"));
+            asked += std::iter::from_fn(|| asking.next()).count();
+        }
+        assert_eq!(asked, Answerer::LIMIT_PER_PLUGIN);
+        // Looked at one by one they would take half an hour.
+        assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+    }
+
+    #[test]
     fn reads_that_keys_wait_for_count_as_reads_of_the_api_server() {
         let mut asking = Asking::default();
         for number in 0..100 {
             let one = inquiry(Answerer::Api, "shop", &number.to_string());
             let Question::Read(object) = one.question.clone() else { panic!("a read") };
             asking.settling.push_back(SettlingRead { key: one.key.clone(), object });
-            asking.waiting.entry(Answerer::Api).or_default().push_back(one);
+            asking.add(one);
         }
         assert_eq!(started(&mut asking).len(), Answerer::Api.limit(), "both together");
         assert_eq!(asking.settling.len(), 100 - Answerer::Api.limit(), "and they go first");

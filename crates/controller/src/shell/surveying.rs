@@ -15,6 +15,9 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 /// So many failures in a row end it: the kind is not there, and never was.
 const TRIES: u32 = 5;
 
+/// So many lists of one engine may be under way: each may be long, and none is urgent.
+const AT_ONCE: usize = 4;
+
 /// The lists that are still wanted.
 #[derive(Default)]
 pub(super) struct Surveying {
@@ -48,19 +51,24 @@ impl Surveying {
         Surveying { waiting: waiting.collect(), under_way: Vec::new() }
     }
 
-    /// When the next one is due.
+    /// When the next one is due. While none may be begun, only the end of one can change that.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.waiting.iter().map(|survey| survey.due).min()
+        let waiting = self.waiting.iter().filter(|_| self.has_room());
+        waiting.map(|survey| survey.due).min()
+    }
+
+    fn has_room(&self) -> bool {
+        self.under_way.len() < AT_ONCE
     }
 }
 
 impl<W: Watched> Shell<W> {
     /// The next list that is due. What is watched meanwhile need not be listed.
     pub(super) fn next_survey(&mut self, now: Timestamp) -> Option<Listing> {
-        let Surveying { waiting, under_way } = &mut self.surveying;
-        if waiting.is_empty() {
+        if self.surveying.waiting.is_empty() || !self.surveying.has_room() {
             return None;
         }
+        let Surveying { waiting, under_way } = &mut self.surveying;
         let demanded: Vec<_> = W::demands(&self.index).iter().map(W::kind_of).collect();
         waiting.retain(|survey| !demanded.contains(&survey.listing.kind));
         let at = waiting.iter().position(|survey| survey.due <= now)?;
