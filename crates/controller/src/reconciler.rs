@@ -12,7 +12,7 @@ use crate::cluster::{Listing, WriteError};
 use crate::shell::{Alarm, Held, Inquiry, Outgoing, Seen, SettlingRead, Shell, Work};
 use crate::telemetry::Metrics;
 use crate::watch::Failed;
-use crate::watched::{Key, Meter, Selection, Watched};
+use crate::watched::{Key, Meter, Selection, Standing, Watched};
 
 /// An object that was read, or `None` where it is not there.
 pub type Settled = Result<Option<Frame>, WriteError>;
@@ -84,8 +84,8 @@ pub trait Reconciler {
     /// Every object of its own kind that it knows.
     fn own_keys(&self) -> Vec<Key>;
 
-    /// Events to be posted, in order.
-    fn take_events(&mut self) -> Vec<Outgoing>;
+    /// Events to be posted, in order, and how far their objects were.
+    fn take_events(&mut self) -> Vec<(Outgoing, Standing)>;
 
     /// What the operator should hear of.
     fn take_alarms(&mut self) -> Vec<Alarm>;
@@ -202,7 +202,7 @@ impl<W: Watched> Reconciler for Shell<W> {
         self.own_keys()
     }
 
-    fn take_events(&mut self) -> Vec<Outgoing> {
+    fn take_events(&mut self) -> Vec<(Outgoing, Standing)> {
         self.take_events()
     }
 

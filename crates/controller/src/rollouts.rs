@@ -345,6 +345,7 @@ impl Watched for Rollouts {
         let canary = spec.strategy.canary.as_ref();
         let weight = canary.map(|canary| routed.unwrap_or_else(|| set_weight(canary, status)));
         Standing {
+            rollout: Some(Arc::clone(&world.rollout.name)),
             revision: annotations.get(names::annotation::REVISION).map(ToString::to_string),
             step: step(spec, status),
             weight,

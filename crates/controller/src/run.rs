@@ -31,7 +31,7 @@ use crate::reconciler::{Reconciler, Settled};
 use crate::shell::{Inquiry, InterlockMode, Outgoing, Seen, SettlingRead, Work};
 use crate::telemetry::Metrics;
 use crate::watch::{Failed, Outage};
-use crate::watched::{Key, Measured, Scope, Selection, Standing};
+use crate::watched::{Key, Measured, Scope, Selection};
 use beside::Beside;
 use report::Voice;
 use watches::{Message, Watches};
@@ -301,11 +301,11 @@ impl Loop {
                 }
             })),
             Work::Settle(read) => under_way.asking.push(Box::pin(async move {
-                let reply = executor.cluster().read(&read.object).await;
+                let reply = executor.settle(&read.object).await;
                 Happening::Settled(at, read, reply)
             })),
             Work::Survey(listing) => under_way.asking.push(Box::pin(async move {
-                let reply = executor.cluster().list(&listing).await;
+                let reply = executor.survey(&listing).await;
                 Happening::Surveyed(at, listing, reply)
             })),
         }
@@ -324,9 +324,8 @@ impl Loop {
             let meter = engine.reconciler.meter();
             let events = engine.reconciler.take_events().into_iter();
             // What a standby sees happen, the leader reports.
-            let unknown = Standing::default();
             let told = events.filter(|_| self.leads);
-            told.for_each(|outgoing| voice.tell(outgoing, &unknown, meter));
+            told.for_each(|(outgoing, standing)| voice.tell(outgoing, &standing, meter));
         }
     }
 

@@ -67,7 +67,7 @@ pub struct Shell<W: Watched> {
     asking: Asking,
     surveying: Surveying,
     busy: BTreeMap<Arc<str>, usize>,
-    outbox: Vec<Outgoing>,
+    outbox: Vec<(Outgoing, Standing)>,
     alarms: Vec<Alarm>,
     interlock: InterlockMode,
 }
@@ -264,12 +264,12 @@ impl<W: Watched> Shell<W> {
         if !self.is_synced() || !self.has_place() {
             return None;
         }
-        let queued = self.queue.next_due(|namespace| self.has_room(namespace));
+        let queued = self.queue.next_due(room(&self.busy));
         queued.into_iter().chain(self.surveying.next_due()).min()
     }
 
-    /// Events to be posted, in order.
-    pub fn take_events(&mut self) -> Vec<Outgoing> {
+    /// Events to be posted, in order, and how far their objects were.
+    pub fn take_events(&mut self) -> Vec<(Outgoing, Standing)> {
         std::mem::take(&mut self.outbox)
     }
 
@@ -342,7 +342,7 @@ impl<W: Watched> Shell<W> {
         }
         while self.has_place() {
             let Shell { queue, busy, .. } = self;
-            let key = queue.pop_due(now, |namespace| has_room(busy, namespace))?;
+            let key = queue.pop_due(now, room(busy))?;
             match contained(|| self.work_on(&key, now)) {
                 Ok(None) => {}
                 Ok(work) => return work,
@@ -416,10 +416,6 @@ impl<W: Watched> Shell<W> {
     /// May one more job be under way?
     fn has_place(&self) -> bool {
         self.busy.values().sum::<usize>() < IN_FLIGHT_LIMIT
-    }
-
-    fn has_room(&self, namespace: &Arc<str>) -> bool {
-        has_room(&self.busy, namespace)
     }
 
     /// How long a status may wait for another write that it can ride on. Where many objects move at
@@ -515,11 +511,10 @@ fn noted_revision(head: &Head, changes: &[Change]) -> Option<String> {
     .next()
 }
 
-/// May one more job that is not urgent be under way in this namespace?
-fn has_room(busy: &BTreeMap<Arc<str>, usize>, namespace: &Arc<str>) -> bool {
-    let all: usize = busy.values().sum();
-    let here = busy.get(namespace).copied().unwrap_or(0);
-    all < IN_FLIGHT_LIMIT - URGENT_RESERVE && here < NAMESPACE_LIMIT
+/// May one more job that is not urgent be under way in a namespace?
+fn room(busy: &BTreeMap<Arc<str>, usize>) -> impl Fn(&Arc<str>) -> bool {
+    let has_place = busy.values().sum::<usize>() < IN_FLIGHT_LIMIT - URGENT_RESERVE;
+    move |namespace| has_place && busy.get(namespace).copied().unwrap_or(0) < NAMESPACE_LIMIT
 }
 
 /// The patch from the stored to the wanted status, without fields the server drops.

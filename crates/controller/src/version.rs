@@ -28,6 +28,9 @@ pub fn number(text: &str) -> u64 {
 
 /// A version as the server writes it.
 pub fn text(number: u64) -> String {
+    if number < FIRST {
+        return number.to_string();
+    }
     let texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     texts.by_number.get(&number).map_or_else(|| number.to_string(), |text| text.to_string())
 }

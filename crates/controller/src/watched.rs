@@ -160,6 +160,8 @@ pub enum Measured<'m> {
 /// How far the update of an object is, as log lines say it beside its name; nothing where there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// The Rollout it is, where it is one: people filter log lines by this field.
+    pub rollout: Option<Arc<str>>,
     /// Its revision.
     pub revision: Option<String>,
     /// Its step, of how many.

@@ -13,11 +13,13 @@ pub(super) struct GroupTurns<K: Grouped> {
     groups: BTreeMap<K::Group, BTreeSet<(QueuePlace, K)>>,
     /// Each of these groups once: whose turn is next comes first.
     turns: VecDeque<K::Group>,
+    /// How many keys there are.
+    count: usize,
 }
 
 impl<K: Grouped> Default for GroupTurns<K> {
     fn default() -> Self {
-        GroupTurns { groups: BTreeMap::new(), turns: VecDeque::new() }
+        GroupTurns { groups: BTreeMap::new(), turns: VecDeque::new(), count: 0 }
     }
 }
 
@@ -29,7 +31,7 @@ impl<K: Grouped> GroupTurns<K> {
         if keys.is_empty() {
             self.turns.push_back(group);
         }
-        keys.insert((place, key));
+        self.count += usize::from(keys.insert((place, key)));
     }
 
     /// Takes a key out. Was it there?
@@ -37,6 +39,7 @@ impl<K: Grouped> GroupTurns<K> {
         let group = key.group();
         let Some(keys) = self.groups.get_mut(&group) else { return false };
         let was_there = keys.remove(&(place, key.clone()));
+        self.count -= usize::from(was_there);
         if keys.is_empty() {
             self.groups.remove(&group);
             self.turns.retain(|other| *other != group);
@@ -46,7 +49,7 @@ impl<K: Grouped> GroupTurns<K> {
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.groups.values().map(BTreeSet::len).sum()
+        self.count
     }
 
     /// The place of the key that [`GroupTurns::pop`] would hand out.
@@ -64,6 +67,7 @@ impl<K: Grouped> GroupTurns<K> {
         let group = self.turns.remove(at)?;
         let keys = self.groups.get_mut(&group)?;
         let (_, key) = keys.pop_first()?;
+        self.count -= 1;
         if keys.is_empty() {
             self.groups.remove(&group);
         } else {

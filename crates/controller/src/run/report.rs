@@ -2,8 +2,7 @@
 //! dry run would do.
 
 use gradus_engine::ask::{Class, Question};
-use gradus_engine::decision::{Event, Frees, Kind};
-use gradus_engine::kinds::ROLLOUT;
+use gradus_engine::decision::{Event, Frees};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -29,11 +28,11 @@ impl Voice {
             tracing::info!(%about, "dry run: would emit event {reason}: {message}");
             return;
         }
-        let Standing { revision, step, weight } = standing;
+        let Standing { rollout, revision, step, weight } = standing;
         tracing::info!(
             kind = %about.kind.name, namespace = %about.namespace, name = %about.name,
-            rollout = rollout(&about.kind, &about.name), revision, step, weight, %reason,
-            detail = message, "event",
+            rollout = rollout.as_deref(), revision, step, weight, %reason, detail = message,
+            "event",
         );
         let kind = crate::events::kind_name(*kind);
         meter(&self.metrics, &Key::of(about), Measured::Event(kind, reason));
@@ -43,21 +42,16 @@ impl Voice {
     }
 }
 
-/// The name of a Rollout, under the field that people filter the log of its controller by.
-fn rollout<'n>(kind: &Kind, name: &'n str) -> Option<&'n str> {
-    (*kind == ROLLOUT).then_some(name)
-}
-
 /// What was decided, before it is done.
 pub(super) fn say_decision(job: &Job) {
     let Job { key, head, changes, status, events, wake_at, .. } = job;
     let changes: Vec<&str> = changes.iter().map(|change| &*change.id.0).collect();
     let events: Vec<&str> = events.iter().map(|event| &*event.reason).collect();
     let status = status.as_ref().map(|status| status.patch.to_string());
-    let Standing { revision, step, weight } = &job.standing;
+    let Standing { rollout, revision, step, weight } = &job.standing;
     tracing::debug!(
         kind = %head.object.kind.name, namespace = %key.namespace, name = %key.name,
-        rollout = rollout(&head.object.kind, &key.name), revision, step, weight,
+        rollout = rollout.as_deref(), revision, step, weight,
         changes = changes.join(", "), status, events = events.join(", "),
         wake_at = wake_at.map(tracing::field::display), "decided",
     );
@@ -86,10 +80,10 @@ pub(super) fn say_inquiry(inquiry: &Inquiry) {
     tracing::info!(key = %inquiry.key, "dry run: would {what}");
 }
 
-/// Only Rollouts have revisions: beside one, the name is that of a Rollout.
+/// A guard holds an object up, or no longer does.
 fn say_hold(key: &Key, standing: &Standing, change: &HoldChange) {
-    let Standing { revision, step, weight } = standing;
-    let rollout = revision.as_ref().map(|_| &*key.name);
+    let Standing { rollout, revision, step, weight } = standing;
+    let rollout = rollout.as_deref();
     match change {
         HoldChange::Held { guard, detail } => tracing::info!(
             namespace = %key.namespace, name = %key.name, rollout, revision, step, weight, guard,

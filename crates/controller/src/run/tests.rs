@@ -131,9 +131,11 @@ async fn a_rollout_that_a_list_does_not_show_any_more_is_gone_from_the_metrics_a
     list(&mut looping, &[rollout("api")], None);
     assert!(!shown(&looping, "web") && shown(&looping, "api"));
     let told: Vec<_> = looping.engines[0].reconciler.take_events();
-    let told: Vec<_> =
-        told.iter().map(|one| (&*one.event.reason, &*one.event.about.name)).collect();
-    assert_eq!(told, [("RolloutDeleted", "web")]);
+    let words = told.iter().map(|(one, standing)| {
+        (&*one.event.reason, &*one.event.about.name, standing.rollout.as_deref())
+    });
+    let expected = [("RolloutDeleted", "web", Some("web"))];
+    assert_eq!(words.collect::<Vec<_>>(), expected, "log lines name the Rollout");
 }
 
 #[tokio::test]

@@ -336,10 +336,10 @@ impl<W: Watched> Shell<W> {
         let Some(event) = W::farewell(object) else { return };
         let last = contained(|| {
             let world = W::gather(&self.index, &key, &BTreeMap::new(), &Recall::default());
-            world.as_ref().map(W::head)
+            world.as_ref().map(|world| (W::head(world), W::standing(world, None)))
         });
-        if let Ok(Some(Head { uid, version, .. })) = last {
-            self.outbox.push(Outgoing { event, uid, version, at: now });
+        if let Ok(Some((Head { uid, version, .. }, standing))) = last {
+            self.outbox.push((Outgoing { event, uid, version, at: now }, standing));
         }
     }
 }

@@ -78,7 +78,7 @@ impl Mind {
     /// Notes what the reconciler wants to post and to say.
     fn tell(&mut self, now: Timestamp) {
         let mut bench = self.bench.borrow_mut();
-        for outgoing in self.reconciler.take_events() {
+        for (outgoing, _) in self.reconciler.take_events() {
             bench.trace.note(now, told(outgoing.event));
         }
         for alarm in self.reconciler.take_alarms() {
