@@ -1,10 +1,11 @@
 //! What would a dry run have written that the controller beside it has not? Each decision is given a
 //! while to be carried out by somebody else; what is not, and would still be done, is a difference.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gradus_engine::decision::{Change, Kind, ObjectRef, Op};
-use gradus_engine::frame::Frame;
+use gradus_engine::frame::{Frame, Meta};
 use gradus_engine::kinds;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -51,7 +52,15 @@ pub(super) struct Wish {
 /// What was decided and is not there yet.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    wishes: Vec<Wish>,
+    /// By number, the older ones first.
+    wishes: BTreeMap<u64, Wish>,
+    by_target: BTreeMap<ObjectRef, BTreeSet<u64>>,
+    /// By engine and key.
+    by_key: BTreeMap<(usize, Key), BTreeSet<u64>>,
+    /// When those that are not told have waited for long enough.
+    due: BTreeSet<(Timestamp, u64)>,
+    /// How many there have been.
+    count: u64,
 }
 
 impl Beside {
@@ -65,20 +74,20 @@ impl Beside {
         // Nobody watches pods.
         let is_seen = |(target, _): &(ObjectRef, Wanted)| *target.kind.plural != *"pods";
         let all: Vec<(ObjectRef, Wanted)> = changes.chain(status).filter(is_seen).collect();
-        let is_same = |wish: &Wish, (target, wanted): &(ObjectRef, Wanted)| {
-            wish.target == *target && wish.wanted == *wanted
+        let before = self.by_key.get(&(at, job.key.clone())).into_iter().flatten();
+        let is_over = |number: &&u64| {
+            let wish = self.wishes.get(number);
+            wish.is_none_or(|wish| !all.iter().any(|(target, wanted)| wish.is_for(target, wanted)))
         };
-        self.wishes.retain(|wish| {
-            let is_before = wish.at == at && wish.key == job.key;
-            !is_before || all.iter().any(|one| is_same(wish, one))
-        });
-        for one in all {
-            let is_known = self.wishes.iter().any(|wish| wish.at == at && is_same(wish, &one));
-            if is_known || self.wishes.len() >= LIMIT {
-                continue;
+        let over: Vec<u64> = before.filter(is_over).copied().collect();
+        over.into_iter().for_each(|number| self.forget(number));
+        for (target, wanted) in all {
+            let is_same = |(_, wish): (u64, &UnmadeWrite)| wish.at == at && wish.wanted == wanted;
+            let is_known = self.of(&target).any(is_same);
+            if !is_known && self.wishes.len() < LIMIT {
+                let key = job.key.clone();
+                self.add(Wish { at, key, target, wanted, since: now, is_told: false });
             }
-            let ((target, wanted), key) = (one, job.key.clone());
-            self.wishes.push(Wish { at, key, target, wanted, since: now, is_told: false });
         }
     }
 
@@ -89,19 +98,19 @@ impl Beside {
             Seen::Delete(frame) => (frame, true),
             Seen::Init | Seen::InitDone | Seen::Resumed => return,
         };
-        self.wishes.retain(|wish| {
-            let ObjectRef { kind, namespace, name } = &wish.target;
-            let is_it = *kind == watch.kind
-                && *namespace == frame.meta.namespace
-                && *name == frame.meta.name;
-            !is_it || !(is_end || wish.wanted.is_met(frame))
-        });
+        if self.wishes.is_empty() {
+            return;
+        }
+        let Meta { namespace, name, .. } = &frame.meta;
+        let object = ObjectRef::new(watch.kind.clone(), namespace, name);
+        let met = self.of(&object).filter(|(_, wish)| is_end || wish.wanted.is_met(frame));
+        let met: Vec<u64> = met.map(|(number, _)| number).collect();
+        met.into_iter().for_each(|number| self.forget(number));
     }
 
     /// When something has waited for long enough.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        let waiting = self.wishes.iter().filter(|wish| !wish.is_told);
-        waiting.map(|wish| wish.since + PATIENCE).min()
+        self.due.first().map(|(due, _)| *due)
     }
 
     /// What nobody has done in time and `still` says would be done, each once.
@@ -111,19 +120,63 @@ impl Beside {
         still: impl Fn(&Wish) -> Option<Value>,
     ) -> Vec<Wish> {
         let mut told = Vec::new();
-        self.wishes.retain_mut(|wish| {
-            if wish.is_told || now < wish.since + PATIENCE {
-                return true;
-            }
+        while let Some((_, number)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
+            self.due.pop_first();
+            let Some(wish) = self.wishes.get_mut(&number) else { continue };
             wish.is_told = still(wish).is_some_and(|inspected| wish.is_wanted(&inspected));
-            told.extend(wish.is_told.then(|| wish.clone()));
-            wish.is_told
-        });
+            if wish.is_told {
+                told.push(wish.clone());
+            } else {
+                self.forget(number);
+            }
+        }
         told
+    }
+
+    /// The wishes about an object.
+    fn of(&self, target: &ObjectRef) -> impl Iterator<Item = (u64, &Wish)> {
+        let numbers = self.by_target.get(target).into_iter().flatten();
+        numbers.filter_map(|number| Some((*number, self.wishes.get(number)?)))
+    }
+
+    fn add(&mut self, wish: Wish) {
+        self.count += 1;
+        let number = self.count;
+        self.by_target.entry(wish.target.clone()).or_default().insert(number);
+        self.by_key.entry((wish.at, wish.key.clone())).or_default().insert(number);
+        self.due.insert((wish.due(), number));
+        self.wishes.insert(number, wish);
+    }
+
+    fn forget(&mut self, number: u64) {
+        let Some(wish) = self.wishes.remove(&number) else { return };
+        self.due.remove(&(wish.due(), number));
+        leave(&mut self.by_target, &wish.target, number);
+        leave(&mut self.by_key, &(wish.at, wish.key), number);
+    }
+}
+
+/// Takes a number out of a set of them; an empty set is not kept.
+fn leave<K: Ord>(sets: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
+    if let Some(numbers) = sets.get_mut(key) {
+        numbers.remove(&number);
+        if numbers.is_empty() {
+            sets.remove(key);
+        }
     }
 }
 
 impl Wish {
+    /// When somebody else has had the time for it.
+    fn due(&self) -> Timestamp {
+        self.since + PATIENCE
+    }
+
+    /// Is this what a decision would write there?
+    fn is_for(&self, target: &ObjectRef, wanted: &Wanted) -> bool {
+        self.target == *target && self.wanted == *wanted
+    }
+
     /// Would the decision as it is now write the same?
     fn is_wanted(&self, inspected: &Value) -> bool {
         let decision = &inspected["decision"];

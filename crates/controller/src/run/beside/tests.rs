@@ -88,7 +88,7 @@ fn what_the_other_does_in_time_is_no_difference() {
         assert_eq!(beside.take_due(at(109), still).len(), 0, "{what}: there is time");
         assert_eq!(beside.take_due(at(110), still).len(), differences, "{what}");
         beside.decided(0, &job, at(111));
-        let said = beside.wishes.iter().filter(|wish| wish.is_told).count();
+        let said = beside.wishes.values().filter(|wish| wish.is_told).count();
         assert_eq!(said, differences, "{what}: known, so not said again");
     }
 }
@@ -105,6 +105,24 @@ fn what_would_no_longer_be_done_is_no_difference() {
     assert_eq!((beside.next_due(), beside.wishes.len()), (None, 0));
     beside.decided(0, &job(vec![resize(6)], None), at(200));
     assert_eq!(beside.take_due(at(300), |_| None), [], "its object is gone");
+}
+
+#[test]
+fn what_is_done_or_no_longer_decided_leaves_nothing() {
+    let resize = |set: &str| {
+        let target = object(REPLICA_SET, set);
+        let op = Op::Merge(json!({ "spec": { "replicas": 4 } }).into());
+        Change { target, ..change(op) }
+    };
+    let mut beside = Beside::default();
+    beside.decided(0, &job(vec![resize("web-1"), resize("web-2"), resize("web-3")], None), at(100));
+    beside.decided(0, &job(vec![resize("web-1"), resize("web-2")], None), at(101));
+    assert_eq!(beside.wishes.len(), 2, "one is no longer decided");
+    let sets = Scope::default().all(REPLICA_SET);
+    beside.seen(&sets, &Seen::Apply(frame("web-1", scaled(4))));
+    beside.seen(&sets, &Seen::Delete(frame("web-2", scaled(0))));
+    let Beside { wishes, by_target, by_key, due, .. } = &beside;
+    assert_eq!((wishes.len(), by_target.len(), by_key.len(), due.len()), (0, 0, 0, 0));
 }
 
 #[test]
