@@ -20,10 +20,12 @@ pub(super) struct Named {
     /// Of each named object of a demanded kind: the object, `None` where it is known not to be
     /// there, no entry while nobody knows.
     kept: BTreeMap<ObjectRef, Option<StoredObject>>,
-    /// How many objects of each demanded kind are named.
+    /// How many objects of each demanded kind are named, and how often some are selected.
     demanded: BTreeMap<Kind, usize>,
     /// What Rollouts select instead of naming it.
     selections: BTreeMap<Key, Vec<RouteSelection>>,
+    /// Who selects objects of a kind in a namespace.
+    selecting: BTreeMap<(Kind, Arc<str>), BTreeSet<Key>>,
     /// The labels of all objects of kinds that can be selected.
     labels: BTreeMap<ObjectRef, Arc<TextMap>>,
     synced: BTreeSet<Kind>,
@@ -50,11 +52,23 @@ impl Named {
     }
 
     fn take(&mut self, rollout: &Key, object: &ObjectRef) {
-        let users = self.by_object.entry(object.clone()).or_default();
-        if users.is_empty() && is_on_demand(&object.kind) {
-            *self.demanded.entry(object.kind.clone()).or_default() += 1;
+        if !self.by_object.contains_key(object) && is_on_demand(&object.kind) {
+            self.demand(&object.kind);
         }
-        users.insert(rollout.clone());
+        self.by_object.entry(object.clone()).or_default().insert(rollout.clone());
+    }
+
+    fn demand(&mut self, kind: &Kind) {
+        *self.demanded.entry(kind.clone()).or_default() += 1;
+    }
+
+    fn demand_no_more(&mut self, kind: &Kind) {
+        if let Some(count) = self.demanded.get_mut(kind) {
+            *count -= 1;
+            if *count == 0 {
+                self.demanded.remove(kind);
+            }
+        }
     }
 
     /// What nobody names any more is not kept.
@@ -66,12 +80,7 @@ impl Named {
         }
         self.by_object.remove(object);
         self.kept.remove(object);
-        if let Some(count) = self.demanded.get_mut(&object.kind) {
-            *count -= 1;
-            if *count == 0 {
-                self.demanded.remove(&object.kind);
-            }
-        }
+        self.demand_no_more(&object.kind);
     }
 
     /// What a Rollout names.
@@ -86,28 +95,48 @@ impl Named {
 
     /// The kinds that are watched because somebody names or selects an object of them.
     pub fn demands(&self) -> Vec<Kind> {
-        let selected = self.selections.values().flatten().map(|selection| &selection.kind);
-        let kinds: BTreeSet<&Kind> = self.demanded.keys().chain(selected).collect();
-        kinds.into_iter().cloned().collect()
+        self.demanded.keys().cloned().collect()
     }
 
     /// Notes what a Rollout selects.
     pub fn select(&mut self, rollout: &Key, selections: Vec<RouteSelection>) {
-        match selections.is_empty() {
-            true => drop(self.selections.remove(rollout)),
-            false => drop(self.selections.insert(rollout.clone(), selections)),
+        for one in &selections {
+            self.demand(&one.kind);
+        }
+        for one in self.selections.remove(rollout).unwrap_or_default() {
+            self.demand_no_more(&one.kind);
+            let place = (one.kind, one.namespace);
+            if let Some(them) = self.selecting.get_mut(&place) {
+                them.remove(rollout);
+                if them.is_empty() {
+                    self.selecting.remove(&place);
+                }
+            }
+        }
+        for one in &selections {
+            let place = (one.kind.clone(), Arc::clone(&one.namespace));
+            self.selecting.entry(place).or_default().insert(rollout.clone());
+        }
+        if !selections.is_empty() {
+            self.selections.insert(rollout.clone(), selections);
         }
     }
 
     /// The objects that a Rollout selects, as far as they have been seen.
     pub fn selected(&self, rollout: &Key) -> Vec<ObjectRef> {
-        let Some(selections) = self.selections.get(rollout) else { return Vec::new() };
-        let is_selected = |object: &ObjectRef, labels: &Arc<TextMap>| {
-            let label = |key: &str| labels.get(key).map(String::as_str);
-            selections.iter().any(|selection| selection.selects(object, label))
+        let all = self.selections.get(rollout).into_iter().flatten();
+        let found: BTreeSet<&ObjectRef> = all.flat_map(|one| self.selected_by(one)).collect();
+        found.into_iter().cloned().collect()
+    }
+
+    fn selected_by(&self, selection: &RouteSelection) -> impl Iterator<Item = &ObjectRef> {
+        let first = ObjectRef::new(selection.kind.clone(), &selection.namespace, &"".into());
+        let is_there = move |object: &ObjectRef| {
+            object.kind == selection.kind && object.namespace == selection.namespace
         };
-        let found = self.labels.iter().filter(|(object, labels)| is_selected(object, labels));
-        found.map(|(object, _)| object.clone()).collect()
+        let here = self.labels.range(first..).take_while(move |(object, _)| is_there(object));
+        here.filter(move |(object, labels)| selects(selection, object, labels))
+            .map(|(object, _)| object)
     }
 
     /// The kinds of which a Rollout selects objects, and of which no list is complete yet.
@@ -116,26 +145,28 @@ impl Named {
         selections.filter(|selection| !self.synced.contains(&selection.kind)).collect()
     }
 
-    /// Notes the labels of an object that may be selected; returns who may select it now, or did before.
+    /// Notes the labels of an object that may be selected; returns who selects it now, or did before.
     pub fn label(&mut self, object: &ObjectRef, labels: Option<Arc<TextMap>>) -> Vec<Key> {
         if !traffic::is_selectable(&object.kind) {
             return Vec::new();
         }
-        let is_same = match labels {
-            Some(labels) => {
-                let former = self.labels.insert(object.clone(), Arc::clone(&labels));
-                former.is_some_and(|former| former == labels)
-            }
-            None => self.labels.remove(object).is_none(),
+        let former = match &labels {
+            Some(labels) => self.labels.insert(object.clone(), Arc::clone(labels)),
+            None => self.labels.remove(object),
         };
-        if is_same {
+        if former == labels {
             return Vec::new();
         }
-        let concerns = |selection: &RouteSelection| {
-            selection.kind == object.kind && selection.namespace == object.namespace
+        let is_selected = |rollout: &&Key| {
+            let mut selections = self.selections.get(*rollout).into_iter().flatten();
+            selections.any(|one| {
+                let mut both = former.iter().chain(&labels);
+                both.any(|labels| selects(one, object, labels))
+            })
         };
-        let concerned = self.selections.iter().filter(|(_, them)| them.iter().any(concerns));
-        concerned.map(|(rollout, _)| rollout.clone()).collect()
+        let place = (object.kind.clone(), Arc::clone(&object.namespace));
+        let here = self.selecting.get(&place).into_iter().flatten();
+        here.filter(is_selected).cloned().collect()
     }
 
     /// Objects that a Rollout names and nobody has looked at since, although their kind is watched.
@@ -158,11 +189,9 @@ impl Named {
             woken.extend(users.iter().cloned());
         }
         // Who selects objects of it knows only now that there are no others.
-        let selecting = self
-            .selections
-            .iter()
-            .filter(|(_, them)| them.iter().any(|selection| selection.kind == *kind));
-        woken.extend(selecting.map(|(rollout, _)| rollout.clone()));
+        let first: (Kind, Arc<str>) = (kind.clone(), "".into());
+        let selecting = self.selecting.range(first..).take_while(|((of, _), _)| of == kind);
+        woken.extend(selecting.flat_map(|(_, rollouts)| rollouts.iter().cloned()));
         woken
     }
 
@@ -205,6 +234,10 @@ impl Named {
             None => Known::Unknown(String::new()),
         }
     }
+}
+
+fn selects(selection: &RouteSelection, object: &ObjectRef, labels: &TextMap) -> bool {
+    selection.selects(object, |key| labels.get(key).map(String::as_str))
 }
 
 /// Is a kind watched only once a Rollout names an object of it?
@@ -251,5 +284,46 @@ mod tests {
             }
         }
         assert_eq!(named.users(&ingress("web")), []);
+    }
+
+    #[test]
+    fn an_object_wakes_those_alone_who_select_it_or_did_before() {
+        let kind = traffic::released_kind(8); // HTTPRoutes
+        let key = |name: &str| Key { namespace: "shop".into(), name: name.into() };
+        let selection = |namespace: &str, app: &str| RouteSelection {
+            kind: kind.clone(),
+            namespace: namespace.into(),
+            selector: serde_json::from_value(json!({ "matchLabels": { "app": app } })).unwrap(),
+        };
+        let mut named = Named::default();
+        named.select(&key("web"), vec![selection("shop", "web")]);
+        named.select(&key("api"), vec![selection("shop", "api")]);
+        named.select(&key("far"), vec![selection("elsewhere", "web")]);
+        assert_eq!(named.demands(), std::slice::from_ref(&kind));
+        let route = |name: &str| ObjectRef::new(kind.clone(), &"shop".into(), &name.into());
+        let labels = |app: &str| -> Arc<TextMap> {
+            Arc::new(serde_json::from_value(json!({ "app": app })).unwrap())
+        };
+        let steps = [
+            // what, which route, its app; who is woken, and how many routes are web's afterwards
+            ("one of web's", "one", Some("web"), "web", 1),
+            ("nobody's", "other", Some("none"), "", 1),
+            ("the same again", "one", Some("web"), "", 1),
+            ("another of web's", "two", Some("web"), "web", 2),
+            ("it becomes api's", "one", Some("api"), "api web", 1),
+            ("it goes", "one", None, "api", 1),
+            ("it goes again", "one", None, "", 1),
+        ];
+        for (what, name, app, woken, count) in steps {
+            let found = named.label(&route(name), app.map(labels));
+            let names: Vec<&str> = found.iter().map(|key| &*key.name).collect();
+            assert_eq!(names.join(" "), woken, "{what}");
+            assert_eq!(named.selected(&key("web")).len(), count, "{what}");
+        }
+        assert_eq!(named.listed(&kind), [key("far"), key("api"), key("web")], "all who select");
+        for name in ["web", "api", "far"] {
+            named.select(&key(name), Vec::new());
+        }
+        assert_eq!((named.demands(), named.selecting.len()), (Vec::new(), 0));
     }
 }
