@@ -55,27 +55,32 @@ impl ExperimentIndex {
         let key = Key::new(&frame.meta.namespace, &frame.meta.name);
         let earlier = self.experiments.get(&key).cloned();
         let view = Arc::new(ExperimentView::read(frame, earlier.as_deref()));
-        if earlier.is_none_or(|known| !Arc::ptr_eq(&known.spec, &view.spec)) {
-            self.name(&key, named(&view));
+        if earlier.as_ref().is_none_or(|known| !Arc::ptr_eq(&known.spec, &view.spec)) {
+            self.forget_named(&key, earlier.as_deref());
+            for object in named(&view) {
+                self.users.entry(object).or_default().insert(key.clone());
+            }
         }
         self.experiments.insert(key.clone(), view);
         vec![key]
     }
 
     fn remove_experiment(&mut self, key: &Key) -> Vec<Key> {
-        self.name(key, Vec::new());
-        self.experiments.remove(key).map(|_| key.clone()).into_iter().collect()
+        let Some(former) = self.experiments.remove(key) else { return Vec::new() };
+        self.forget_named(key, Some(&former));
+        vec![key.clone()]
     }
 
-    /// Notes which templates an Experiment names from now on.
-    fn name(&mut self, key: &Key, named: Vec<ObjectRef>) {
-        for users in self.users.values_mut() {
-            users.remove(key);
+    /// An Experiment no longer names the templates that it did.
+    fn forget_named(&mut self, key: &Key, former: Option<&ExperimentView>) {
+        for object in former.into_iter().flat_map(named) {
+            if let Some(users) = self.users.get_mut(&object) {
+                users.remove(key);
+                if users.is_empty() {
+                    self.users.remove(&object);
+                }
+            }
         }
-        for object in named {
-            self.users.entry(object).or_default().insert(key.clone());
-        }
-        self.users.retain(|_, users| !users.is_empty());
     }
 
     fn apply_template(&mut self, kind: &Kind, frame: &Frame) -> Vec<Key> {
@@ -314,6 +319,21 @@ mod tests {
         let gone = (Experiments::shelf(&Source::Experiments).remove)(&mut index, &target);
         assert_eq!(gone, [key("study")]);
         assert!(index.users.is_empty());
+    }
+
+    #[test]
+    fn a_template_that_is_no_longer_named_wakes_nobody() {
+        let mut index = ExperimentIndex::default();
+        let names =
+            |template: &str| json!({ "analyses": [{ "name": "n", "templateName": template }] });
+        let template = |index: &mut ExperimentIndex, name: &str| {
+            apply(index, Source::AnalysisTemplates, &frame(name, "", None, json!({})))
+        };
+        apply(&mut index, Source::Experiments, &frame("study", UID, None, names("one")));
+        assert_eq!(template(&mut index, "one"), [key("study")]);
+        apply(&mut index, Source::Experiments, &frame("study", UID, None, names("two")));
+        assert_eq!((template(&mut index, "one"), index.users.len()), (Vec::new(), 1));
+        assert_eq!(template(&mut index, "two"), [key("study")]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ use gradus_engine::world::{Known, RolloutView, TemplateView, Templates};
 #[derive(Default)]
 pub(crate) struct TemplateIndex {
     views: BTreeMap<ObjectRef, Arc<TemplateView>>,
+    /// Which templates name one of that name, and whether of the cluster.
+    parents: BTreeMap<(String, bool), BTreeSet<ObjectRef>>,
 }
 
 impl TemplateIndex {
@@ -23,11 +25,25 @@ impl TemplateIndex {
     }
 
     pub fn insert(&mut self, object: ObjectRef, view: TemplateView) {
+        self.remove(&object);
+        for (name, is_cluster) in view.nested() {
+            let parents = self.parents.entry((name.to_owned(), is_cluster)).or_default();
+            parents.insert(object.clone());
+        }
         self.views.insert(object, Arc::new(view));
     }
 
     pub fn remove(&mut self, object: &ObjectRef) {
-        self.views.remove(object);
+        let Some(view) = self.views.remove(object) else { return };
+        for (name, is_cluster) in view.nested() {
+            let named = (name.to_owned(), is_cluster);
+            if let Some(parents) = self.parents.get_mut(&named) {
+                parents.remove(object);
+                if parents.is_empty() {
+                    self.parents.remove(&named);
+                }
+            }
+        }
     }
 
     /// All templates of a kind.
@@ -40,13 +56,13 @@ impl TemplateIndex {
         let mut found = BTreeSet::from([object.clone()]);
         let mut left = vec![object.clone()];
         while let Some(named) = left.pop() {
-            let names = |view: &TemplateView| {
-                let mut nested = view.nested();
-                nested.any(|(name, is_cluster)| {
-                    *name == *named.name && is_cluster == named.namespace.is_empty()
-                })
+            let is_cluster = named.namespace.is_empty();
+            let parents = self.parents.get(&(named.name.to_string(), is_cluster));
+            // A template of the cluster may name those of any namespace; others those of their own.
+            let is_here = |parent: &&ObjectRef| {
+                is_cluster || parent.namespace.is_empty() || parent.namespace == named.namespace
             };
-            for (parent, _) in self.views.iter().filter(|(_, view)| names(view)) {
+            for parent in parents.into_iter().flatten().filter(is_here) {
                 if found.insert(parent.clone()) {
                     left.push(parent.clone());
                 }

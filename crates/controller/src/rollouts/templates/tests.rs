@@ -91,3 +91,28 @@ fn a_rollout_sees_what_it_names_through_others_there_or_not() {
     Rollouts::reach(&mut index, &Source::ClusterAnalysisTemplates, unreadable);
     assert_eq!(seen(&index, "web").cluster["two"], Known::Unknown("no".to_owned()));
 }
+
+#[test]
+fn who_names_a_template_no_longer_is_not_concerned_by_it() {
+    let mut index = TemplateIndex::default();
+    let object = |namespace: &str, name: &str| {
+        ObjectRef::new(kinds::ANALYSIS_TEMPLATE, &namespace.into(), &name.into())
+    };
+    let view = |named: Value| {
+        TemplateView::read(&frame(
+            &kinds::ANALYSIS_TEMPLATE,
+            "outer",
+            &json!({ "templates": named }),
+        ))
+    };
+    let inner = json!([{ "templateName": "inner" }]);
+    index.insert(object("default", "outer"), view(inner.clone()));
+    index.insert(object("elsewhere", "outer"), view(inner));
+    let concerned = index.concerned(&object("default", "inner"));
+    let expected = ["inner", "outer"].map(|name| object("default", name));
+    assert_eq!(concerned, BTreeSet::from(expected), "those of its namespace");
+    index.insert(object("default", "outer"), view(json!([])));
+    index.remove(&object("elsewhere", "outer"));
+    assert_eq!(index.concerned(&object("default", "inner")).len(), 1);
+    assert!(index.parents.is_empty());
+}
