@@ -1,8 +1,7 @@
 //! What a missing field means.
 
 use crate::experiment::{ExperimentSpec, ExperimentTemplate};
-use crate::names::value;
-use crate::rollout::canary::{CanaryStrategy, ReplicaProgressThreshold};
+use crate::rollout::canary::CanaryStrategy;
 use crate::rollout::{BlueGreenStrategy, RolloutSpec};
 use crate::traffic::TrafficRouting;
 use crate::values::IntOrPercent;
@@ -109,14 +108,6 @@ impl CanaryStrategy {
             Some(_) => AbortDelay::of(self.abort_scale_down_delay_seconds),
             None => AbortDelay::AtOnce,
         }
-    }
-
-    /// How complete a revision must be.
-    pub fn replica_progress_threshold_or_default(&self) -> ReplicaProgressThreshold {
-        self.replica_progress_threshold.clone().unwrap_or_else(|| ReplicaProgressThreshold {
-            r#type: value::PERCENT.into(),
-            value: 100,
-        })
     }
 }
 

@@ -10,10 +10,6 @@ pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 pub const EVENT_SOURCE: &str = "rollouts-controller";
 /// ConfigMap that lists the plugins.
 pub const CONFIG_MAP: &str = "argo-rollouts-config";
-/// ConfigMap of the notification triggers and templates.
-pub const NOTIFICATION_CONFIG_MAP: &str = "argo-rollouts-notification-configmap";
-/// Secret of the notification services.
-pub const NOTIFICATION_SECRET: &str = "argo-rollouts-notification-secret";
 
 /// The kinds of the group.
 pub mod kind {
@@ -79,8 +75,6 @@ pub mod annotation {
     pub const SCALE_DOWN_DEADLINE: &str = "scale-down-deadline";
     /// Name of the Rollout that manages a Service or DestinationRule.
     pub const MANAGED_BY: &str = "argo-rollouts.argoproj.io/managed-by-rollouts";
-    /// Declared by the API, written by nobody.
-    pub const RESTARTED_AFTER: &str = "argo-rollouts.argoproj.io/restarted-after";
     /// Name of the Experiment a ReplicaSet or Service belongs to.
     pub const EXPERIMENT_NAME: &str = "experiment.argoproj.io/name";
     /// Name of the Experiment's template a ReplicaSet or Service belongs to.
@@ -229,10 +223,6 @@ pub mod event {
     pub const LOAD_BALANCER_NOT_FOUND: &str = "LoadBalancerNotFound";
     /// An Experiment was created.
     pub const EXPERIMENT_CREATED: &str = "ExperimentCreated";
-    /// An Experiment ended badly; declared by the API, emitted by nobody.
-    pub const EXPERIMENT_FAILED: &str = "ExperimentFailed";
-    /// A Service is missing; declared by the API, emitted by nobody.
-    pub const SERVICE_REFERENCE_ERROR: &str = "ServiceReferenceError";
     /// A run of an Experiment is being ended.
     pub const ANALYSIS_RUN_TERMINATING: &str = "AnalysisRunTerminating";
     /// A step plugin changed its phase.

@@ -1,6 +1,7 @@
 //! Every engine of a program, named once: the production loop, the simulator and `explain` run the
 //! engines of the same list.
 
+use gradus_api::names::EVENT_SOURCE;
 use gradus_engine::Engine;
 use gradus_engine::analysis::run::AnalysisRuns;
 use gradus_engine::decision::Kind;
@@ -43,7 +44,7 @@ pub static GRADUS: Engines = Engines {
 pub static ANALYSES: Engines =
     Engines { reporter: GRADUS_REPORTER, list: &[Entry::of::<AnalysisRuns>()] };
 
-const GRADUS_REPORTER: Reporter = Reporter { component: "rollouts-controller", manager: "gradus" };
+const GRADUS_REPORTER: Reporter = Reporter { component: EVENT_SOURCE, manager: "gradus" };
 
 /// Every engine of a program, and how the program is named to the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -116,4 +117,20 @@ impl Engines {
 
 fn start<W: Watched>(scope: &Scope, interlock: InterlockMode) -> Box<dyn Reconciler> {
     Box::new(Shell::<W>::new(scope, interlock))
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_engine::traffic::ROUTERS;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_that_a_router_leaves_something_on_has_one_engine() {
+        let released = ROUTERS.iter().flat_map(|router| router.releases);
+        for kind in released.map(|release| &release.kind) {
+            let count = GRADUS.list.iter().filter(|entry| entry.kind == *kind).count();
+            assert_eq!(count, 1, "{kind:?}: `traffic::released_kind` and `GRADUS` name each once");
+        }
+    }
 }

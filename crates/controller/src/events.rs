@@ -6,6 +6,7 @@ mod told;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use gradus_api::names::event_type;
 use gradus_engine::ask::Class;
 use gradus_engine::decision::{EventKind, ObjectRef};
 use jiff::{SignedDuration, Timestamp};
@@ -250,8 +251,8 @@ impl Outbox {
 /// The type of an Event as the API writes it.
 pub fn kind_name(kind: EventKind) -> &'static str {
     match kind {
-        EventKind::Normal => "Normal",
-        EventKind::Warning => "Warning",
+        EventKind::Normal => event_type::NORMAL,
+        EventKind::Warning => event_type::WARNING,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What does one pass over a blue-green rollout want? Calls the stages in the contract's order.
 
-use gradus_api::names::{pause, reason};
+use gradus_api::names::{pause, promotion, reason};
 use gradus_api::rollout::BlueGreenStrategy;
 use jiff::{SignedDuration, Timestamp};
 
@@ -380,23 +380,25 @@ fn preview_is_done(objects: &Objects<'_>, roles: Roles, pauses: Pauses) -> bool 
 fn promotion(objects: &Objects<'_>, roles: Roles, is_aborted: bool) -> Option<&'static str> {
     let active = active_hash(objects);
     if roles.stable.is_none() || active.is_empty() {
-        return Some("Initial deploy");
+        return Some(promotion::INITIAL_DEPLOY);
     }
     let new = &objects.sets[roles.new];
     if *active != *new.hash || !new.is_observed() || targets::waits(objects, roles) {
         return None;
     }
     if objects.promotes_fully() {
-        return Some("Full promotion requested");
+        return Some(promotion::FULL);
     }
     match rollback::classify(objects, roles) {
-        Rollback::WithinWindow => return Some("Rollback within window"),
-        Rollback::ToStable => return Some("Fast rollback"),
-        Rollback::None if rollback::is_fast(objects, roles) => return Some("Fast rollback"),
+        Rollback::WithinWindow => return Some(promotion::ROLLBACK_WITHIN_WINDOW),
+        Rollback::ToStable => return Some(promotion::FAST_ROLLBACK),
+        Rollback::None if rollback::is_fast(objects, roles) => {
+            return Some(promotion::FAST_ROLLBACK);
+        }
         Rollback::None => {}
     }
     let is_done = !is_aborted && runs::is_post_promotion_done(objects);
-    is_done.then_some("Completed blue-green update")
+    is_done.then_some(promotion::BLUE_GREEN)
 }
 
 fn promote<'w>(draft: Draft<'w>, roles: Roles, found: &Findings, why: &str) -> Draft<'w> {

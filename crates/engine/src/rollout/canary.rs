@@ -373,8 +373,8 @@ fn drain_others(draft: Draft<'_>, roles: Roles) -> Draft<'_> {
 /// Takes pods from these, newest first, as far as enough are left.
 fn drain_surplus(objects: &Objects<'_>, active: &[usize]) -> Proposal {
     let goal = goal(objects);
-    let available: i32 = objects.sets.iter().map(|set| set.available()).sum();
-    let mut budget = available - (goal.replicas - goal.unavailable);
+    let available = objects.sets.iter().map(|set| set.available()).fold(0, i32::saturating_add);
+    let mut budget = available.saturating_sub(goal.replicas - goal.unavailable);
     let mut newest_first = active.to_vec();
     newest_first.sort_by_key(|at| std::cmp::Reverse(objects.sets[*at].revision));
     let mut drained = Proposal::default();

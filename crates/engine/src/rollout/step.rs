@@ -1,6 +1,6 @@
 //! Is the current canary step finished, is the update finished, and if not, what is missing?
 
-use gradus_api::names::{analysis_phase, pause, value};
+use gradus_api::names::{analysis_phase, pause, promotion, value};
 use gradus_api::rollout::StepKind;
 use gradus_api::rollout::canary::ReplicaProgressThreshold;
 
@@ -116,17 +116,17 @@ pub(super) fn promotion(
     let status = &objects.status;
     // Where only the ReplicaSet of a stable revision is gone, the steps still count.
     if status.stable_rs.is_empty() {
-        return Some("Initial deploy".into());
+        return Some(promotion::INITIAL_DEPLOY.into());
     }
     if is_aborted || missing_promotion(objects, roles).is_some() {
         return None;
     }
     if objects.promotes_fully() {
-        return Some("Full promotion requested".into());
+        return Some(promotion::FULL.into());
     }
     match rollback::classify(objects, roles) {
-        Rollback::WithinWindow => return Some("Rollback within window".into()),
-        Rollback::ToStable => return Some("Fast rollback".into()),
+        Rollback::WithinWindow => return Some(promotion::ROLLBACK_WITHIN_WINDOW.into()),
+        Rollback::ToStable => return Some(promotion::FAST_ROLLBACK.into()),
         Rollback::None => {}
     }
     if is_undecided(objects, found) {
