@@ -6,6 +6,7 @@ mod files;
 mod functions;
 mod licence;
 mod modules;
+mod names;
 mod packages;
 
 use std::{fmt, fs, io, path::Path, process::Command};
@@ -83,6 +84,8 @@ fn check(root: &Path) -> Result<Vec<Vec<Finding>>, TidyError> {
         over(&sources, files::api_strings),
         over(&sources, functions::length),
         modules::orphans(root, &sources, &metadata),
+        names::ambiguous(&sources),
+        names::unused(&sources),
         packages::arrows(root, &metadata),
         packages::unused(root, &metadata, &sources),
         packages::licences(&lock, &metadata),

@@ -20,7 +20,7 @@ pub use labels::{dns_label_errors, value_errors as label_value_errors};
 
 /// Where the pod template and the selector of a spec come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SpecSource {
     /// They are as the user wrote them.
     Written,
     /// They were filled in from the workload that `workloadRef` names.
@@ -28,7 +28,7 @@ pub enum Source {
 }
 
 /// Everything that is wrong with the spec, the error that is shown to users first.
-pub fn validate(spec: &RolloutSpec, source: Source) -> Vec<FieldError> {
+pub fn validate(spec: &RolloutSpec, source: SpecSource) -> Vec<FieldError> {
     [
         non_negative("spec.replicas", spec.replicas_or_default()),
         selector(spec),
@@ -67,9 +67,9 @@ fn selector(spec: &RolloutSpec) -> Vec<FieldError> {
     }
 }
 
-fn template(spec: &RolloutSpec, source: Source) -> Vec<FieldError> {
+fn template(spec: &RolloutSpec, source: SpecSource) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let is_referred = spec.workload_ref.is_some() && source == Source::Written;
+    let is_referred = spec.workload_ref.is_some() && source == SpecSource::Written;
     if is_referred && !pod_template::is_empty(&spec.template) {
         let detail = "template must be empty for workload reference rollout";
         errors.push(field::internal("spec.template", detail));

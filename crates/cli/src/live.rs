@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
-use gradus_engine::view::Objects;
+use gradus_engine::view::NamespaceObjects;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ impl Live {
     }
 
     /// Everything else.
-    pub fn objects(&self) -> Objects {
+    pub fn objects(&self) -> NamespaceObjects {
         let of = |number: usize| -> Vec<Value> {
             self.known
                 .get(&number)
@@ -80,7 +80,12 @@ impl Live {
                 .map(|(_, object)| object.clone())
                 .collect()
         };
-        Objects { replica_sets: of(1), pods: of(2), experiments: of(3), analysis_runs: of(4) }
+        NamespaceObjects {
+            replica_sets: of(1),
+            pods: of(2),
+            experiments: of(3),
+            analysis_runs: of(4),
+        }
     }
 
     async fn next(&mut self) -> Result<(), Refusal> {
@@ -113,7 +118,7 @@ impl Live {
 }
 
 /// Everything below, read once. What may not be read is said and left out.
-pub async fn below(cluster: &Cluster) -> Objects {
+pub async fn below(cluster: &Cluster) -> NamespaceObjects {
     let [sets, pods, experiments, runs] = &BELOW;
     let (replica_sets, pods, experiments, analysis_runs) = futures::join!(
         list(cluster, sets),
@@ -121,7 +126,7 @@ pub async fn below(cluster: &Cluster) -> Objects {
         list(cluster, experiments),
         list(cluster, runs)
     );
-    Objects { replica_sets, pods, experiments, analysis_runs }
+    NamespaceObjects { replica_sets, pods, experiments, analysis_runs }
 }
 
 async fn list(cluster: &Cluster, kind: &Kind) -> Vec<Value> {

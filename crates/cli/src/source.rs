@@ -10,7 +10,7 @@ use clap::Args;
 use gradus_api::names::kind;
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
-use gradus_engine::view::Objects;
+use gradus_engine::view::NamespaceObjects;
 use gradus_engine::world::World;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -99,7 +99,7 @@ impl SourceArguments {
 
 impl Source {
     /// One object, and everything that may belong to it.
-    pub async fn read(&self, kind: &Kind, name: &str) -> anyhow::Result<(Value, Objects)> {
+    pub async fn read(&self, kind: &Kind, name: &str) -> anyhow::Result<(Value, NamespaceObjects)> {
         match self {
             Source::Live(cluster) => {
                 let head = match cluster.get(kind, name).await {
@@ -201,8 +201,8 @@ impl Exported {
         }
     }
 
-    fn below(&self) -> Objects {
-        Objects {
+    fn below(&self) -> NamespaceObjects {
+        NamespaceObjects {
             replica_sets: self.list(&kinds::REPLICA_SET),
             pods: self.list(&kinds::POD),
             experiments: self.list(&kinds::EXPERIMENT),

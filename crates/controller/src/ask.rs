@@ -106,7 +106,7 @@ impl Answerer {
 const SURVEY_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What comes of a request that is answered in this process.
-pub enum Heard {
+pub enum LocalAnswer {
     /// This.
     Answer(HttpOutcome),
     /// Nothing, until its time is over.
@@ -114,7 +114,7 @@ pub enum Heard {
 }
 
 /// Answers requests in this process, as simulations do.
-pub type Within = Arc<dyn Fn(&Inquiry, &Sent) -> Heard + Send + Sync>;
+pub type Within = Arc<dyn Fn(&Inquiry, &Sent) -> LocalAnswer + Send + Sync>;
 
 /// Answers questions. What changes something outside goes through the door of the writes first.
 pub struct Executor<C> {
@@ -318,8 +318,8 @@ impl<C: Cluster> Executor<C> {
             Err(error) => return Ok(Err(error)),
         };
         Ok(match within(inquiry, &sent) {
-            Heard::Answer(outcome) => sent.cleaned(outcome),
-            Heard::Silence => {
+            LocalAnswer::Answer(outcome) => sent.cleaned(outcome),
+            LocalAnswer::Silence => {
                 let limit = Duration::try_from(request.timeout).unwrap_or_default();
                 tokio::time::sleep(limit).await;
                 Err(HttpError::Timeout(request.timeout))

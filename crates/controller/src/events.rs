@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::{PostedEvent, WriteError};
 use crate::shell::Outgoing;
-use known::Known;
+use known::KnownEvents;
 pub use poster::post_events;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ pub struct Outbox {
     waiting: BTreeMap<u64, ObjectRef>,
     /// Those of them that repeat an earlier one of the same object.
     repeated: BTreeSet<u64>,
-    known: Known,
+    known: KnownEvents,
     next_number: u64,
     last_stamp: i128,
     limits: OutboxLimits,

@@ -33,8 +33,8 @@ pub use queues::QueueMetrics;
 use queues::Queues;
 use runs::Runs;
 pub use runs::{MetricFigures, RunFigures};
-use series::Series;
-use templates::Templates;
+use series::ObjectSeries;
+use templates::TemplateSeries;
 
 /// Names that existing dashboards and alerts read; they and their labels must not change.
 const RECONCILE_BUCKETS: [f64; 5] = [0.01, 0.15, 0.25, 0.5, 1.0];
@@ -62,7 +62,7 @@ struct Inner {
     refused: IntCounterVec,
     process: Process,
     queues: Queues,
-    templates: Templates,
+    templates: TemplateSeries,
     durations: Durations,
     runs: Runs,
     experiments: ExperimentMetrics,
@@ -135,7 +135,7 @@ impl Metrics {
             ),
             process: Process::new(&registry),
             queues: Queues::new(&registry),
-            templates: Templates::new(&registry),
+            templates: TemplateSeries::new(&registry),
             durations: Durations::new(&registry),
             runs: Runs::new(&registry),
             experiments: ExperimentMetrics::new(&registry),
@@ -313,7 +313,7 @@ impl Metrics {
         }
     }
 
-    fn series(&self) -> MutexGuard<'_, Series> {
+    fn series(&self) -> MutexGuard<'_, ObjectSeries> {
         self.0.objects.series()
     }
 }

@@ -35,14 +35,14 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// What the caller makes of it.
-    pub cause: Cause,
+    pub cause: FailedCause,
     /// For people: which kind, what is wrong, and what helps.
     pub message: String,
 }
 
 /// Why a watch sees nothing, sorted by what the caller makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailedCause {
     /// The server does not have the kind: there is no such object.
     NoSuchKind,
     /// We may not read it: unknown until somebody permits it.
@@ -202,7 +202,7 @@ impl Watch {
             Extent::Nobody => {}
             Extent::Server(trouble) => self.outage.note(resource, trouble, &failed.message),
             Extent::Kind | Extent::Passing if self.outage.is_returning(&resource) => {
-                return Failed { cause: Cause::Away, ..failed };
+                return Failed { cause: FailedCause::Away, ..failed };
             }
             Extent::Passing if !was_patient => {}
             Extent::Kind | Extent::Passing => {

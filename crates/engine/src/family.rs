@@ -16,7 +16,7 @@ use crate::patch::{Difference, overlay};
 use crate::{Engine, Head, StatusPlace};
 
 /// One condition: its type, whether it is so, a reason in one word, and a message for people.
-pub type Told = (&'static str, bool, &'static str, String);
+pub type ToldCondition = (&'static str, bool, &'static str, String);
 
 /// An object with everything that belongs to it: the World of a small engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -175,9 +175,9 @@ impl<M> Family<M> {
 
     /// Conditions as everywhere in Kubernetes: type, is it so, reason, message. The time of one
     /// moves only when its status does.
-    pub fn conditions(&self, told: Vec<Told>, now: Timestamp) -> Value {
+    pub fn conditions(&self, told: Vec<ToldCondition>, now: Timestamp) -> Value {
         let stored = self.head.status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-        let condition = |(name, is_true, reason, message): Told| {
+        let condition = |(name, is_true, reason, message): ToldCondition| {
             let status = if is_true { "True" } else { "False" };
             let same = stored.iter().find(|one| one["type"] == name && one["status"] == status);
             // Times that are stored are cut to seconds, or a status would never equal itself.

@@ -43,8 +43,8 @@ pub use fault::{FaultCause, Need, RouteFault};
 pub use mark::Moved;
 pub(crate) use mark::planned;
 pub use registry::{
-    Access, ConfigField, Refusal, Release, RouterEntry, Undo, accesses, is_served, metric_label,
-    plugins_in, routes, selects_in, unsupported,
+    Access, ConfigField, RefusalEvent, Release, RouterEntry, Undo, accesses, is_served,
+    metric_label, plugins_in, routes, selects_in, unsupported,
 };
 pub(crate) use registry::{NOT_YET, PATH, refused, releases_of, weights_field};
 pub use report::Report;

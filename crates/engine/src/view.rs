@@ -24,7 +24,7 @@ pub use standing::{phase, set_weight, step};
 
 /// The objects of one namespace that a view is made of, as the API server shows them.
 #[derive(Clone, Debug, Default)]
-pub struct Objects {
+pub struct NamespaceObjects {
     /// ReplicaSets of anybody.
     pub replica_sets: Vec<Value>,
     /// Pods of anybody.
@@ -230,7 +230,7 @@ pub enum Outcome {
 }
 
 /// A Rollout and what belongs to it.
-pub fn rollout(rollout: &Value, objects: &Objects) -> RolloutSummary {
+pub fn rollout(rollout: &Value, objects: &NamespaceObjects) -> RolloutSummary {
     let head = Object::new(rollout);
     let spec: RolloutSpec = decode(&rollout["spec"]).0;
     let status: RolloutStatus = decode(&rollout["status"]).0;
@@ -261,7 +261,7 @@ pub fn rollout(rollout: &Value, objects: &Objects) -> RolloutSummary {
 }
 
 /// An Experiment and what belongs to it.
-pub fn experiment(experiment: &Value, objects: &Objects) -> ExperimentSummary {
+pub fn experiment(experiment: &Value, objects: &NamespaceObjects) -> ExperimentSummary {
     let head = Object::new(experiment);
     let status: ExperimentStatus = decode(&experiment["status"]).0;
     let family = tree::Relatives::of(&head, objects);

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "this measures real time")]
 use std::time::Instant;
 
-use gradus_lab::enumerate::{Failed, Judge};
+use gradus_lab::enumerate::{Failed, ScenarioJudge};
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Ground, Prepared, narrate};
 use gradus_lab::trace::Met;
@@ -80,7 +80,7 @@ fn wish() -> Result<Wish, String> {
     Ok(wish)
 }
 
-fn scenarios(name: Option<&str>) -> Result<Vec<Judge>, String> {
+fn scenarios(name: Option<&str>) -> Result<Vec<ScenarioJudge>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let all = gradus_lab::load_all(&folder).map_err(|error| error.to_string())?;
     let chosen = all.into_iter().filter(|scenario| name.is_none_or(|name| name == scenario.name));
@@ -91,17 +91,17 @@ fn scenarios(name: Option<&str>) -> Result<Vec<Judge>, String> {
     if prepared.is_empty() {
         return Err(format!("no scenario {}", name.unwrap_or_default()));
     }
-    Ok(prepared.into_iter().map(Judge::new).collect())
+    Ok(prepared.into_iter().map(ScenarioJudge::new).collect())
 }
 
 /// The scenario that a seed runs: they take turns.
-fn scenario_of(seed: u64, scenarios: &[Judge]) -> &Judge {
+fn scenario_of(seed: u64, scenarios: &[ScenarioJudge]) -> &ScenarioJudge {
     let at = seed % scenarios.len() as u64;
     &scenarios[usize::try_from(at).unwrap_or_default()]
 }
 
 /// So many seeds from the first one on, each in its own scenario.
-fn run(scenarios: &[Judge], wish: &Wish) -> ExitCode {
+fn run(scenarios: &[ScenarioJudge], wish: &Wish) -> ExitCode {
     let (first, count) = (wish.first, wish.count);
     let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let failed: Mutex<Vec<(u64, &str, Failed)>> = Mutex::new(Vec::new());
@@ -179,7 +179,7 @@ fn rate(done: u64, elapsed: Duration) -> String {
 }
 
 /// One seed, told line by line.
-fn replay(scenario: &Judge, seed: u64, two: bool) -> ExitCode {
+fn replay(scenario: &ScenarioJudge, seed: u64, two: bool) -> ExitCode {
     let faults = if two { scenario.pair_faults_of(seed) } else { scenario.faults_of(seed) };
     let told = narrate(scenario.prepared(), &faults);
     println!("{}\nends with {} and {:?}", told.trace, told.ending.status, told.ending.sets);

@@ -26,7 +26,7 @@ pub struct Failed {
 
 /// What a series of runs has shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct RunTally {
     /// How many runs.
     pub runs: usize,
     /// How many of them were interrupted while an update was under way.
@@ -42,7 +42,7 @@ impl std::fmt::Display for Failed {
     }
 }
 
-impl Tally {
+impl RunTally {
     /// Panics if a run failed, with everything that is needed to see why: the first one, told
     /// again.
     #[track_caller]
@@ -59,16 +59,16 @@ impl Tally {
 
 /// A scenario, and how it ends undisturbed.
 #[derive(Clone, Debug)]
-pub struct Judge {
+pub struct ScenarioJudge {
     prepared: Prepared,
     plain: Ending,
 }
 
-impl Judge {
+impl ScenarioJudge {
     /// Tells it once, undisturbed.
     pub fn new(prepared: Prepared) -> Self {
         let plain = simulate(&prepared, &Faults::default()).ending;
-        Judge { prepared, plain }
+        ScenarioJudge { prepared, plain }
     }
 
     /// The scenario.
@@ -103,14 +103,14 @@ pub fn bearable(prepared: &Prepared, mut faults: Faults) -> Faults {
 }
 
 /// The scenario as it is told.
-pub fn undisturbed(prepared: &Prepared) -> Tally {
+pub fn undisturbed(prepared: &Prepared) -> RunTally {
     let plain = simulate(prepared, &Faults::default()).ending;
     tally(told(prepared, [Faults::default()].into_iter(), &plain))
 }
 
 /// Every fault at every write, or every `stride`th of these cases: each run must end like the
 /// undisturbed one, and hardly later.
-pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
+pub fn every_fault(prepared: &Prepared, stride: usize) -> RunTally {
     let plain = simulate(prepared, &Faults::default());
     let faults = points(plain.attempts).map(|(write, fault)| Faults::at(write, fault));
     let runs = faults.step_by(stride).map(|faults| {
@@ -122,7 +122,7 @@ pub fn every_fault(prepared: &Prepared, stride: usize) -> Tally {
 }
 
 /// Every fault at one write, and another at the write after it.
-pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> Tally {
+pub fn every_pair(prepared: &Prepared, second: Fault, stride: usize) -> RunTally {
     let plain = simulate(prepared, &Faults::default());
     let runs = points(plain.attempts).map(|(write, fault)| {
         let mut faults = Faults::at(write, fault);
@@ -139,7 +139,7 @@ const REMADE: &str = "history_limits";
 
 /// Two controllers, and everything that can happen to the leader before every write, or every
 /// `stride`th of these cases: each run must end like the undisturbed one.
-pub fn every_takeover(prepared: &Prepared, stride: usize) -> Tally {
+pub fn every_takeover(prepared: &Prepared, stride: usize) -> RunTally {
     let plain = simulate(prepared, &Faults::default());
     let points = (1..=plain.attempts).flat_map(|write| LeadFault::ALL.map(|fault| (write, fault)));
     tally(points.step_by(stride).map(|(write, fault)| {
@@ -151,13 +151,13 @@ pub fn every_takeover(prepared: &Prepared, stride: usize) -> Tally {
 }
 
 /// Many seeds: each run must end like the undisturbed one.
-pub fn seeds(prepared: &Prepared, faults: impl Iterator<Item = Faults>) -> Tally {
-    let judge = Judge::new(prepared.clone());
+pub fn seeds(prepared: &Prepared, faults: impl Iterator<Item = Faults>) -> RunTally {
+    let judge = ScenarioJudge::new(prepared.clone());
     tally(judge.judge(faults))
 }
 
 /// A person acts between any two requests of ours: an abort or promote is obeyed, never lost.
-pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -> Tally {
+pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -> RunTally {
     let plain = simulate(prepared, &Faults::default());
     let requests = (1..=plain.requests + 1).step_by(stride);
     let faults = requests.map(|request| Faults::interrupted(request, action.clone()));
@@ -168,7 +168,7 @@ pub fn every_interruption(prepared: &Prepared, action: &Action, stride: usize) -
         found(faults, &outcome, disobeyed(action, &outcome, &plain.ending))
     });
     let tally = tally(runs);
-    Tally { interrupted, ..tally }
+    RunTally { interrupted, ..tally }
 }
 
 /// I-19: does a run with one fault take longer than that fault can cost? A pause or a delay that
@@ -240,8 +240,8 @@ fn found(faults: Faults, outcome: &Outcome, end: Option<String>) -> Failed {
     Failed { faults, violations, met: outcome.trace.met().clone() }
 }
 
-fn tally(runs: impl Iterator<Item = Failed>) -> Tally {
-    let mut tally = Tally::default();
+fn tally(runs: impl Iterator<Item = Failed>) -> RunTally {
+    let mut tally = RunTally::default();
     for run in runs {
         tally.runs += 1;
         if !run.violations.is_empty() {

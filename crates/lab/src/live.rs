@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gradus_controller::ask::{Executor, Heard as Outcome, Within};
+use gradus_controller::ask::{Executor, LocalAnswer, Within};
 use gradus_controller::clock::{Clock, Stopwatch};
 use gradus_controller::events::post_events;
 use gradus_controller::health::Health;
@@ -436,8 +436,8 @@ fn answering(server: &Server, outside: &Arc<Mutex<MetricServers>>) -> Within {
     Arc::new(move |inquiry, sent| {
         let heard = server.with(|cluster, now| lock(&outside).hear(cluster, inquiry, sent, now));
         match heard {
-            Heard::Answer(outcome) => Outcome::Answer(outcome),
-            Heard::Silence | Heard::Never => Outcome::Silence,
+            Heard::Answer(outcome) => LocalAnswer::Answer(outcome),
+            Heard::Silence | Heard::Never => LocalAnswer::Silence,
         }
     })
 }

@@ -12,7 +12,7 @@ use gradus_simkube::SimCluster;
 use gradus_simkube::behave::matches;
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::object::Object;
-use gradus_simkube::traffic::{Reply, Traffic};
+use gradus_simkube::traffic::{EndpointReply, Traffic};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ impl MetricServers {
             None => {
                 let address = sent.url.split_once("://").map_or(&*sent.url, |(_, rest)| rest);
                 let target = address.find('/').map_or("/", |at| &address[at..]);
-                let Reply { status, body } = self.traffic.answer(target, &sent.body, now);
+                let EndpointReply { status, body } = self.traffic.answer(target, &sent.body, now);
                 Heard::Answer(Ok(HttpReply::new(status, &body)))
             }
         }

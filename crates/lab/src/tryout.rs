@@ -30,7 +30,7 @@ use crate::scenario::{Beside, End, Scenario, Step};
 use crate::sight::When;
 use crate::simulate::{Outcome, Prepared, Unprepared, simulate_watched};
 use measured::Gatherer;
-pub use measured::Measured;
+pub use measured::TryoutMeasurement;
 
 /// The update begins so long after the first deploy: by then it is settled, and waiting is free.
 const UPDATE_AT: SignedDuration = SignedDuration::from_hours(24);
@@ -83,7 +83,7 @@ pub struct Report {
     /// The share of requests that fail from each moment on; nothing where nobody declares any.
     pub errors: Vec<(SignedDuration, f64)>,
     /// What the analyses measured, in order.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<TryoutMeasurement>,
     /// Invariants that were broken.
     pub violations: Vec<Violation>,
     /// Writes of the controller.

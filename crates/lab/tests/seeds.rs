@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_lab::enumerate::{self, Judge};
+use gradus_lab::enumerate::{self, ScenarioJudge};
 use gradus_lab::faults::Faults;
 use gradus_lab::simulate::{Ground, Prepared, narrate};
 
@@ -58,7 +58,7 @@ fn seeds_that_once_failed_do_not_fail_again() {
     let all = scenarios();
     for (name, seed) in ONCE_FAILED {
         let prepared = all.iter().find(|one| one.scenario().name == name).unwrap();
-        let judge = Judge::new(prepared.clone());
+        let judge = ScenarioJudge::new(prepared.clone());
         let faults = judge.faults_of(seed);
         for judged in judge.judge([faults].into_iter()) {
             assert!(judged.violations.is_empty(), "{name}, seed {seed}: {judged}");

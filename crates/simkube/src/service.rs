@@ -35,7 +35,7 @@ use crate::{discovery, openapi};
 
 use query::Query;
 use render::Shape;
-use route::{Route, Target};
+use route::{Route, RouteTarget};
 
 pub(crate) use reviews::REVIEWS;
 pub(crate) use route::Discovery;
@@ -223,7 +223,7 @@ struct ObjectRequest<'a> {
     parts: &'a Parts,
     body: &'a Bytes,
     query: &'a Query,
-    target: Target,
+    target: RouteTarget,
 }
 
 impl ObjectRequest<'_> {
@@ -250,7 +250,7 @@ impl ObjectRequest<'_> {
     }
 
     fn verb(&self) -> Result<Verb, ApiError> {
-        let Target { kind, namespace, name, subresource } = &self.target;
+        let RouteTarget { kind, namespace, name, subresource } = &self.target;
         let has_name = !name.is_empty();
         // A namespaced kind can be listed over all namespaces, but nothing else.
         let is_everywhere = self.kinds.get(*kind).namespaced && namespace.is_empty();

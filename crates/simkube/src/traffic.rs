@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::SimCluster;
 use crate::behave::Behaviours;
-pub use endpoint::Reply;
+pub use endpoint::EndpointReply;
 pub use families::knows;
 use families::{BUCKETS, Family, Part};
 pub use port::{ListeningForMetrics, MetricPort, Outside};

@@ -11,7 +11,7 @@ use gradus_api::{
     decode::decode,
     names,
     rollout::RolloutSpec,
-    validate::{Source as Origin, validate},
+    validate::{SpecSource, validate},
 };
 use gradus_manifest::{Document, Source};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
@@ -112,7 +112,7 @@ async fn refuses_faulty_manifests(rollouts: &Api<DynamicObject>) -> Result<(), F
         for document in documents.iter().map(Document::json) {
             let spec: RolloutSpec = decode(&document["spec"]).0;
             let is_rollout = document["kind"] == names::kind::ROLLOUT;
-            let first = validate(&spec, Origin::Written).first().map(ToString::to_string);
+            let first = validate(&spec, SpecSource::Written).first().map(ToString::to_string);
             let first = first.or_else(|| name.starts_with("quantity").then(|| says.clone()));
             let Some(first) = first.filter(|_| is_rollout) else { continue };
             let mut object: DynamicObject = serde_json::from_value(document)?;

@@ -13,7 +13,7 @@ const CASES: &str = include_str!("cases.json");
 fn each_mistake_gives_its_error_first_and_a_sound_spec_none() {
     let cases: Vec<(String, Value, String)> = serde_json::from_str(CASES).unwrap();
     for (what, change, expected) in cases {
-        let errors = validate(&spec(change), Source::Written);
+        let errors = validate(&spec(change), SpecSource::Written);
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
         assert_eq!(first, expected, "{what}");
     }
@@ -23,7 +23,7 @@ fn each_mistake_gives_its_error_first_and_a_sound_spec_none() {
 fn every_mistake_is_reported_in_order() {
     let change = json!({ "replicas": -1, "minReadySeconds": -2, "revisionHistoryLimit": -3,
         "strategy": { "canary": { "steps": [{ "setWeight": -4 }, { "setWeight": 101 }] } } });
-    let errors = validate(&spec(change), Source::Written);
+    let errors = validate(&spec(change), SpecSource::Written);
     let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
     let steps = ["spec.strategy.steps[0].setWeight", "spec.strategy.steps[1].setWeight"];
     assert_eq!(paths[..3], ["spec.replicas", "spec.minReadySeconds", "spec.revisionHistoryLimit"]);
@@ -33,7 +33,7 @@ fn every_mistake_is_reported_in_order() {
 #[test]
 fn a_resolved_template_is_checked_like_a_written_one() {
     let change = json!({ "workloadRef": { "name": "w" }, "template": { "spec": null } });
-    let errors = validate(&spec(change), Source::Resolved);
+    let errors = validate(&spec(change), SpecSource::Resolved);
     assert_eq!(errors[0].to_string(), "spec.template.spec.containers: Required value");
 }
 
@@ -41,7 +41,7 @@ fn a_resolved_template_is_checked_like_a_written_one() {
 fn a_template_that_is_no_object_is_an_error_and_no_panic() {
     for template in [json!(7), json!([]), json!({ "spec": 7 }), json!({ "metadata": [1] })] {
         let change = json!({ "template": template });
-        assert_ne!(validate(&spec(change), Source::Written), [], "{template}");
+        assert_ne!(validate(&spec(change), SpecSource::Written), [], "{template}");
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::connection::Connection;
 use crate::output;
 use crate::source::{Source, SourceArguments};
-use account::{About, Account, Beside};
+use account::{About, Account, BesideWorld};
 use gather::Gathered;
 
 /// The exit code that says: this version decides otherwise than the one that saved the World.
@@ -95,8 +95,10 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
                 .judge(&saved.world, saved.now)
                 .with_context(|| format!("expected the World of a {}", saved.kind))?;
             let mut account = match rollout(&saved.world) {
-                Some(world) => account::of(&world, saved.now, &judged, &Beside::default()),
-                None => account::of_object(&Value::Null, saved.now, &judged, &Beside::default()),
+                Some(world) => account::of(&world, saved.now, &judged, &BesideWorld::default()),
+                None => {
+                    account::of_object(&Value::Null, saved.now, &judged, &BesideWorld::default())
+                }
             };
             account.add(About::Comparison, compared(saved.decision.as_ref(), &judged));
             print(&account, arguments.output)?;
@@ -112,11 +114,11 @@ pub async fn run(arguments: &Arguments, connection: &Connection) -> anyhow::Resu
                 let Gathered { pods, events, budgets, .. } = &gathered;
                 let causes = causes(world, Evidence { pods, events, budgets });
                 let measured = measured::of_rollout(&source, world).await;
-                account::of(world, now, &judged, &Beside { causes, measured })
+                account::of(world, now, &judged, &BesideWorld { causes, measured })
             } else {
                 let (object, _) = source.read(&entry.kind, name).await?;
                 let measured = measured::of_object(&source, &entry.kind, &object).await;
-                let beside = Beside { measured, ..Beside::default() };
+                let beside = BesideWorld { measured, ..BesideWorld::default() };
                 account::of_object(&object["status"], now, &judged, &beside)
             };
             for question in &gathered.unanswered {

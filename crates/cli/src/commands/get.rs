@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
-use gradus_engine::view::{self, Objects};
+use gradus_engine::view::{self, NamespaceObjects};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -104,7 +104,7 @@ fn look(showing: &Showing, now: Timestamp) -> Look {
     Look { paint: Paint::unless(showing.no_color), width: width(), now }
 }
 
-fn draw(kind: &Kind, head: &Value, objects: &Objects, look: Look) -> String {
+fn draw(kind: &Kind, head: &Value, objects: &NamespaceObjects, look: Look) -> String {
     if *kind == kinds::EXPERIMENT {
         return tree::experiment(&view::experiment(head, objects), look);
     }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use gradus_api::names::annotation;
-use gradus_engine::command::undo::{Undo, UndoError, undo};
+use gradus_engine::command::undo::{UndoError, UndoPatch, undo};
 use gradus_engine::decision::Kind;
 use gradus_engine::kinds;
 use serde_json::Value;
@@ -32,11 +32,11 @@ pub async fn run(arguments: &Arguments, cluster: &Cluster) -> anyhow::Result<()>
     let uid = &rollout["metadata"]["uid"];
     let owned = sets.into_iter().filter(|set| owner(set) == Some(uid)).collect::<Vec<_>>();
     match undo(&rollout, &owned, *to_revision).map_err(|error| explained(error, &owned))? {
-        Undo::Same => {
+        UndoPatch::Same => {
             let what = format!("current template already matches revision {to_revision}");
             output::print(&format!("skipped rollback ({what})"))?;
         }
-        Undo::Patch(patch) => {
+        UndoPatch::Patch(patch) => {
             let failed = || format!("failed restoring revision {to_revision}");
             let (kind, target) = target(&rollout, name).with_context(failed)?;
             let patch = (PatchKind::Json, &patch);

@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 use gradus_api::names::{API_VERSION, annotation, kind, label};
-use gradus_engine::view::Objects;
+use gradus_engine::view::NamespaceObjects;
 use gradus_engine::world::{Deadline, ReplicaSetView, RolloutView, World};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::near;
 
 /// The Rollout of a World, and its ReplicaSets.
-pub(super) fn objects(world: &World, name: &str) -> anyhow::Result<(Value, Objects)> {
+pub(super) fn objects(world: &World, name: &str) -> anyhow::Result<(Value, NamespaceObjects)> {
     let rollout = &world.rollout;
     if !name.is_empty() && *rollout.name != *name {
         let said = near::said(&gradus_engine::kinds::ROLLOUT, name);
@@ -19,7 +19,7 @@ pub(super) fn objects(world: &World, name: &str) -> anyhow::Result<(Value, Objec
     }
     let sets = world.replica_sets.present().into_iter().flatten();
     let replica_sets = sets.map(|set| replica_set(rollout, set)).collect();
-    Ok((self::rollout(rollout), Objects { replica_sets, ..Objects::default() }))
+    Ok((self::rollout(rollout), NamespaceObjects { replica_sets, ..NamespaceObjects::default() }))
 }
 
 fn rollout(view: &RolloutView) -> Value {

@@ -1,6 +1,6 @@
 //! Trees on narrow terminals.
 
-use gradus_engine::view::{self, Objects};
+use gradus_engine::view::{self, NamespaceObjects};
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,7 +12,7 @@ fn summary() -> RolloutSummary {
             "labels": { "rollouts-pod-template-hash": "a1b2c3d4e5" },
             "ownerReferences": [{ "uid": "r", "controller": true }] },
         "spec": { "replicas": 0 } });
-    let objects = Objects { replica_sets: vec![set], ..Objects::default() };
+    let objects = NamespaceObjects { replica_sets: vec![set], ..NamespaceObjects::default() };
     view::rollout(&rollout, &objects)
 }
 
@@ -102,7 +102,7 @@ fn a_plugin_of_a_step_is_shown_until_the_update_is_through() {
                 "canary": { "stepPluginStatuses": entries } } });
         let now = Timestamp::from_second(40).unwrap();
         let look = Look { paint: Paint::PLAIN, width: None, now };
-        let text = super::rollout(&view::rollout(&rollout, &Objects::default()), look);
+        let text = super::rollout(&view::rollout(&rollout, &NamespaceObjects::default()), look);
         let shown: Vec<&str> = text.lines().filter(|line| line.contains("a/check")).collect();
         let shown: Vec<&str> = shown.iter().map(|line| line[LABEL..].trim()).collect();
         assert_eq!(shown, expected, "{what}: {text}");

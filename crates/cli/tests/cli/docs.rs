@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_api::crd::crds;
 use gradus_api::rollout::RolloutSpec;
-use gradus_api::validate::{Source, validate};
+use gradus_api::validate::{SpecSource, validate};
 use gradus_engine::rollout::supported::first_unsupported;
 use gradus_lab::faults::Faults;
 use gradus_lab::{Prepared, simulate};
@@ -281,7 +281,7 @@ fn the_demo_is_told_and_pictured_with_all_its_rollouts() {
 fn is_valid(manifest: &Value, place: &str) {
     assert_eq!(manifest["kind"], "Rollout", "{place}");
     let spec: RolloutSpec = serde_json::from_value(manifest["spec"].clone()).unwrap();
-    let errors = validate(&spec, Source::Written);
+    let errors = validate(&spec, SpecSource::Written);
     assert!(errors.is_empty(), "{place}: {errors:?}");
 }
 

@@ -14,7 +14,7 @@ pub(super) const KNOWN_LIMIT: usize = 10_000;
 
 /// Posted Events, those used last kept longest.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownEvents {
     events: BTreeMap<Arc<Key>, Earlier>,
     by_use: BTreeMap<u64, Arc<Key>>,
     uses: u64,
@@ -32,7 +32,7 @@ pub(super) struct Earlier {
     use_number: u64,
 }
 
-impl Known {
+impl KnownEvents {
     /// The earlier Event that this one repeats.
     pub(super) fn get(&self, outgoing: &Outgoing) -> Option<&Earlier> {
         self.events.get(&key(outgoing))

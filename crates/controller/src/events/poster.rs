@@ -4,7 +4,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::told::Told;
+use super::told::ToldNamespaces;
 use super::{Outbox, Posting};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, WriteError};
@@ -25,7 +25,7 @@ pub async fn post_events<C: Cluster>(
     let mut outbox = Outbox::default();
     let mut posting = FuturesUnordered::new();
     let mut is_open = true;
-    let mut told = Told::default();
+    let mut told = ToldNamespaces::default();
     loop {
         while posting.len() < AT_ONCE
             && let Some(next) = outbox.next(clock.now())

@@ -11,9 +11,9 @@ const LIMIT: usize = 1_000;
 /// What was told last of each namespace where Events cannot be posted. The server's words are no
 /// measure of news: they name the Event.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<Arc<str>, Class>);
+pub(super) struct ToldNamespaces(BTreeMap<Arc<str>, Class>);
 
-impl Told {
+impl ToldNamespaces {
     /// Notes that an Event was given up; true if that is news.
     pub(super) fn is_news(&mut self, namespace: &Arc<str>, class: Class) -> bool {
         if self.0.len() >= LIMIT && !self.0.contains_key(namespace) {
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn a_namespace_is_told_of_once_until_all_is_well_there() {
-        let mut told = Told::default();
+        let mut told = ToldNamespaces::default();
         let (shop, other) = (Arc::from("shop"), Arc::from("other"));
         assert!(told.is_news(&shop, Class::Denied));
         assert!(!told.is_news(&shop, Class::Denied), "another object, the same cause");
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn namespaces_that_come_and_go_are_not_kept_for_ever() {
-        let mut told = Told::default();
+        let mut told = ToldNamespaces::default();
         for number in 0..3 * LIMIT {
             assert!(told.is_news(&number.to_string().into(), Class::Gone));
         }

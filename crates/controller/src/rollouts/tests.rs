@@ -9,7 +9,7 @@ mod odd;
 
 use super::*;
 use crate::shell::{InterlockMode, Seen, Shell, Work};
-use crate::watch::{Cause, Failed};
+use crate::watch::{Failed, FailedCause};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
@@ -90,8 +90,8 @@ fn an_object_that_has_passed_by_unkept_is_read_when_it_is_named() {
 
 #[test]
 fn a_kind_we_may_not_read_is_unknown_at_once_and_one_that_is_away_after_a_minute() {
-    let denied = Failed { cause: Cause::Forbidden, message: "services is forbidden".into() };
-    let away = Failed { cause: Cause::Away, message: "connection refused".into() };
+    let denied = Failed { cause: FailedCause::Forbidden, message: "services is forbidden".into() };
+    let away = Failed { cause: FailedCause::Away, message: "connection refused".into() };
     let sets = |shell: &Shell<Rollouts>| shell.index().sets_of(Uid::default());
 
     let mut shell = shell(&[rollout("web", "front")]);
@@ -109,7 +109,7 @@ fn a_kind_we_may_not_read_is_unknown_at_once_and_one_that_is_away_after_a_minute
 
 #[test]
 fn a_kind_whose_watch_goes_on_where_it_was_is_known_again() {
-    let away = Failed { cause: Cause::Away, message: "connection refused".into() };
+    let away = Failed { cause: FailedCause::Away, message: "connection refused".into() };
     let sets = |shell: &Shell<Rollouts>| shell.index().sets_of(Uid::default());
     let mut shell = shell(&[rollout("web", "front")]);
     shell.observe_failure(&Source::ReplicaSets, &away, at(0));
@@ -128,7 +128,7 @@ fn a_kind_whose_watch_goes_on_where_it_was_is_known_again() {
 
 #[test]
 fn while_the_whole_server_is_away_no_kind_is_unknown() {
-    let away = Failed { cause: Cause::Away, message: "connection refused".into() };
+    let away = Failed { cause: FailedCause::Away, message: "connection refused".into() };
     let unknown = |shell: &Shell<Rollouts>| shell.index().unreadable.len();
     let mut shell = shell(&[rollout("web", "front")]);
     let watched = Rollouts::sources();
@@ -155,7 +155,7 @@ fn what_cannot_be_read_is_said_on_the_rollout_and_taken_back() {
     });
     let mut shell = shell(&[frame(&kinds::ROLLOUT, "web", 5, spec)]);
     let message = "replicasets is forbidden".to_owned();
-    let denied = Failed { cause: Cause::Forbidden, message };
+    let denied = Failed { cause: FailedCause::Forbidden, message };
     shell.observe_failure(&Source::ReplicaSets, &denied, at(1));
     let Some(Work::Act(job)) = shell.next_work(at(1)) else { panic!("it is said") };
     assert!(job.changes.is_empty(), "nothing is planned on what is not known");

@@ -26,7 +26,7 @@ const COUNTS: [&str; 5] =
 
 /// What should become of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum WantedState {
     /// It is there.
     There,
     /// It is gone, or on its way.
@@ -37,14 +37,14 @@ pub(super) enum Wanted {
 
 /// One write of a decision, not made.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wish {
+pub(super) struct UnmadeWrite {
     /// The place of its engine.
     pub at: usize,
     /// Whose decision.
     pub key: Key,
     /// What would have been written.
     pub target: ObjectRef,
-    wanted: Wanted,
+    wanted: WantedState,
     since: Timestamp,
     is_told: bool,
 }
@@ -53,7 +53,7 @@ pub(super) struct Wish {
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     /// By number, the older ones first.
-    wishes: BTreeMap<u64, Wish>,
+    wishes: BTreeMap<u64, UnmadeWrite>,
     by_target: BTreeMap<ObjectRef, BTreeSet<u64>>,
     /// By engine and key.
     by_key: BTreeMap<(usize, Key), BTreeSet<u64>>,
@@ -69,11 +69,11 @@ impl Beside {
         let changes = job.changes.iter().map(|change| (change.target.clone(), wanted(&change.op)));
         let status = job.status.iter().filter_map(|status| {
             let patch = of_status(&job.head.object.kind, &status.patch)?;
-            Some((job.head.object.clone(), Wanted::So(patch)))
+            Some((job.head.object.clone(), WantedState::So(patch)))
         });
         // Nobody watches pods.
-        let is_seen = |(target, _): &(ObjectRef, Wanted)| *target.kind.plural != *"pods";
-        let all: Vec<(ObjectRef, Wanted)> = changes.chain(status).filter(is_seen).collect();
+        let is_seen = |(target, _): &(ObjectRef, WantedState)| *target.kind.plural != *"pods";
+        let all: Vec<(ObjectRef, WantedState)> = changes.chain(status).filter(is_seen).collect();
         let before = self.by_key.get(&(at, job.key.clone())).into_iter().flatten();
         let is_over = |number: &&u64| {
             let wish = self.wishes.get(number);
@@ -86,7 +86,7 @@ impl Beside {
             let is_known = self.of(&target).any(is_same);
             if !is_known && self.wishes.len() < LIMIT {
                 let key = job.key.clone();
-                self.add(Wish { at, key, target, wanted, since: now, is_told: false });
+                self.add(UnmadeWrite { at, key, target, wanted, since: now, is_told: false });
             }
         }
     }
@@ -117,8 +117,8 @@ impl Beside {
     pub(super) fn take_due(
         &mut self,
         now: Timestamp,
-        still: impl Fn(&Wish) -> Option<Value>,
-    ) -> Vec<Wish> {
+        still: impl Fn(&UnmadeWrite) -> Option<Value>,
+    ) -> Vec<UnmadeWrite> {
         let mut told = Vec::new();
         while let Some((_, number)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
             self.due.pop_first();
@@ -134,12 +134,12 @@ impl Beside {
     }
 
     /// The wishes about an object.
-    fn of(&self, target: &ObjectRef) -> impl Iterator<Item = (u64, &Wish)> {
+    fn of(&self, target: &ObjectRef) -> impl Iterator<Item = (u64, &UnmadeWrite)> {
         let numbers = self.by_target.get(target).into_iter().flatten();
         numbers.filter_map(|number| Some((*number, self.wishes.get(number)?)))
     }
 
-    fn add(&mut self, wish: Wish) {
+    fn add(&mut self, wish: UnmadeWrite) {
         self.count += 1;
         let number = self.count;
         self.by_target.entry(wish.target.clone()).or_default().insert(number);
@@ -166,14 +166,14 @@ fn leave<K: Ord>(sets: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
     }
 }
 
-impl Wish {
+impl UnmadeWrite {
     /// When somebody else has had the time for it.
     fn due(&self) -> Timestamp {
         self.since + PATIENCE
     }
 
     /// Is this what a decision would write there?
-    fn is_for(&self, target: &ObjectRef, wanted: &Wanted) -> bool {
+    fn is_for(&self, target: &ObjectRef, wanted: &WantedState) -> bool {
         self.target == *target && self.wanted == *wanted
     }
 
@@ -186,7 +186,7 @@ impl Wish {
             .iter()
             .any(|change| change.target == self.target && wanted(&change.op) == self.wanted);
         let is_status = match &self.wanted {
-            Wanted::So(patch) if !patch["status"].is_null() => {
+            WantedState::So(patch) if !patch["status"].is_null() => {
                 says(&json!({ "status": decision["status"] }), patch)
             }
             _ => false,
@@ -197,28 +197,28 @@ impl Wish {
     /// What would be written, for people.
     pub(super) fn words(&self) -> String {
         match &self.wanted {
-            Wanted::There => format!("create {}", self.target),
-            Wanted::Gone => format!("delete {}", self.target),
-            Wanted::So(patch) => format!("patch {} with {patch}", self.target),
+            WantedState::There => format!("create {}", self.target),
+            WantedState::Gone => format!("delete {}", self.target),
+            WantedState::So(patch) => format!("patch {} with {patch}", self.target),
         }
     }
 }
 
-impl Wanted {
+impl WantedState {
     fn is_met(&self, frame: &Frame) -> bool {
         match self {
-            Wanted::There => true,
-            Wanted::Gone => frame.meta.deleting.is_some(),
-            Wanted::So(patch) => says(&frame.object(), patch),
+            WantedState::There => true,
+            WantedState::Gone => frame.meta.deleting.is_some(),
+            WantedState::So(patch) => says(&frame.object(), patch),
         }
     }
 }
 
-fn wanted(op: &Op) -> Wanted {
+fn wanted(op: &Op) -> WantedState {
     match op {
-        Op::Create(_) => Wanted::There,
-        Op::Delete | Op::Evict => Wanted::Gone,
-        Op::Merge(patch) => Wanted::So(Arc::clone(patch)),
+        Op::Create(_) => WantedState::There,
+        Op::Delete | Op::Evict => WantedState::Gone,
+        Op::Merge(patch) => WantedState::So(Arc::clone(patch)),
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::Loop;
-use super::beside::Wish;
+use super::beside::UnmadeWrite;
 use crate::act::Job;
 use crate::shell::{Alarm, HoldChange, Inquiry, InterlockMode, Outgoing};
 use crate::telemetry::Metrics;
@@ -143,7 +143,7 @@ impl Loop {
     pub(super) fn say_differences(&mut self) {
         let now = self.clock.now();
         let Loop { engines, beside, .. } = self;
-        let still = |wish: &Wish| engines[wish.at].reconciler.inspect(&wish.key, now);
+        let still = |wish: &UnmadeWrite| engines[wish.at].reconciler.inspect(&wish.key, now);
         for wish in beside.take_due(now, still) {
             let (key, would) = (&wish.key, wish.words());
             tracing::warn!(

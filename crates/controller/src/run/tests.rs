@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::engines::GRADUS;
-use crate::watch::Cause;
+use crate::watch::FailedCause;
 
 /// A loop that leads.
 fn looping(settings: Settings) -> Loop {
@@ -60,7 +60,7 @@ fn of_kind(looping: &Loop, kind: &Kind) -> Selection {
 
 #[tokio::test]
 async fn it_is_ready_also_where_the_last_kind_cannot_be_read() {
-    for cause in [Cause::NoSuchKind, Cause::Forbidden] {
+    for cause in [FailedCause::NoSuchKind, FailedCause::Forbidden] {
         let mut looping = looping(Settings::default());
         list(&mut looping, &[], Some(&kinds::ANALYSIS_TEMPLATE));
         assert!(!looping.health.is_ready(), "{cause:?}: it may come yet");

@@ -15,7 +15,7 @@ use kube::Client;
 
 use crate::shell::Seen;
 use crate::telemetry::Metrics;
-use crate::watch::{Cause, Failed, Outage, counted, watch};
+use crate::watch::{Failed, FailedCause, Outage, counted, watch};
 use crate::watched::Selection;
 
 /// One message of a watch, and whose.
@@ -96,7 +96,7 @@ impl Watches {
             running.is_renewed &= match &message.1 {
                 Ok(seen) => !matches!(seen, Seen::InitDone),
                 // There is nothing to list, or it is unknown as before.
-                Err(failed) => failed.cause == Cause::Away,
+                Err(failed) => failed.cause == FailedCause::Away,
             };
         }
         Some(message)

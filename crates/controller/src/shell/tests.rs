@@ -16,7 +16,7 @@ use super::*;
 use crate::act::{Acknowledged, Acted};
 use crate::ask::Answerer;
 use crate::cluster::WriteError;
-use crate::watch::{Cause, Failed};
+use crate::watch::{Failed, FailedCause};
 use lamp::{Lamps, frame};
 
 fn at(millis: i64) -> Timestamp {
@@ -518,7 +518,7 @@ fn a_job_that_is_declined_is_not_offered_again_until_something_changes() {
 #[test]
 fn who_may_not_read_its_own_kind_is_not_ready() {
     let mut shell = new();
-    let (cause, message) = (Cause::Forbidden, "no permission".to_owned());
+    let (cause, message) = (FailedCause::Forbidden, "no permission".to_owned());
     let refused = Failed { cause, message };
     shell.observe_failure(&(), &refused, at(0));
     assert!(!shell.is_synced());

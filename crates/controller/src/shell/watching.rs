@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::notes::Shown;
 use super::{Outgoing, Shell, contained};
 use crate::version;
-use crate::watch::{Cause, Failed};
+use crate::watch::{Failed, FailedCause};
 use crate::watched::{Key, Reach, Watched};
 
 /// Ends of objects that are remembered, so that a late event does not bring one back.
@@ -245,19 +245,19 @@ impl<W: Watched> Shell<W> {
         let source = &part.0;
         match failed.cause {
             // Without the engine's own kind there is nothing to decide.
-            Cause::NoSuchKind if W::kind_of(source) == W::KIND => {}
-            Cause::NoSuchKind if self.watching.synced.contains(part) => {}
-            Cause::NoSuchKind => {
+            FailedCause::NoSuchKind if W::kind_of(source) == W::KIND => {}
+            FailedCause::NoSuchKind if self.watching.synced.contains(part) => {}
+            FailedCause::NoSuchKind => {
                 self.watching.begin(part, W::kind_of(source));
                 self.end_of_list(part, now);
             }
-            Cause::Forbidden | Cause::Away => {
+            FailedCause::Forbidden | FailedCause::Away => {
                 let fresh = Trouble { since: now, is_told: false };
                 self.watching.troubles.entry(part.clone()).or_insert(fresh);
                 self.excuse_absent_server(now);
                 let Some(trouble) = self.watching.troubles.get_mut(part) else { return };
                 let is_lasting = trouble.since + PATIENCE <= now;
-                if failed.cause == Cause::Forbidden || is_lasting {
+                if failed.cause == FailedCause::Forbidden || is_lasting {
                     trouble.is_told = true;
                     let reach = Reach::Unreadable(&failed.message);
                     for key in W::reach(&mut self.index, source, reach) {

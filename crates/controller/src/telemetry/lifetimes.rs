@@ -8,45 +8,46 @@ use jiff::Timestamp;
 use super::KEPT_AFTER_DELETE;
 
 /// Namespace and name.
-pub(super) type Key = (String, String);
+pub(super) type ObjectKey = (String, String);
 
 /// The objects of one kind that have counters.
 #[derive(Default)]
 pub(super) struct Lifetimes {
-    living: BTreeSet<Key>,
-    counted: BTreeSet<Key>,
+    living: BTreeSet<ObjectKey>,
+    counted: BTreeSet<ObjectKey>,
     /// When the counters of those that are gone go.
-    gone: BTreeMap<Key, Timestamp>,
+    gone: BTreeMap<ObjectKey, Timestamp>,
 }
 
 impl Lifetimes {
     /// An object is there.
-    pub(super) fn lives(&mut self, key: Key) {
+    pub(super) fn lives(&mut self, key: ObjectKey) {
         self.gone.remove(&key);
         self.living.insert(key);
     }
 
     /// A counter of an object was raised.
-    pub(super) fn counts(&mut self, key: Key) {
+    pub(super) fn counts(&mut self, key: ObjectKey) {
         self.counted.insert(key);
     }
 
     /// An object is gone, or is no longer told of.
-    pub(super) fn ends(&mut self, key: &Key, now: Timestamp) {
+    pub(super) fn ends(&mut self, key: &ObjectKey, now: Timestamp) {
         if self.living.remove(key) && self.counted.contains(key) {
             self.gone.insert(key.clone(), now + KEPT_AFTER_DELETE);
         }
     }
 
     /// The objects whose counters go now.
-    pub(super) fn take_expired(&mut self, now: Timestamp) -> Vec<Key> {
+    pub(super) fn take_expired(&mut self, now: Timestamp) -> Vec<ObjectKey> {
         let Lifetimes { living, counted, gone } = self;
         // A pass has ended after its object.
         let late = counted.difference(living).filter(|key| !gone.contains_key(*key));
-        let late: Vec<Key> = late.cloned().collect();
+        let late: Vec<ObjectKey> = late.cloned().collect();
         gone.extend(late.into_iter().map(|key| (key, now + KEPT_AFTER_DELETE)));
-        let is_over = |(_, until): &(&Key, &Timestamp)| **until <= now;
-        let expired: Vec<Key> = gone.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
+        let is_over = |(_, until): &(&ObjectKey, &Timestamp)| **until <= now;
+        let expired: Vec<ObjectKey> =
+            gone.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
         for key in &expired {
             gone.remove(key);
             counted.remove(key);
@@ -67,11 +68,11 @@ fn counters_outlive_their_object_for_one_scrape_and_no_longer() {
     lifetimes.ends(&key("goes"), at(100));
     lifetimes.ends(&key("comes back"), at(100));
     lifetimes.lives(key("comes back"));
-    assert_eq!(lifetimes.take_expired(at(164)), Vec::<Key>::new());
+    assert_eq!(lifetimes.take_expired(at(164)), Vec::<ObjectKey>::new());
     assert_eq!(lifetimes.take_expired(at(165)), [key("goes")]);
     // Its last pass ends when it is gone already.
     lifetimes.counts(key("goes"));
-    assert_eq!(lifetimes.take_expired(at(170)), Vec::<Key>::new());
+    assert_eq!(lifetimes.take_expired(at(170)), Vec::<ObjectKey>::new());
     assert_eq!(lifetimes.take_expired(at(235)), [key("goes")]);
-    assert_eq!(lifetimes.take_expired(at(999)), Vec::<Key>::new());
+    assert_eq!(lifetimes.take_expired(at(999)), Vec::<ObjectKey>::new());
 }

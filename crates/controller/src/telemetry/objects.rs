@@ -8,7 +8,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::RolloutFigures;
-use super::series::Series;
+use super::series::ObjectSeries;
 
 /// The phases of the older `rollout_phase`, each a series of its own. `rollout_info` has these and
 /// `InvalidSpec`.
@@ -36,7 +36,7 @@ const EVENT_LABELS: [&str; 4] = ["namespace", "name", "type", "reason"];
 /// What is kept of all objects, and the families of metrics that are made of it. Clones share it.
 #[derive(Clone)]
 pub(super) struct ObjectMetrics {
-    series: Arc<Mutex<Series>>,
+    series: Arc<Mutex<ObjectSeries>>,
     families: Arc<[Desc]>,
 }
 
@@ -53,7 +53,7 @@ impl ObjectMetrics {
         ObjectMetrics { series: Arc::default(), families: families.collect() }
     }
 
-    pub(super) fn series(&self) -> MutexGuard<'_, Series> {
+    pub(super) fn series(&self) -> MutexGuard<'_, ObjectSeries> {
         self.series.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use super::RolloutFigures;
 
 /// The series of all objects.
 #[derive(Default)]
-pub(super) struct Series {
+pub(super) struct ObjectSeries {
     shown: BTreeMap<Key, ShownObject>,
     gone: BTreeMap<Key, Timestamp>,
     requests: BTreeSet<[String; 5]>,
@@ -36,7 +36,7 @@ pub(super) struct Gone {
     pub(super) name: String,
 }
 
-impl Series {
+impl ObjectSeries {
     /// Notes that the object has counters.
     pub(super) fn touch(&mut self, namespace: &str, name: &str) {
         self.entry(namespace, name);

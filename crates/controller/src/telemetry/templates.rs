@@ -22,7 +22,7 @@ type Key = (String, String);
 type MetricTypes = BTreeSet<(String, String)>;
 
 /// The metrics of templates.
-pub(super) struct Templates {
+pub(super) struct TemplateSeries {
     info: IntGaugeVec,
     metric: IntGaugeVec,
     state: Mutex<State>,
@@ -36,12 +36,12 @@ struct State {
     listing: BTreeMap<Selection, BTreeSet<Key>>,
 }
 
-impl Templates {
+impl TemplateSeries {
     pub(super) fn new(registry: &Registry) -> Self {
         let gauges = |name: &str, help: &str, labels: &[&str]| {
             register(registry, IntGaugeVec::new(Opts::new(name, help), labels))
         };
-        Templates {
+        TemplateSeries {
             info: gauges(
                 "analysis_template_info",
                 "A template of analyses.",
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn templates_are_told_by_the_leader_and_leave_nothing_behind() {
         let registry = Registry::new();
-        let templates = Templates::new(&registry);
+        let templates = TemplateSeries::new(&registry);
         let watch = Scope::default().of_instance(kinds::ANALYSIS_TEMPLATE);
         templates.seen(&watch, &Seen::Init);
         templates.seen(&watch, &Seen::InitApply(template("success", "prometheus")));

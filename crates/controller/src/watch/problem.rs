@@ -4,7 +4,7 @@ use kube::core::Status;
 use kube::runtime::watcher::Error;
 
 use super::outage::Trouble;
-use super::{Cause, Failed};
+use super::{Failed, FailedCause};
 use crate::one_line::one_line;
 use crate::watched::Selection;
 
@@ -44,7 +44,7 @@ pub(super) enum Extent {
 /// A list that does not move for so many seconds.
 pub(super) fn stalled(seconds: u64) -> Problem {
     let message = format!("cannot reach the API server: no answer within {seconds} s");
-    let failed = Failed { cause: Cause::Away, message };
+    let failed = Failed { cause: FailedCause::Away, message };
     Problem { step: Step::Anew, scope: Extent::Server(Trouble::Unreachable), failed }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn explain(error: &Error, selection: &Selection) -> Problem {
 /// kind, not of the server.
 fn unreadable(error: &serde_json::Error, selection: &Selection) -> Problem {
     let message = format!("cannot read an object of {}: {error}", resource(selection));
-    let failed = Failed { cause: Cause::Away, message };
+    let failed = Failed { cause: FailedCause::Away, message };
     Problem { step: Step::On, scope: Extent::Kind, failed }
 }
 
@@ -95,11 +95,11 @@ fn scope(code: Option<u16>) -> Extent {
     }
 }
 
-fn cause(code: Option<u16>) -> Cause {
+fn cause(code: Option<u16>) -> FailedCause {
     match code {
-        Some(404) => Cause::NoSuchKind,
-        Some(403) => Cause::Forbidden,
-        _ => Cause::Away,
+        Some(404) => FailedCause::NoSuchKind,
+        Some(403) => FailedCause::Forbidden,
+        _ => FailedCause::Away,
     }
 }
 

@@ -151,7 +151,7 @@ async fn a_missing_permission_is_named_with_verb_and_resource() {
     let (client, _) = scripted(vec![refusal(403, "Forbidden", said)]);
     let mut stream = Box::pin(watch(client, selection(), &Outage::default()).skip(1));
     let failed = stream.next().await.unwrap().unwrap_err();
-    assert_eq!(failed.cause, Cause::Forbidden);
+    assert_eq!(failed.cause, FailedCause::Forbidden);
     let start = "no permission to list rollouts.argoproj.io in all namespaces: ";
     assert_eq!(failed.message, format!("{start}{said}"));
 }
@@ -366,7 +366,7 @@ async fn an_outage_is_logged_once_for_all_kinds() {
 }
 
 /// What a watch says in the log while it is shown so many things, and why it saw nothing.
-async fn told(replies: Vec<Reply>, count: usize) -> (Vec<String>, Vec<Cause>) {
+async fn told(replies: Vec<Reply>, count: usize) -> (Vec<String>, Vec<FailedCause>) {
     let log = Log::default();
     let guard = tracing::subscriber::set_default(log.clone());
     let (client, _) = scripted(replies);
@@ -396,7 +396,7 @@ async fn a_server_that_has_just_come_back_is_not_taken_at_its_word() {
         12,
     )
     .await;
-    assert_eq!(causes, [Cause::Away; 5]);
+    assert_eq!(causes, [FailedCause::Away; 5]);
     assert_eq!(lines, [AWAY, BACK]);
 }
 
@@ -404,8 +404,8 @@ async fn a_server_that_has_just_come_back_is_not_taken_at_its_word() {
 async fn what_a_server_still_says_half_a_minute_later_is_believed() {
     let refused = (0..12).map(|_| refusal(403, "Forbidden", "no"));
     let (lines, causes) = told([Reply::Refuse].into_iter().chain(refused).collect(), 26).await;
-    assert_eq!(causes.first(), Some(&Cause::Away));
-    assert_eq!(causes.last(), Some(&Cause::Forbidden));
+    assert_eq!(causes.first(), Some(&FailedCause::Away));
+    assert_eq!(causes.last(), Some(&FailedCause::Forbidden));
     let refused = "no permission to list rollouts.argoproj.io in all namespaces: no; trying again";
     assert_eq!(lines, [AWAY, BACK, refused]);
 }
@@ -414,7 +414,7 @@ async fn what_a_server_still_says_half_a_minute_later_is_believed() {
 async fn a_server_that_asks_for_patience_has_it_once() {
     let busy = || refusal(429, "TooManyRequests", "storage is (re)initializing");
     let (lines, causes) = told(vec![busy(), list(&[], None)], 4).await;
-    assert_eq!((lines, causes), (vec![], vec![Cause::Away]));
+    assert_eq!((lines, causes), (vec![], vec![FailedCause::Away]));
     let (lines, _) = told(vec![busy(), busy(), busy(), list(&[], None)], 8).await;
     let said = "cannot list rollouts.argoproj.io: the server answered 429: \
                 storage is (re)initializing; trying again";

@@ -57,7 +57,7 @@ pub enum MergeError {
 
 /// What a run measures.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct RunMetrics {
     /// The metrics, as the templates have them.
     pub metrics: Vec<Value>,
     /// The arguments.
@@ -124,8 +124,8 @@ pub fn find<'w, 'n>(
 /// What templates measure together.
 pub fn flatten<'t>(
     templates: impl IntoIterator<Item = &'t Arc<TemplateView>>,
-) -> Result<Measured, MergeError> {
-    let mut flat = Measured::default();
+) -> Result<RunMetrics, MergeError> {
+    let mut flat = RunMetrics::default();
     let mut names = BTreeSet::new();
     for template in templates {
         let fields = &template.fields;
@@ -165,7 +165,7 @@ fn add_argument(known: &mut Vec<Argument>, argument: &Argument) -> Result<(), Me
     }
 }
 
-impl Measured {
+impl RunMetrics {
     /// The same with the caller's values for the arguments that templates declare.
     pub fn with_arguments(mut self, given: &[Argument]) -> Result<Self, MergeError> {
         for given in given {

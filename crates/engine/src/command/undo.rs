@@ -8,7 +8,7 @@ use crate::template::{TemplateSide, normalized_digest, users_template};
 
 /// What an undo comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Undo {
+pub enum UndoPatch {
     /// A JSON patch of the Rollout, or of the workload it refers to.
     Patch(Value),
     /// The Rollout has that template already.
@@ -28,7 +28,7 @@ pub enum UndoError {
 
 /// The way back to a revision, 0 for the one before the newest. `replica_sets` are those the
 /// Rollout controls.
-pub fn undo(rollout: &Value, replica_sets: &[Value], to: i64) -> Result<Undo, UndoError> {
+pub fn undo(rollout: &Value, replica_sets: &[Value], to: i64) -> Result<UndoPatch, UndoError> {
     let no_revision = || {
         let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
         UndoError::NoRevision(name.to_owned())
@@ -50,10 +50,10 @@ pub fn undo(rollout: &Value, replica_sets: &[Value], to: i64) -> Result<Undo, Un
     let wanted = normalized_digest(template, ephemeral, TemplateSide::Live);
     let current = normalized_digest(&rollout["spec"]["template"], None, TemplateSide::Desired);
     if rollout["spec"]["workloadRef"].is_null() && wanted == current {
-        return Ok(Undo::Same);
+        return Ok(UndoPatch::Same);
     }
     let value = users_template(template, ephemeral);
-    Ok(Undo::Patch(json!([{ "op": "replace", "path": "/spec/template", "value": value }])))
+    Ok(UndoPatch::Patch(json!([{ "op": "replace", "path": "/spec/template", "value": value }])))
 }
 
 /// The revision of a ReplicaSet: 0 where it is not annotated, none where that is no number.
@@ -94,8 +94,8 @@ mod tests {
         ];
         for (what, to, expected) in cases {
             let found = match undo(&rollout, &sets, to) {
-                Ok(Undo::Same) => Ok(None),
-                Ok(Undo::Patch(patch)) => Ok(Some(patch[0]["value"].clone())),
+                Ok(UndoPatch::Same) => Ok(None),
+                Ok(UndoPatch::Patch(patch)) => Ok(Some(patch[0]["value"].clone())),
                 Err(error) => Err(error.to_string()),
             };
             let expected = expected.map(|image| image.map(template)).map_err(str::to_owned);
@@ -115,7 +115,7 @@ mod tests {
             "requiredDuringSchedulingIgnoredDuringExecution": [{ "labelSelector": {
                 "matchExpressions": [{ "key": "rollouts-pod-template-hash", "operator": "In",
                     "values": ["abc"] }] } }] } });
-        let Ok(Undo::Patch(patch)) = undo(&rollout, &[old], 1) else { panic!("it differs") };
+        let Ok(UndoPatch::Patch(patch)) = undo(&rollout, &[old], 1) else { panic!("it differs") };
         assert_eq!(patch[0]["value"], template("a"));
     }
 }

@@ -15,7 +15,7 @@ use super::plan::Proposal;
 use super::replica_sets::{Roles, resize};
 use super::restart;
 use super::rollback::{self, Rollback};
-use super::runs::{self, Findings, Judged, Switch};
+use super::runs::{self, Findings, JudgedRuns, Switch};
 use super::services;
 use super::status::{self, Pauses, UpdateState};
 use super::targets;
@@ -38,7 +38,7 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
     let draft = draft.then(|objects| switch_active(objects, roles, pauses));
     let asked = targets::of_active(&draft.objects, &draft.plan, roles);
     let draft = draft.with(asked);
-    let Judged { proposal, found } = run_analyses(&draft.objects, roles);
+    let JudgedRuns { proposal, found } = run_analyses(&draft.objects, roles);
     let draft = metadata::apply(draft.with(proposal), roles);
     let pauses = found.pauses(pauses);
     conclude(draft, roles, found, pauses)
@@ -315,7 +315,7 @@ fn may_serve(objects: &Objects<'_>, set: &ReplicaSetView) -> bool {
 }
 
 /// The analyses before and after the switch.
-fn run_analyses(objects: &Objects<'_>, roles: Roles) -> Judged {
+fn run_analyses(objects: &Objects<'_>, roles: Roles) -> JudgedRuns {
     let new = &objects.sets[roles.new];
     let is_complete = is_saturated(objects, new);
     let is_ready = match preview_size(objects) {

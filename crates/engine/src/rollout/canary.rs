@@ -15,7 +15,7 @@ use super::plugin;
 use super::replica_sets::{Roles, resize};
 use super::restart;
 use super::rollback::{self, Rollback};
-use super::runs::{self, Findings, Judged};
+use super::runs::{self, Findings, JudgedRuns};
 use super::scale::{self, Side};
 use super::status::{self, Pauses, UpdateState};
 use super::{experiments, history, routed, services, step, weights};
@@ -116,13 +116,13 @@ pub(super) fn update(draft: Draft<'_>, roles: Roles) -> Passed<'_> {
         ControlFlow::Continue(draft) => draft,
         // Sizes and steps rest on the traffic, so they wait for it.
         ControlFlow::Break(draft) => {
-            let Judged { proposal, found } = runs::as_known(&draft.objects, roles);
+            let JudgedRuns { proposal, found } = runs::as_known(&draft.objects, roles);
             let kept = kept(&draft.objects, roles, &found, found.pauses(Pauses::Keep));
             return draft.with(proposal).end(roles, found, kept);
         }
     };
     let experiment = experiments::of_canary(&draft.objects, roles);
-    let Judged { proposal, found } = runs::of_canary(&draft.objects, roles, experiment);
+    let JudgedRuns { proposal, found } = runs::of_canary(&draft.objects, roles, experiment);
     let draft = draft.with(proposal);
     if found.holds() {
         let draft = if found.is_fatal() { draft } else { resize_undecided(draft, roles) };
@@ -325,7 +325,7 @@ pub(super) fn next_sizes(objects: &Objects<'_>, roles: Roles) -> scale::Sizes {
 }
 
 /// What the arithmetic aims at.
-pub(super) fn goal(objects: &Objects<'_>) -> scale::Goal {
+pub(super) fn goal(objects: &Objects<'_>) -> scale::SizeGoal {
     let canary = objects.canary();
     let replicas = objects.replicas();
     let (surge, unavailable) = scale::resolve_limits(
@@ -334,7 +334,13 @@ pub(super) fn goal(objects: &Objects<'_>) -> scale::Goal {
         &canary.max_unavailable_or_default(),
     );
     let max_weight = canary.max_weight();
-    scale::Goal { replicas, weight: weight(objects, max_weight), max_weight, surge, unavailable }
+    scale::SizeGoal {
+        replicas,
+        weight: weight(objects, max_weight),
+        max_weight,
+        surge,
+        unavailable,
+    }
 }
 
 /// The share of pods that the new ReplicaSet should have now.

@@ -7,11 +7,11 @@ use gradus_api::rollout::StepKind;
 use gradus_api::rollout::canary::{ExperimentStep, ExperimentStepTemplate};
 use serde_json::{Map, Value, json};
 
-use super::lifecycle::{self, Start, Started};
+use super::lifecycle::{self, StartOutcome, Started};
 use super::objects::Objects;
 use super::plan::Proposal;
 use super::replica_sets::Roles;
-use super::runs::{Findings, Judged};
+use super::runs::{Findings, JudgedRuns};
 use crate::analysis::arguments;
 use crate::ask::{Ask, Reply};
 use crate::decision::ObjectRef;
@@ -21,34 +21,34 @@ use crate::traffic::Destination;
 use crate::world::{ExperimentSet, RunPhase, RunView};
 
 /// The Experiment of the current step; all others end.
-pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles) -> Judged {
+pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles) -> JudgedRuns {
     if objects.status.abort || objects.promotes_fully() {
-        return Judged::only(clean_up(objects, None));
+        return JudgedRuns::only(clean_up(objects, None));
     }
     if objects.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some() {
-        return Judged::default();
+        return JudgedRuns::default();
     }
     let Some((index, step)) = current_step(objects) else {
-        return Judged::only(clean_up(objects, None));
+        return JudgedRuns::only(clean_up(objects, None));
     };
     let is_undecided = objects.status.pause_condition(pause::INCONCLUSIVE_EXPERIMENT).is_some();
     let started = match current(objects, &base(objects, roles, index)) {
         Some(known) => {
-            Started { proposal: Proposal::default(), outcome: Start::Run(Arc::clone(known)) }
+            Started { proposal: Proposal::default(), outcome: StartOutcome::Run(Arc::clone(known)) }
         }
-        None if is_undecided => return Judged::only(clean_up(objects, None)),
+        None if is_undecided => return JudgedRuns::only(clean_up(objects, None)),
         None => start(objects, roles, index, step),
     };
-    let begun = Judged::only(started.proposal);
+    let begun = JudgedRuns::only(started.proposal);
     match started.outcome {
-        Start::Run(experiment) => {
-            let found = Judged { found: judge(&experiment), ..Judged::default() };
-            begun.and(found).and(Judged::only(clean_up(objects, Some(&experiment))))
+        StartOutcome::Run(experiment) => {
+            let found = JudgedRuns { found: judge(&experiment), ..JudgedRuns::default() };
+            begun.and(found).and(JudgedRuns::only(clean_up(objects, Some(&experiment))))
         }
         // One of those that are there may be the one that is wanted.
-        Start::Unread(target) => begun.and(Judged::unread(target)),
-        Start::Broken(error) => {
-            begun.and(Judged::broken(error)).and(Judged::only(clean_up(objects, None)))
+        StartOutcome::Unread(target) => begun.and(JudgedRuns::unread(target)),
+        StartOutcome::Broken(error) => {
+            begun.and(JudgedRuns::broken(error)).and(JudgedRuns::only(clean_up(objects, None)))
         }
     }
 }
@@ -149,7 +149,7 @@ fn start(objects: &Objects<'_>, roles: Roles, index: usize, step: &ExperimentSte
         Ok(spec) => spec,
         Err(Unmade::Unread(set)) => return lifecycle::unread(asked, *set),
         Err(Unmade::Broken(error)) => {
-            return Started { proposal: asked, outcome: Start::Broken(error) };
+            return Started { proposal: asked, outcome: StartOutcome::Broken(error) };
         }
     };
     let base = base(objects, roles, index);
@@ -159,7 +159,7 @@ fn start(objects: &Objects<'_>, roles: Roles, index: usize, step: &ExperimentSte
     let wanted = Wanted { kind: kind.clone(), base, joint: '-', hash, metadata, spec };
     let started = lifecycle::started(obtain::obtain(&lifecycle::owner(objects), &known, wanted));
     let proposal = asked.and(started.proposal);
-    let Start::Run(experiment) = &started.outcome else {
+    let StartOutcome::Run(experiment) = &started.outcome else {
         return Started { proposal, ..started };
     };
     let text = format!("Created Experiment '{}'", experiment.name);

@@ -16,11 +16,11 @@ use crate::world::{ReplicaSetView, RunPhase, RunView};
 /// A run that was wanted: what getting it takes, and how that stands.
 pub(super) struct Started {
     pub proposal: Proposal,
-    pub outcome: Start,
+    pub outcome: StartOutcome,
 }
 
 /// How the start of a run or an Experiment stands.
-pub(super) enum Start {
+pub(super) enum StartOutcome {
     /// It is there, or will be by what is proposed.
     Run(Arc<RunView>),
     /// Whether a name is free, or what it is made of, is known once this is read.
@@ -33,10 +33,10 @@ pub(super) enum Start {
 pub(super) fn started(obtained: Obtained) -> Started {
     let asked = obtained.asks.into_iter().fold(Proposal::default(), Proposal::ask);
     match obtained.outcome {
-        RunOutcome::Exists(run) => Started { proposal: asked, outcome: Start::Run(run) },
+        RunOutcome::Exists(run) => Started { proposal: asked, outcome: StartOutcome::Run(run) },
         RunOutcome::Create(run, change) => {
             let proposal = asked.write(change, Edit::Run(Arc::clone(&run)));
-            Started { proposal, outcome: Start::Run(run) }
+            Started { proposal, outcome: StartOutcome::Run(run) }
         }
         RunOutcome::Read(target) => unread(asked, target),
     }
@@ -45,7 +45,7 @@ pub(super) fn started(obtained: Obtained) -> Started {
 /// Nothing goes on before this object is read.
 pub(super) fn unread(proposal: Proposal, target: ObjectRef) -> Started {
     let proposal = proposal.ask(Ask::read(target.clone()));
-    Started { proposal, outcome: Start::Unread(target) }
+    Started { proposal, outcome: StartOutcome::Unread(target) }
 }
 
 /// The Rollout as the owner of what it starts.

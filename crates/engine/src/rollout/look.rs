@@ -5,7 +5,7 @@ use gradus_api::rollout::RolloutStatus;
 
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
-use super::verify::{self, Finding};
+use super::verify::{self, WeightFinding};
 use super::weights;
 use crate::ask::{Ask, AskId, Effect, Question, Reply};
 use crate::traffic::{self, Goal, Report};
@@ -30,18 +30,18 @@ pub(super) fn hear(
     ask: Ask,
     goal: &Goal<'_>,
     status: &RolloutStatus,
-) -> (Proposal, Finding) {
+) -> (Proposal, WeightFinding) {
     let none = Proposal::default();
     let answer = objects.world.answers.get(&ask.id).filter(|_| !weights::is_routing(plan));
     let Some(answer) = answer else {
         let may_ask = plan.changes.is_empty() && verify::is_stored(objects, status);
-        return (if may_ask { none.ask(ask) } else { none }, Finding::Open);
+        return (if may_ask { none.ask(ask) } else { none }, WeightFinding::Open);
     };
     match &answer.reply {
         Ok(Reply::Http(Ok(reply))) if reply.status == FOUND => {
             match read(objects, goal, &reply.body) {
-                Report::InForce => (none.ask(ask), Finding::InForce),
-                Report::Pending(_) => (verify::again(objects, ask, answer), Finding::Open),
+                Report::InForce => (none.ask(ask), WeightFinding::InForce),
+                Report::Pending(_) => (verify::again(objects, ask, answer), WeightFinding::Open),
                 Report::Refused(why) => {
                     (verify::again(objects, ask, answer), verify::unverifiable(&why))
                 }

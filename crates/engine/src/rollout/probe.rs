@@ -9,7 +9,7 @@ use gradus_api::rollout::RolloutStatus;
 
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
-use super::verify::{self, Finding};
+use super::verify::{self, WeightFinding};
 use super::weights;
 use crate::ask::{Ask, AskId, Effect, ProbeOf, ProbeSaid, Question, Reply};
 use crate::traffic::Goal;
@@ -25,7 +25,7 @@ const LOST_LIMIT: u32 = 100;
 
 /// What a measurement shows.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Measured {
+pub(super) enum ProbeResult {
     /// The weight is in force.
     InForce,
     /// Another one is.
@@ -55,22 +55,24 @@ pub(super) fn hear(
     ask: Ask,
     goal: &Goal<'_>,
     status: &RolloutStatus,
-) -> (Proposal, Finding) {
+) -> (Proposal, WeightFinding) {
     let none = Proposal::default();
     let answer = objects.world.answers.get(&ask.id).filter(|_| !weights::is_routing(plan));
     let Some(answer) = answer else {
         let may_ask = plan.changes.is_empty() && verify::is_stored(objects, status);
-        return (if may_ask { none.ask(ask) } else { none }, Finding::Open);
+        return (if may_ask { none.ask(ask) } else { none }, WeightFinding::Open);
     };
     let measured = match &answer.reply {
         Ok(Reply::Probe(said)) => judge(said, goal),
-        Ok(_) => Measured::Nothing("the answer is none of a measurement".to_owned()),
-        Err(failed) => Measured::Nothing(failed.message.clone()),
+        Ok(_) => ProbeResult::Nothing("the answer is none of a measurement".to_owned()),
+        Err(failed) => ProbeResult::Nothing(failed.message.clone()),
     };
     match measured {
-        Measured::InForce => (none.ask(ask), Finding::InForce),
-        Measured::Otherwise => (verify::again(objects, ask, answer), Finding::Open),
-        Measured::Nothing(why) => (verify::again(objects, ask, answer), verify::unverifiable(&why)),
+        ProbeResult::InForce => (none.ask(ask), WeightFinding::InForce),
+        ProbeResult::Otherwise => (verify::again(objects, ask, answer), WeightFinding::Open),
+        ProbeResult::Nothing(why) => {
+            (verify::again(objects, ask, answer), verify::unverifiable(&why))
+        }
     }
 }
 
@@ -99,11 +101,11 @@ fn part(said: &ProbeSaid, hash: &str) -> u32 {
 }
 
 /// Is the weight within the interval of Wilson around what was measured?
-fn judge(said: &ProbeSaid, goal: &Goal<'_>) -> Measured {
+fn judge(said: &ProbeSaid, goal: &Goal<'_>) -> ProbeResult {
     let answers: u32 = said.answers.values().sum();
     if said.lost * LOST_LIMIT > answers {
         let of = answers + said.lost;
-        return Measured::Nothing(format!("{} of {of} requests: {}", said.lost, said.reason));
+        return ProbeResult::Nothing(format!("{} of {of} requests: {}", said.lost, said.reason));
     }
     let (of, canary) = (f64::from(answers), f64::from(part(said, goal.canary_hash)));
     let (measured, squared) = (canary / of, DEVIATIONS * DEVIATIONS);
@@ -117,7 +119,7 @@ fn judge(said: &ProbeSaid, goal: &Goal<'_>) -> Measured {
         weight if weight == goal.max_weight => canary == of,
         _ => (wanted - middle).abs() <= width,
     };
-    if is_in_force { Measured::InForce } else { Measured::Otherwise }
+    if is_in_force { ProbeResult::InForce } else { ProbeResult::Otherwise }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use gradus_api::rollout::status::RunStatus;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 
 use super::analyses::{self, Analysis, Purpose};
-use super::lifecycle::{self, Start};
+use super::lifecycle::{self, StartOutcome};
 use super::objects::Objects;
 use super::plan::Proposal;
 use super::replica_sets::Roles;
@@ -102,38 +102,41 @@ impl Findings {
 
 /// What a stage wants of runs or Experiments, and what it has found out about them.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct JudgedRuns {
     pub proposal: Proposal,
     pub found: Findings,
 }
 
-impl Judged {
+impl JudgedRuns {
     /// Nothing is found out by this.
     pub fn only(proposal: Proposal) -> Self {
-        Judged { proposal, found: Findings::default() }
+        JudgedRuns { proposal, found: Findings::default() }
     }
 
     /// An object must be read before a run or an Experiment can be made.
     pub fn unread(target: ObjectRef) -> Self {
         let found = Findings { unread: Some(target), ..Findings::default() };
-        Judged { found, ..Judged::default() }
+        JudgedRuns { found, ..JudgedRuns::default() }
     }
 
     /// The spec makes no run or Experiment.
     pub fn broken(error: String) -> Self {
         let found = Findings { broken: Some(error), ..Findings::default() };
-        Judged { found, ..Judged::default() }
+        JudgedRuns { found, ..JudgedRuns::default() }
     }
 
     /// Both, this one first.
-    pub fn and(self, later: Judged) -> Self {
-        Judged { proposal: self.proposal.and(later.proposal), found: self.found.and(later.found) }
+    pub fn and(self, later: JudgedRuns) -> Self {
+        JudgedRuns {
+            proposal: self.proposal.and(later.proposal),
+            found: self.found.and(later.found),
+        }
     }
 }
 
 /// The runs of a canary: of the current step, and of the whole update. Where there is nothing to
 /// judge, all end and the status forgets them. What is known of the Experiment comes first.
-pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles, experiment: Judged) -> Judged {
+pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles, experiment: JudgedRuns) -> JudgedRuns {
     if is_exempt(objects, roles) || rollback::classify(objects, roles) != Rollback::None {
         return cleaned(objects, experiment);
     }
@@ -142,14 +145,14 @@ pub(super) fn of_canary(objects: &Objects<'_>, roles: Roles, experiment: Judged)
 }
 
 /// The runs of a canary that can do nothing else now: verdicts count all the same.
-pub(super) fn as_known(objects: &Objects<'_>, roles: Roles) -> Judged {
+pub(super) fn as_known(objects: &Objects<'_>, roles: Roles) -> JudgedRuns {
     if is_exempt(objects, roles) {
-        return Judged::default();
+        return JudgedRuns::default();
     }
     let experiment = objects.status.canary.current_experiment.clone();
     let found = Findings { experiment, ..Findings::default() };
-    let known = Judged { found, ..Judged::default() };
-    let judge = |known: Judged, (purpose, run): (Purpose, Arc<RunView>)| {
+    let known = JudgedRuns { found, ..JudgedRuns::default() };
+    let judge = |known: JudgedRuns, (purpose, run): (Purpose, Arc<RunView>)| {
         known.and(judge(objects, purpose, &run))
     };
     current_of_canary(objects).into_iter().fold(known, judge)
@@ -181,7 +184,7 @@ fn current_of_canary(objects: &Objects<'_>) -> Vec<(Purpose, Arc<RunView>)> {
 
 /// The runs of a blue-green rollout: before and after the switch. The status keeps them to the next
 /// update.
-pub(super) fn of_blue_green(objects: &Objects<'_>, roles: Roles, switch: Switch<'_>) -> Judged {
+pub(super) fn of_blue_green(objects: &Objects<'_>, roles: Roles, switch: Switch<'_>) -> JudgedRuns {
     let new = &objects.sets[roles.new].hash;
     let is_exempt = is_exempt(objects, roles) || switch.is_fast_rollback;
     let has_switched = *switch.active == **new;
@@ -251,9 +254,11 @@ fn is_exempt(objects: &Objects<'_>, roles: Roles) -> bool {
 }
 
 /// The current step's own run; that of another step ends.
-fn of_step(objects: &Objects<'_>, roles: Roles) -> Judged {
-    let Some((index, _)) = objects.current_step() else { return Judged::default() };
-    let Some(analysis) = wanted(objects, Purpose::Step(index)) else { return Judged::default() };
+fn of_step(objects: &Objects<'_>, roles: Roles) -> JudgedRuns {
+    let Some((index, _)) = objects.current_step() else { return JudgedRuns::default() };
+    let Some(analysis) = wanted(objects, Purpose::Step(index)) else {
+        return JudgedRuns::default();
+    };
     let run = current(objects, analysis.purpose).filter(|run| run.step == Some(index));
     if objects.status.pause_conditions.is_empty() {
         return keep_or_start(objects, roles, analysis, run);
@@ -262,13 +267,13 @@ fn of_step(objects: &Objects<'_>, roles: Roles) -> Judged {
 }
 
 /// The run during the whole update, from its starting step on.
-fn of_background(objects: &Objects<'_>, roles: Roles) -> Judged {
-    let Some(analysis) = wanted(objects, Purpose::Background) else { return Judged::default() };
+fn of_background(objects: &Objects<'_>, roles: Roles) -> JudgedRuns {
+    let Some(analysis) = wanted(objects, Purpose::Background) else { return JudgedRuns::default() };
     let first = objects.canary().analysis.as_ref().and_then(|one| one.starting_step).unwrap_or(0);
     let has_started =
         objects.steps().is_empty() || first <= objects.status.current_step_index.unwrap_or(0);
     if !has_started || objects.status.current_pod_hash.is_empty() {
-        return Judged::default();
+        return JudgedRuns::default();
     }
     keep_or_start(objects, roles, analysis, current(objects, analysis.purpose))
 }
@@ -281,14 +286,14 @@ fn of_side(
     purpose: Purpose,
     is_due: bool,
     may_start: bool,
-) -> Judged {
-    let Some(analysis) = wanted(objects, purpose) else { return Judged::default() };
+) -> JudgedRuns {
+    let Some(analysis) = wanted(objects, purpose) else { return JudgedRuns::default() };
     match current(objects, purpose) {
         // A new attempt is judged anew.
-        Some(_) if !is_due && is_retry(objects) => Judged::default(),
+        Some(_) if !is_due && is_retry(objects) => JudgedRuns::default(),
         Some(run) if !is_due => {
             let ended = lifecycle::end(objects, &kinds::ANALYSIS_RUN, run);
-            Judged::only(ended).and(record(objects, purpose, run))
+            JudgedRuns::only(ended).and(record(objects, purpose, run))
         }
         Some(run) if !needs_new(objects, run) => judge(objects, purpose, run),
         // One that was started and not noted, because the controller fell over or the status was
@@ -297,7 +302,7 @@ fn of_side(
             keep_or_start(objects, roles, analysis, None)
         }
         run if is_due && may_start => keep_or_start(objects, roles, analysis, run),
-        _ => Judged::default(),
+        _ => JudgedRuns::default(),
     }
 }
 
@@ -306,19 +311,19 @@ fn keep_or_start(
     roles: Roles,
     analysis: Analysis<'_>,
     run: Option<&Arc<RunView>>,
-) -> Judged {
+) -> JudgedRuns {
     let is_frozen = objects.status.pause_condition(pause::INCONCLUSIVE_ANALYSIS_RUN).is_some();
     match run {
         Some(run) if is_frozen || !needs_new(objects, run) => judge(objects, analysis.purpose, run),
-        _ if is_frozen => Judged::default(),
+        _ if is_frozen => JudgedRuns::default(),
         _ => {
             let started = start::start(objects, roles, analysis);
             let judged = match started.outcome {
-                Start::Run(run) => judge(objects, analysis.purpose, &run),
-                Start::Unread(target) => Judged::unread(target),
-                Start::Broken(error) => Judged::broken(error),
+                StartOutcome::Run(run) => judge(objects, analysis.purpose, &run),
+                StartOutcome::Unread(target) => JudgedRuns::unread(target),
+                StartOutcome::Broken(error) => JudgedRuns::broken(error),
             };
-            Judged::only(started.proposal).and(judged)
+            JudgedRuns::only(started.proposal).and(judged)
         }
     }
 }
@@ -341,7 +346,7 @@ fn is_retry(objects: &Objects<'_>) -> bool {
 }
 
 /// Notes how a run stands, and what follows from it.
-fn judge(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
+fn judge(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> JudgedRuns {
     let mut judged = record(objects, purpose, run);
     match run.phase {
         RunPhase::Inconclusive => judged.found.pause = Some(pause::INCONCLUSIVE_ANALYSIS_RUN),
@@ -360,7 +365,7 @@ fn judge(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
 }
 
 /// Notes how a run stands, with the Event that tells of a new phase.
-fn record(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
+fn record(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> JudgedRuns {
     let known = purpose.slot(&objects.status);
     let phase = run.phase.text();
     let previous = match known {
@@ -368,7 +373,7 @@ fn record(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
         Some(slot) if *slot.name == *run.name && slot.status != phase => Some(&*slot.status),
         Some(_) => None,
     };
-    let mut judged = Judged::default();
+    let mut judged = JudgedRuns::default();
     if let Some(previous) = previous.filter(|_| run.phase != RunPhase::Unstarted) {
         let message = format!(
             "{} Analysis Run '{}' Status New: '{phase}' Previous: '{previous}'",
@@ -386,11 +391,11 @@ fn record(objects: &Objects<'_>, purpose: Purpose, run: &RunView) -> Judged {
 }
 
 /// Every run that no slot names ends, and goes when nobody needs it any more.
-fn cleaned(objects: &Objects<'_>, judged: Judged) -> Judged {
+fn cleaned(objects: &Objects<'_>, judged: JudgedRuns) -> JudgedRuns {
     if judged.found.unread.is_some() {
         return judged; // One of them may be the one that is wanted.
     }
     let is_other = |run: &RunView| !judged.found.names(run);
     let left = lifecycle::clean_up(objects, &kinds::ANALYSIS_RUN, is_other);
-    judged.and(Judged::only(left))
+    judged.and(JudgedRuns::only(left))
 }

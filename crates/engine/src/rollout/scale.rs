@@ -7,7 +7,7 @@ use gradus_api::values::{IntOrPercent, Round};
 
 /// What the arithmetic of one rollout needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Goal {
+pub struct SizeGoal {
     /// `spec.replicas`.
     pub replicas: i32,
     /// Weight the canary should have, of `max_weight`.
@@ -86,8 +86,8 @@ pub fn pods_for(replicas: i32, weight: i32, max_weight: i32) -> i32 {
 }
 
 /// The sizes that come closest to the weight without emptying a side that should serve.
-pub fn targets(goal: &Goal) -> Sizes {
-    let Goal { replicas, weight, max_weight, surge, .. } = *goal;
+pub fn targets(goal: &SizeGoal) -> Sizes {
+    let SizeGoal { replicas, weight, max_weight, surge, .. } = *goal;
     if replicas == 0 {
         return Sizes { new: 0, stable: 0 };
     }
@@ -122,7 +122,7 @@ pub fn targets(goal: &Goal) -> Sizes {
 
 /// The sizes both sides may have next, within maxSurge and maxUnavailable. `stable` is `None` where
 /// there is no stable ReplicaSet apart from the new one; `others` is the size of all older ones.
-pub fn next(goal: &Goal, new: Option<Side>, stable: Option<Side>, others: i32) -> Sizes {
+pub fn next(goal: &SizeGoal, new: Option<Side>, stable: Option<Side>, others: i32) -> Sizes {
     let target = match stable {
         Some(_) => targets(goal),
         None => Sizes { new: goal.replicas, stable: 0 },

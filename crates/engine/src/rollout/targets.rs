@@ -9,7 +9,7 @@ use super::Memo;
 use super::objects::Objects;
 use super::plan::{Plan, Proposal};
 use super::replica_sets::Roles;
-use super::verify::{self, Finding};
+use super::verify::{self, WeightFinding};
 use super::weights;
 use crate::ask::{Ask, Reply, Split, TargetsOf};
 use crate::decision::EventKind;
@@ -18,12 +18,12 @@ use crate::world::Deadline;
 /// What is known of the targets, and what is asked for it.
 pub(super) struct Targets {
     pub proposal: Proposal,
-    pub finding: Finding,
+    pub finding: WeightFinding,
 }
 
 /// Must somebody still say that the pods are registered?
 pub(super) fn waits(objects: &Objects<'_>, roles: Roles) -> bool {
-    due(objects, roles).is_some_and(|ask| finding(objects, &ask) != Finding::InForce)
+    due(objects, roles).is_some_and(|ask| finding(objects, &ask) != WeightFinding::InForce)
 }
 
 /// What is known of them; `None` where nothing waits for them. A Service that is switched only now
@@ -31,16 +31,16 @@ pub(super) fn waits(objects: &Objects<'_>, roles: Roles) -> bool {
 pub(super) fn heard(objects: &Objects<'_>, plan: &Plan, roles: Roles) -> Option<Targets> {
     let ask = due(objects, roles)?;
     if weights::is_moving(plan) {
-        return Some(Targets { proposal: Proposal::default(), finding: Finding::Open });
+        return Some(Targets { proposal: Proposal::default(), finding: WeightFinding::Open });
     }
     let finding = finding(objects, &ask);
     let proposal = match (&finding, objects.world.answers.get(&ask.id)) {
-        (Finding::InForce, Some(answer)) => {
+        (WeightFinding::InForce, Some(answer)) => {
             let said = answer.reply.as_ref().ok();
             let message = said.and_then(message).unwrap_or_default().to_owned();
             told_once(objects, &ask, message).ask(ask)
         }
-        (Finding::Held(..), Some(answer)) if answer.reply.is_ok() => {
+        (WeightFinding::Held(..), Some(answer)) if answer.reply.is_ok() => {
             verify::again(objects, ask, answer)
         }
         _ => Proposal::default().ask(ask),
@@ -53,7 +53,7 @@ pub(super) fn of_active(objects: &Objects<'_>, plan: &Plan, roles: Roles) -> Pro
     let Some(Targets { proposal, finding }) = heard(objects, plan, roles) else {
         return Proposal::default();
     };
-    let Finding::Held(reason, message) = finding else { return proposal };
+    let WeightFinding::Held(reason, message) = finding else { return proposal };
     let mut status = RolloutStatus::clone(&objects.status);
     let held = verify::hold(objects, &mut status, reason, message);
     proposal.and(held).note(status)
@@ -85,17 +85,17 @@ fn due(objects: &Objects<'_>, roles: Roles) -> Option<Ask> {
     Some(Ask::targets(TargetsOf { service, set: new.name.clone() }, &new.hash))
 }
 
-fn finding(objects: &Objects<'_>, ask: &Ask) -> Finding {
+fn finding(objects: &Objects<'_>, ask: &Ask) -> WeightFinding {
     match objects.world.answers.get(&ask.id).map(|answer| &answer.reply) {
         Some(Ok(Reply::Weights(said))) => match said.split {
-            Split::AsTold => Finding::InForce,
-            split => Finding::Held(verify::reason(split), said.message.clone()),
+            Split::AsTold => WeightFinding::InForce,
+            split => WeightFinding::Held(verify::reason(split), said.message.clone()),
         },
         Some(Err(failed)) => {
-            Finding::Held(event::TARGET_GROUP_VERIFY_ERROR, failed.message.clone())
+            WeightFinding::Held(event::TARGET_GROUP_VERIFY_ERROR, failed.message.clone())
         }
         // Nothing yet, or not an answer to this question.
-        Some(Ok(_)) | None => Finding::Open,
+        Some(Ok(_)) | None => WeightFinding::Open,
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Verified {
 
 /// What one of those who can tell says of the split.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Finding {
+pub(super) enum WeightFinding {
     /// It is in force.
     InForce,
     /// Not yet, or nobody knows yet.
@@ -77,8 +77,8 @@ pub(super) fn apply(
     }
     findings.extend(report.map(|report| take_in(plan, report)));
     findings.extend(verdict.map(|verdict| match verdict {
-        Verdict::InForce => Finding::InForce,
-        Verdict::Open => Finding::Open,
+        Verdict::InForce => WeightFinding::InForce,
+        Verdict::Open => WeightFinding::Open,
         Verdict::Broken(why) => unverifiable(&why),
     }));
     if let Some(looked) = looked {
@@ -91,10 +91,10 @@ pub(super) fn apply(
         proposal = proposal.and(asked);
         findings.push(finding);
     }
-    let is_set = findings.iter().all(|finding| *finding == Finding::InForce);
+    let is_set = findings.iter().all(|finding| *finding == WeightFinding::InForce);
     let held = findings.into_iter().find_map(|finding| match finding {
-        Finding::Held(reason, message) => Some((reason, message)),
-        Finding::InForce | Finding::Open => None,
+        WeightFinding::Held(reason, message) => Some((reason, message)),
+        WeightFinding::InForce | WeightFinding::Open => None,
     });
     match held {
         Some((reason, message)) => {
@@ -121,10 +121,10 @@ fn settled(
         weights::unhold(&mut status);
         return Verified { proposal: heard.note(status), is_awaited: false };
     };
-    let is_awaited = finding != Finding::InForce;
+    let is_awaited = finding != WeightFinding::InForce;
     let held = match finding {
-        Finding::Held(reason, message) => hold(objects, &mut status, reason, message),
-        Finding::InForce | Finding::Open => {
+        WeightFinding::Held(reason, message) => hold(objects, &mut status, reason, message),
+        WeightFinding::InForce | WeightFinding::Open => {
             weights::unhold(&mut status);
             Proposal::default()
         }
@@ -133,8 +133,8 @@ fn settled(
 }
 
 /// Somebody who was asked cannot say.
-pub(super) fn unverifiable(why: &str) -> Finding {
-    Finding::Held(event::WEIGHT_VERIFY_ERROR, format!("Failed to verify weight: {why}"))
+pub(super) fn unverifiable(why: &str) -> WeightFinding {
+    WeightFinding::Held(event::WEIGHT_VERIFY_ERROR, format!("Failed to verify weight: {why}"))
 }
 
 /// What was in force when it was waited for stays noted while the split is the same.
@@ -225,11 +225,11 @@ fn hear(
     plan: &Plan,
     ask: Ask,
     status: &mut RolloutStatus,
-) -> (Proposal, Finding) {
+) -> (Proposal, WeightFinding) {
     let none = Proposal::default();
     let answer = objects.world.answers.get(&ask.id).filter(|_| !weights::is_routing(plan));
     let Some(answer) = answer else {
-        return (none.ask(ask), Finding::Open);
+        return (none.ask(ask), WeightFinding::Open);
     };
     match &answer.reply {
         Ok(Reply::Weights(said)) if said.split == Split::AsTold => {
@@ -238,17 +238,17 @@ fn hear(
             locate(status, &said.load_balancers);
             let asked = none.ask(ask);
             if is_known {
-                return (asked, Finding::InForce);
+                return (asked, WeightFinding::InForce);
             }
             let told = asked.tell(EventKind::Normal, reason(said.split), said.message.clone());
-            (told, Finding::InForce)
+            (told, WeightFinding::InForce)
         }
         Ok(Reply::Weights(said)) => {
             locate(status, &said.load_balancers);
-            let finding = Finding::Held(reason(said.split), said.message.clone());
+            let finding = WeightFinding::Held(reason(said.split), said.message.clone());
             (again(objects, ask, answer), finding)
         }
-        Ok(_) => (none.ask(ask), Finding::Open), // Not an answer to this question.
+        Ok(_) => (none.ask(ask), WeightFinding::Open), // Not an answer to this question.
         Err(failed) => (none.ask(ask), unverifiable(&failed.message)),
     }
 }
@@ -263,11 +263,11 @@ pub(super) fn again(objects: &Objects<'_>, ask: Ask, answer: &Answer) -> Proposa
 }
 
 /// What the data plane reports. A split that is written only now is not in force.
-fn take_in(plan: &Plan, report: Report) -> Finding {
+fn take_in(plan: &Plan, report: Report) -> WeightFinding {
     match report {
-        _ if weights::is_routing(plan) => Finding::Open,
-        Report::InForce => Finding::InForce,
-        Report::Pending(_) => Finding::Open,
+        _ if weights::is_routing(plan) => WeightFinding::Open,
+        Report::InForce => WeightFinding::InForce,
+        Report::Pending(_) => WeightFinding::Open,
         Report::Refused(message) => unverifiable(&message),
     }
 }

@@ -12,7 +12,7 @@ use gradus_api::traffic::AlbRouting;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ingress::{Named, backend, leads_to, paths, reference, rules};
+use super::ingress::{NamedIngress, backend, leads_to, paths, reference, rules};
 use super::registry;
 use super::{
     Access, Backends, ConfigField, Goal, Need, Release, RouteFault, RouteOp, RouteView, RouteWrite,
@@ -143,8 +143,8 @@ impl Router for Alb<'_> {
 }
 
 impl Alb<'_> {
-    fn named(&self) -> Named<'_> {
-        Named {
+    fn named(&self) -> NamedIngress<'_> {
+        NamedIngress {
             path: "spec.strategy.canary.trafficRouting.alb",
             one: ("ingress", &self.config.ingress),
             several: ("ingresses", &self.config.ingresses),

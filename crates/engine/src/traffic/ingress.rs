@@ -11,7 +11,7 @@ use crate::kinds;
 use crate::world::RolloutView;
 
 /// The Ingresses a router's configuration names: one field for one, another for several.
-pub(super) struct Named<'a> {
+pub(super) struct NamedIngress<'a> {
     /// Path of the configuration.
     pub path: &'static str,
     /// The field for one Ingress, and what it says.
@@ -22,7 +22,7 @@ pub(super) struct Named<'a> {
     pub spelled: (&'static str, &'static str),
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedIngress<'a> {
     /// The names, whichever field they are in.
     pub fn names(&self) -> Vec<&'a str> {
         let one = Some(self.one.1).filter(|name| !name.is_empty());

@@ -8,7 +8,7 @@ use gradus_api::patch::Difference;
 use gradus_api::traffic::NginxRouting;
 use serde_json::{Map, Value, json};
 
-use super::ingress::{Named, backend, paths, reference, rules};
+use super::ingress::{NamedIngress, backend, paths, reference, rules};
 use super::own;
 use super::registry::{self, names, routing_in};
 use super::{
@@ -113,8 +113,8 @@ impl Router for Nginx<'_> {
 }
 
 impl Nginx<'_> {
-    fn named(&self) -> Named<'_> {
-        Named {
+    fn named(&self) -> NamedIngress<'_> {
+        NamedIngress {
             path: "spec.strategy.canary.trafficRouting.nginx",
             one: ("stableIngress", &self.config.stable_ingress),
             several: ("stableIngresses", &self.config.stable_ingresses),

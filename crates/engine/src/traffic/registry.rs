@@ -34,19 +34,19 @@ pub struct RouterEntry {
     pub releases: &'static [Release],
     /// The Event that the contract has for a write of such an object that is refused, in the server's
     /// words.
-    pub refused: fn(&ObjectRef, &Op, &str) -> Option<Refusal>,
+    pub refused: fn(&ObjectRef, &Op, &str) -> Option<RefusalEvent>,
 }
 
 /// An Event about a write that is refused: its type, reason and message.
-pub type Refusal = (EventKind, &'static str, String);
+pub type RefusalEvent = (EventKind, &'static str, String);
 
 /// No write of a router's objects has an Event of its own when it is refused.
-pub(super) fn untold(_: &ObjectRef, _: &Op, _: &str) -> Option<Refusal> {
+pub(super) fn untold(_: &ObjectRef, _: &Op, _: &str) -> Option<RefusalEvent> {
     None
 }
 
 /// The Event for a write of a routing object that is refused.
-pub(crate) fn refused(target: &ObjectRef, op: &Op, said: &str) -> Option<Refusal> {
+pub(crate) fn refused(target: &ObjectRef, op: &Op, said: &str) -> Option<RefusalEvent> {
     ROUTERS.iter().find_map(|entry| (entry.refused)(target, op, said))
 }
 

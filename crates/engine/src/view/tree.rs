@@ -9,7 +9,7 @@ use gradus_api::names::{annotation, condition, value};
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
 
 use super::object::{Object, text};
-use super::{Fact, Node, NodeKind, Objects, Outcome, Tag, pod};
+use super::{Fact, NamespaceObjects, Node, NodeKind, Outcome, Tag, pod};
 
 /// Metadata of a measurement that names the Job behind it.
 const JOB_NAME: &str = "job-name";
@@ -23,7 +23,7 @@ pub(super) struct Relatives<'o> {
 }
 
 impl<'o> Relatives<'o> {
-    pub fn of(head: &Object<'_>, objects: &'o Objects) -> Self {
+    pub fn of(head: &Object<'_>, objects: &'o NamespaceObjects) -> Self {
         let by_owner = |list: &'o [serde_json::Value]| {
             let mut found: BTreeMap<&str, Vec<Object<'_>>> = BTreeMap::new();
             for object in list.iter().map(Object::new) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gradus_api::decode::decode;
 use gradus_api::names;
 use gradus_api::rollout::{RolloutSpec, RolloutStatus};
-use gradus_api::validate::{Source, is_empty_template, validate};
+use gradus_api::validate::{SpecSource, is_empty_template, validate};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -190,7 +190,7 @@ impl RolloutView {
 impl Spec {
     fn read(raw: &Value) -> Self {
         let (mut fields, field_errors) = decode::<RolloutSpec>(raw);
-        let invalid = validate(&fields, Source::Written);
+        let invalid = validate(&fields, SpecSource::Written);
         fields.template = Arc::new(Value::Null);
         let steps = &raw["strategy"]["canary"]["steps"];
         let is_canary = fields.strategy.canary.is_some();
@@ -232,7 +232,7 @@ impl Spec {
             fields.selector = workload.get("selector").map(|selector| decode(selector).0);
         }
         let mut errors = self.errors[..self.malformed].to_vec();
-        errors.extend(validate(&fields, Source::Resolved).iter().map(ToString::to_string));
+        errors.extend(validate(&fields, SpecSource::Resolved).iter().map(ToString::to_string));
         fields.template = Arc::new(Value::Null);
         Spec {
             selector: fields.selector.as_ref().map_or_else(String::new, selector::text).into(),

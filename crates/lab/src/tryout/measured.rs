@@ -14,7 +14,7 @@ use crate::deeds::NAMESPACE;
 
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct TryoutMeasurement {
     /// When it was made, since the beginning of the update.
     pub at: SignedDuration,
     /// The AnalysisRun.
@@ -35,7 +35,7 @@ pub struct Measured {
 #[derive(Default)]
 pub(super) struct Gatherer {
     known: BTreeSet<(String, String, String)>,
-    pub(super) measured: Vec<Measured>,
+    pub(super) measured: Vec<TryoutMeasurement>,
 }
 
 impl Gatherer {
@@ -62,7 +62,7 @@ impl Gatherer {
         if !self.known.insert((run_name.clone(), metric.clone(), finished)) {
             return;
         }
-        self.measured.push(Measured {
+        self.measured.push(TryoutMeasurement {
             at: moment.duration_since(begin),
             run: run_name,
             conditions: conditions(run, &metric),

@@ -27,7 +27,7 @@ pub enum Route {
     /// A question about rights or identity.
     Review(Review),
     /// Objects.
-    Resource(Target),
+    Resource(RouteTarget),
     /// The group or version is served, the resource is not.
     NoResource,
     /// The object has no such side; a custom one is said to be absent itself.
@@ -69,7 +69,7 @@ pub enum Discovery {
 
 /// Which objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RouteTarget {
     /// Of which kind.
     pub kind: KindId,
     /// Where; empty for all namespaces and for cluster-scoped kinds.
@@ -152,7 +152,12 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Route {
         let no_side = Route::NoSide(kind, name.to_owned());
         return if known.custom { no_side } else { Route::NoResource };
     }
-    Route::Resource(Target { kind, namespace: namespace.into(), name: name.into(), subresource })
+    Route::Resource(RouteTarget {
+        kind,
+        namespace: namespace.into(),
+        name: name.into(),
+        subresource,
+    })
 }
 
 /// Is it a version that a built-in group does not have?
@@ -181,7 +186,7 @@ mod tests {
         let kinds = Kinds::default();
         let at = |kind, namespace: &str, name: &str, subresource| {
             let (namespace, name) = (namespace.into(), name.into());
-            Route::Resource(Target { kind, namespace, name, subresource })
+            Route::Resource(RouteTarget { kind, namespace, name, subresource })
         };
         let none = Subresource::None;
         let cases = [

@@ -16,7 +16,7 @@ use super::Body;
 use super::options::{invalid_options, number, version};
 use super::query::Query;
 use super::render::Shape;
-use super::route::Target;
+use super::route::RouteTarget;
 use crate::SimCluster;
 use crate::error::{ApiError, Cause};
 use crate::kinds::KindId;
@@ -62,7 +62,7 @@ impl Watch {
     /// Checks what the client asks for.
     pub fn new(
         shared: Arc<Shared>,
-        target: &Target,
+        target: &RouteTarget,
         query: &Query,
         shape: Shape,
     ) -> Result<Self, ApiError> {

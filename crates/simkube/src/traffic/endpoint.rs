@@ -11,7 +11,7 @@ use super::Traffic;
 
 /// An answer as it is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct EndpointReply {
     /// Status of HTTP.
     pub status: u16,
     /// What is sent: JSON.
@@ -20,14 +20,14 @@ pub struct Reply {
 
 impl Traffic {
     /// Answers a request for a path with its query string; the form of a POST is its body.
-    pub fn answer(&self, target: &str, form: &str, now: Timestamp) -> Reply {
+    pub fn answer(&self, target: &str, form: &str, now: Timestamp) -> EndpointReply {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let fields: BTreeMap<String, String> = fields(query).chain(fields(form)).collect();
         let Response { status, body } = match path {
             "/traffic" => self.summary(&fields, now),
             path => answer(self, path, &fields, now.as_millisecond()).into(),
         };
-        Reply { status, body: body.to_string() }
+        EndpointReply { status, body: body.to_string() }
     }
 
     /// Requests per second, the share that failed, and how long they took. Fields are labels that

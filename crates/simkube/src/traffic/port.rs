@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{Reply, Traffic};
+use super::{EndpointReply, Traffic};
 use crate::SimCluster;
 use crate::server::Server;
 
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Who answers for servers outside the cluster, before the traffic is asked: host, path with query
 /// string, and body. None lets the traffic answer.
-pub type Outside = Arc<dyn Fn(&str, &str, &str, Timestamp) -> Option<Reply> + Send + Sync>;
+pub type Outside = Arc<dyn Fn(&str, &str, &str, Timestamp) -> Option<EndpointReply> + Send + Sync>;
 
 /// The metric server of a cluster. Clones are the same.
 #[derive(Clone)]
@@ -120,7 +120,7 @@ impl MetricPort {
     }
 
     /// The answer for the cluster as it is now.
-    fn answer(&self, host: &str, target: &str, body: &str) -> Reply {
+    fn answer(&self, host: &str, target: &str, body: &str) -> EndpointReply {
         let now = self.look();
         let given = self.outside.as_ref().and_then(|outside| outside(host, target, body, now));
         given.unwrap_or_else(|| self.traffic().answer(target, body, now))

@@ -136,7 +136,7 @@ fn a_document_tells_of_the_last_minute() {
     let mut traffic = Traffic::default();
     traffic.observe(&cluster, at(1));
     let ask = |target: &str| {
-        let Reply { status, body } = traffic.answer(target, "", at(120));
+        let EndpointReply { status, body } = traffic.answer(target, "", at(120));
         (status, serde_json::from_str::<Json>(&body).unwrap())
     };
     let rounded = |value: &Json| (value.as_f64().unwrap() * 1000.0).round() / 1000.0;

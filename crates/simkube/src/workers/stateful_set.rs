@@ -23,7 +23,7 @@ use crate::object::{Key, Meta, Object, OwnerReference};
 use crate::request::{Options, PatchKind, Verb};
 use crate::selector::LabelSelector;
 
-use status::Counts;
+use status::SetCounts;
 
 /// Which template a pod was made from.
 const REVISION: &str = "controller-revision-hash";
@@ -94,7 +94,7 @@ impl SimCluster {
             // What it writes wakes it again.
             refused = self.next_step(&set, &wanted, &pods, now).err();
         }
-        let counts = Counts::of(&wanted, &self.members(&set, &wanted), now);
+        let counts = SetCounts::of(&wanted, &self.members(&set, &wanted), now);
         self.write_set_status(&set, &wanted, &counts);
         let retry = refused.map(|_| now + RETRY);
         let next = [counts.next_available, retry].into_iter().flatten().min();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use gradus_api::names;
-use gradus_engine::view::{self, Objects};
+use gradus_engine::view::{self, NamespaceObjects};
 use gradus_simkube::kinds::KindId;
 use gradus_simkube::{Change, SimCluster};
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use crate::tree::{self, Look};
 /// What the demo shows itself on.
 pub enum Screen {
     /// A terminal.
-    Terminal(Box<Live>),
+    Terminal(Box<LiveScreen>),
     /// A file, a pipe, a terminal that can do nothing.
     Lines(Lines),
 }
@@ -32,7 +32,7 @@ impl Screen {
             let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             let board = Board::new(start, kubeconfig, colour);
             let terminal = Terminal::open()?;
-            return Ok(Screen::Terminal(Box::new(Live { terminal, board, version: 0 })));
+            return Ok(Screen::Terminal(Box::new(LiveScreen { terminal, board, version: 0 })));
         }
         Ok(Screen::Lines(Lines { start, version: 0, last: BTreeMap::new() }))
     }
@@ -84,14 +84,14 @@ impl Screen {
 }
 
 /// A terminal and what is on it.
-pub struct Live {
+pub struct LiveScreen {
     terminal: Terminal,
     board: Board,
     /// The last version of the cluster whose Events are in the log.
     version: u64,
 }
 
-impl Live {
+impl LiveScreen {
     fn show(&mut self, cluster: &SimCluster, now: Timestamp) -> io::Result<()> {
         self.board.see(look(cluster));
         self.log_events(cluster, now);
@@ -133,7 +133,7 @@ fn tree_of(cluster: &SimCluster, key: &Key, width: usize, now: Timestamp) -> Opt
     };
     let ours = |kind: &str| kinds.by_name(names::API_VERSION, kind);
     let rollout = cluster.get(rollouts(cluster)?, namespace, name)?.to_json(kinds);
-    let objects = Objects {
+    let objects = NamespaceObjects {
         replica_sets: list(Some(KindId::REPLICA_SET)),
         pods: list(Some(KindId::POD)),
         experiments: list(ours(names::kind::EXPERIMENT)),

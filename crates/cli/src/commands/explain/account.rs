@@ -81,7 +81,7 @@ impl About {
 
 /// What is known besides the World of an object.
 #[derive(Debug, Default)]
-pub struct Beside {
+pub struct BesideWorld {
     /// Why its pods do not come up.
     pub causes: Vec<Cause>,
     /// What analyses have measured.
@@ -89,7 +89,7 @@ pub struct Beside {
 }
 
 /// The account of a rollout, of what would be decided about it now, and of what its pods say.
-pub fn of(world: &World, now: Timestamp, judged: &Judged, beside: &Beside) -> Account {
+pub fn of(world: &World, now: Timestamp, judged: &Judged, beside: &BesideWorld) -> Account {
     let rollout = &world.rollout;
     let (phase, because) = view::phase(rollout.generation, &rollout.spec.fields, &rollout.status);
     let mut account = Account {
@@ -121,7 +121,7 @@ pub fn of(world: &World, now: Timestamp, judged: &Judged, beside: &Beside) -> Ac
 }
 
 /// The account of an object of any other kind, of its status and of what would be decided about it now.
-pub fn of_object(status: &Value, now: Timestamp, judged: &Judged, beside: &Beside) -> Account {
+pub fn of_object(status: &Value, now: Timestamp, judged: &Judged, beside: &BesideWorld) -> Account {
     let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
     let object = &judged.object;
     let mut account = Account {

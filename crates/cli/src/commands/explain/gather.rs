@@ -8,7 +8,7 @@ use gradus_controller::engines::Entry;
 use gradus_controller::reconciler::Reconciler;
 use gradus_controller::shell::{InterlockMode, Seen, Work};
 use gradus_controller::tolerant::Tolerant;
-use gradus_controller::watch::{Cause, Failed};
+use gradus_controller::watch::{Failed, FailedCause};
 use gradus_controller::watched::{Key, Scope, Selection};
 use gradus_engine::ask::{Effect, PodsOf, Question, Reply};
 use gradus_engine::decision::{Kind, ObjectRef};
@@ -162,8 +162,8 @@ async fn take_in(
         }
         Err(refusal) if watch.kind == reconciler.kind() => return Err(refusal.into()),
         // A server without the kind has no objects of it.
-        Err(Refusal::NotFound(message)) => Failed { cause: Cause::NoSuchKind, message },
-        Err(refusal) => Failed { cause: Cause::Forbidden, message: refusal.to_string() },
+        Err(Refusal::NotFound(message)) => Failed { cause: FailedCause::NoSuchKind, message },
+        Err(refusal) => Failed { cause: FailedCause::Forbidden, message: refusal.to_string() },
     };
     reconciler.observe_failure(watch, &failure, now);
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gradus_api::decode::{FieldError, decode};
 use gradus_api::names;
 use gradus_api::rollout::RolloutSpec;
-use gradus_api::validate::{Source, validate};
+use gradus_api::validate::{SpecSource, validate};
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::frame::Frame;
 use gradus_engine::kinds;
@@ -33,7 +33,7 @@ pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
     for error in unreadable.into_iter().map(|error| error.within("spec")) {
         findings.push(Finding::error(document, &error.path, error.message));
     }
-    let refused = validate(&spec, Source::Written);
+    let refused = validate(&spec, SpecSource::Written);
     let has = |field: &str| refused.iter().any(|error| error.path == field);
     let (is_open, is_unserved) =
         (has("spec.selector"), refused.iter().any(|error| error.path.ends_with("Service")));

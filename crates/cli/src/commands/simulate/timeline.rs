@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use gradus_api::names::analysis_phase;
 use gradus_api::rollout::{CanaryStep, RolloutSpec};
-use gradus_lab::tryout::{Measured, Report, RunSample, Sample, UpdateResult};
+use gradus_lab::tryout::{Report, RunSample, Sample, TryoutMeasurement, UpdateResult};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn measurements(out: &mut String, report: &Report, run: &str) {
     for metric in metrics {
         let count = of_run().filter(|one| one.metric == metric).count();
         let Some(last) = of_run().rfind(|one| one.metric == metric) else { continue };
-        let Measured { value, message, phase, conditions, .. } = last;
+        let TryoutMeasurement { value, message, phase, conditions, .. } = last;
         let value = if value.is_empty() { message } else { value };
         let value = if value.is_empty() { String::new() } else { format!(" {value}") };
         let conditions =
@@ -242,7 +242,7 @@ pub fn json(report: &Report, rollout: &Value) -> Value {
         .measured
         .iter()
         .map(|one| {
-            let Measured { at, run, metric, phase, value, message, conditions } = one;
+            let TryoutMeasurement { at, run, metric, phase, value, message, conditions } = one;
             json!({ "seconds": at.as_secs_f64(), "run": run, "metric": metric, "phase": phase,
                 "value": value, "message": message, "conditions": conditions })
         })

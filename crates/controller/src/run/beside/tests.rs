@@ -84,7 +84,7 @@ fn what_the_other_does_in_time_is_no_difference() {
         }
         let status = job.status.as_ref().map(|status| status.patch["status"].clone());
         let decision = json!({ "changes": job.changes, "status": status });
-        let still = |_: &Wish| Some(json!({ "decision": decision }));
+        let still = |_: &UnmadeWrite| Some(json!({ "decision": decision }));
         assert_eq!(beside.take_due(at(109), still).len(), 0, "{what}: there is time");
         assert_eq!(beside.take_due(at(110), still).len(), differences, "{what}");
         beside.decided(0, &job, at(111));
@@ -100,7 +100,7 @@ fn what_would_no_longer_be_done_is_no_difference() {
     beside.decided(0, &job(vec![resize(4)], None), at(100));
     beside.decided(0, &job(vec![resize(5)], None), at(105));
     assert_eq!(beside.next_due(), Some(at(115)), "the one before is forgotten");
-    let nothing = |_: &Wish| Some(json!({ "decision": { "changes": [], "status": null } }));
+    let nothing = |_: &UnmadeWrite| Some(json!({ "decision": { "changes": [], "status": null } }));
     assert_eq!(beside.take_due(at(115), nothing), []);
     assert_eq!((beside.next_due(), beside.wishes.len()), (None, 0));
     beside.decided(0, &job(vec![resize(6)], None), at(200));

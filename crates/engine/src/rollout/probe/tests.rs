@@ -30,32 +30,32 @@ fn said(new: u32, old: u32, lost: u32) -> ProbeSaid {
 
 #[test]
 fn a_weight_is_in_force_where_chance_alone_explains_the_measurement() {
-    let other = Measured::Otherwise;
+    let other = ProbeResult::Otherwise;
     let cases = [
-        ("exact", goal(20, 100), said(200, 800, 0), Measured::InForce),
-        ("within 99 %, above", goal(20, 100), said(231, 769, 0), Measured::InForce),
-        ("within 99 %, below", goal(20, 100), said(169, 831, 0), Measured::InForce),
+        ("exact", goal(20, 100), said(200, 800, 0), ProbeResult::InForce),
+        ("within 99 %, above", goal(20, 100), said(231, 769, 0), ProbeResult::InForce),
+        ("within 99 %, below", goal(20, 100), said(169, 831, 0), ProbeResult::InForce),
         ("too many", goal(20, 100), said(240, 760, 0), other.clone()),
         ("too few", goal(20, 100), said(160, 840, 0), other.clone()),
         ("the weight before", goal(60, 100), said(200, 800, 0), other.clone()),
-        ("of another whole", goal(1, 1000), said(1, 999, 0), Measured::InForce),
+        ("of another whole", goal(1, 1000), said(1, 999, 0), ProbeResult::InForce),
         ("of another whole, and nobody", goal(100, 1000), said(0, 1000, 0), other.clone()),
-        ("nobody, as wanted", goal(0, 100), said(0, 1000, 0), Measured::InForce),
+        ("nobody, as wanted", goal(0, 100), said(0, 1000, 0), ProbeResult::InForce),
         ("one, and nobody is wanted", goal(0, 100), said(1, 999, 0), other.clone()),
-        ("all, as wanted", goal(100, 100), said(1000, 0, 0), Measured::InForce),
+        ("all, as wanted", goal(100, 100), said(1000, 0, 0), ProbeResult::InForce),
         ("all but one", goal(100, 100), said(999, 1, 0), other.clone()),
-        ("a few are lost", goal(20, 100), said(198, 793, 9), Measured::InForce),
+        ("a few are lost", goal(20, 100), said(198, 793, 9), ProbeResult::InForce),
         (
             "too many are lost",
             goal(20, 100),
             said(196, 784, 20),
-            Measured::Nothing("20 of 1000 requests: no answer within 5s".to_owned()),
+            ProbeResult::Nothing("20 of 1000 requests: no answer within 5s".to_owned()),
         ),
         (
             "nobody answers",
             goal(20, 100),
             said(0, 0, 20),
-            Measured::Nothing("20 of 20 requests: no answer within 5s".to_owned()),
+            ProbeResult::Nothing("20 of 20 requests: no answer within 5s".to_owned()),
         ),
     ];
     for (what, goal, said, expected) in cases {

@@ -6,7 +6,7 @@ use gradus_api::names::{annotation, label};
 use serde_json::{Map, Value, json};
 
 use super::super::analyses::{Analysis, Purpose};
-use super::super::lifecycle::{self, Start, Started};
+use super::super::lifecycle::{self, StartOutcome, Started};
 use super::super::objects::Objects;
 use super::super::plan::Proposal;
 use super::super::replica_sets::Roles;
@@ -20,7 +20,7 @@ pub(super) fn start(objects: &Objects<'_>, roles: Roles, analysis: Analysis<'_>)
         Ok(spec) => spec,
         Err(detail) => {
             let error = analysis.invalid(&analysis.names(), &detail);
-            return Started { proposal: Proposal::default(), outcome: Start::Broken(error) };
+            return Started { proposal: Proposal::default(), outcome: StartOutcome::Broken(error) };
         }
     };
     let (labels, annotations) = metadata(objects, roles, &analysis);

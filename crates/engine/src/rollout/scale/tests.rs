@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn goal(replicas: i32, weight: i32, surge: i32, unavailable: i32) -> Goal {
-    Goal { replicas, weight, max_weight: 100, surge, unavailable }
+fn goal(replicas: i32, weight: i32, surge: i32, unavailable: i32) -> SizeGoal {
+    SizeGoal { replicas, weight, max_weight: 100, surge, unavailable }
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn no_state_breaks_the_floor_or_the_ceiling() {
     }
 }
 
-fn each_state(goal: Goal) {
+fn each_state(goal: SizeGoal) {
     for state in 0..6 * 6 * 6 * 6 {
         let (new, stable) = (state % 6, state / 6 % 6);
         let (new_up, stable_up) = (state / 36 % 6, state / 216 % 6);

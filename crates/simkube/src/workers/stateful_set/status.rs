@@ -14,7 +14,7 @@ use crate::workers::replica_set::ready_since;
 
 /// What is counted, and when a count changes by itself.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct SetCounts {
     replicas: usize,
     ready: usize,
     available: usize,
@@ -23,7 +23,7 @@ pub(super) struct Counts {
     pub(super) next_available: Option<Timestamp>,
 }
 
-impl Counts {
+impl SetCounts {
     pub(super) fn of(wanted: &Wanted, pods: &BTreeMap<usize, Arc<Object>>, now: Timestamp) -> Self {
         let mut counts = Self { replicas: pods.len(), ..Self::default() };
         for pod in pods.values() {
@@ -45,7 +45,12 @@ impl Counts {
 
 impl SimCluster {
     /// Writes the status if it changed.
-    pub(super) fn write_set_status(&mut self, set: &Arc<Object>, wanted: &Wanted, counts: &Counts) {
+    pub(super) fn write_set_status(
+        &mut self,
+        set: &Arc<Object>,
+        wanted: &Wanted,
+        counts: &SetCounts,
+    ) {
         let earlier = set.status["currentRevision"].as_str();
         let is_done = counts.updated == wanted.replicas
             && counts.ready == wanted.replicas

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use gradus_api::names::analysis_phase as phase;
-use gradus_lab::tryout::{Measured, Report, RunSample};
+use gradus_lab::tryout::{Report, RunSample, TryoutMeasurement};
 use jiff::SignedDuration;
 
 use super::super::INFALLIBLE;
@@ -73,7 +73,7 @@ struct Bar<'r> {
     began: SignedDuration,
     ended: SignedDuration,
     last: &'r RunSample,
-    measured: Vec<&'r Measured>,
+    measured: Vec<&'r TryoutMeasurement>,
 }
 
 fn bars(report: &Report) -> Vec<Bar<'_>> {
@@ -127,8 +127,8 @@ fn draw_bar(panels: &mut Panels, bar: &Bar<'_>, scale: &Scale) {
 }
 
 /// A measurement as a mark on the bar of its run.
-fn draw_mark(panels: &mut Panels, one: &Measured, scale: &Scale, top: f64) {
-    let Measured { metric, phase, value, message, conditions, .. } = one;
+fn draw_mark(panels: &mut Panels, one: &TryoutMeasurement, scale: &Scale, top: f64) {
+    let TryoutMeasurement { metric, phase, value, message, conditions, .. } = one;
     let colour = match phase.as_str() {
         phase::SUCCESSFUL => "#188038",
         phase::FAILED => "#c5221f",
