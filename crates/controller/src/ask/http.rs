@@ -24,7 +24,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::address::{AddressPolicy, CheckedResolver};
 use super::aws::{self, Credentials, SigningScope, Unsigned, Wanted};
@@ -84,6 +84,12 @@ pub(super) struct Signing<'r> {
     pub(super) credentials: &'r Credentials,
 }
 
+/// An answer whose body has yet to be read. Until then its address is busy.
+struct Opened {
+    response: Response<Incoming>,
+    turn: Option<OwnedSemaphorePermit>,
+}
+
 /// A request with everything in it; what must not be seen, and what may go to no other host.
 struct Ready {
     method: Method,
@@ -140,10 +146,11 @@ impl HttpClient {
         }
         let mut left = request.redirects;
         loop {
-            let response = self.once(&pool, &ready).await?;
+            let opened = self.once(&pool, &ready).await?;
+            let response = &opened.response;
             let location = response.headers().get(LOCATION).filter(|_| left > 0);
             if !response.status().is_redirection() || location.is_none() {
-                return reply(response).await;
+                return reply(opened).await;
             }
             let location = location.and_then(|text| text.to_str().ok()).unwrap_or_default();
             let next = joined(&ready.uri, location)?;
@@ -202,21 +209,20 @@ impl HttpClient {
     }
 
     /// One request to one address that may be reached.
-    async fn once(&self, pool: &Pool, ready: &Ready) -> Result<Response<Incoming>, HttpError> {
+    async fn once(&self, pool: &Pool, ready: &Ready) -> Result<Opened, HttpError> {
         let host = ready.uri.host().unwrap_or_default();
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if literal.is_ok_and(|address| !self.policy.permits(address)) {
             return Err(HttpError::Forbidden(AddressPolicy::refusal(host)));
         }
         let turns = self.turns(ready.uri.authority().map_or("", |authority| authority.as_str()));
-        let turn = turns.acquire().await;
+        let turn = turns.acquire_owned().await.ok();
         let mut request = Request::new(Full::new(ready.body.clone()));
         *request.method_mut() = ready.method.clone();
         *request.uri_mut() = ready.uri.clone();
         *request.headers_mut() = ready.headers.clone();
-        let answer = pool.request(request).await.map_err(|error| failed(&error));
-        drop(turn);
-        answer
+        let response = pool.request(request).await.map_err(|error| failed(&error))?;
+        Ok(Opened { response, turn })
     }
 
     /// A token of the client-credentials grant: credentials in a header first, then in the form.
@@ -427,7 +433,8 @@ fn joined(base: &Uri, location: &str) -> Result<Uri, HttpError> {
     parsed(&format!("{scheme}://{authority}{folder}{slash}{location}"))
 }
 
-async fn reply(response: Response<Incoming>) -> HttpOutcome {
+async fn reply(opened: Opened) -> HttpOutcome {
+    let Opened { response, turn } = opened;
     let (head, body) = response.into_parts();
     let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| {
         if error.is::<LengthLimitError>() {
@@ -436,6 +443,7 @@ async fn reply(response: Response<Incoming>) -> HttpOutcome {
             HttpError::Connect(format!("the answer broke off: {error}"))
         }
     })?;
+    drop(turn);
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value)));
     Ok(HttpReply {

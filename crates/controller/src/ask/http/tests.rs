@@ -225,6 +225,15 @@ async fn a_token_is_fetched_with_credentials_in_a_header_and_then_in_the_form() 
 
 #[tokio::test]
 async fn one_address_is_asked_by_so_many_at_once_and_no_more() {
+    // What comes before the server makes its peers wait: nothing, or all but the body.
+    for head in ["", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n"] {
+        assert_eq!(most_at_once(head).await, ADDRESS_LIMIT, "{head:?}");
+    }
+}
+
+/// So many requests were open at once at a server that sends this first and the rest once as many are
+/// open as may be.
+async fn most_at_once(head: &'static str) -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
@@ -240,9 +249,12 @@ async fn one_address_is_asked_by_so_many_at_once_and_no_more() {
                 let mut text = vec![0; 4096];
                 assert!(stream.read(&mut text).await.unwrap() > 0);
                 most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                stream.write_all(head.as_bytes()).await.unwrap();
                 full.wait().await;
                 open.fetch_sub(1, Ordering::SeqCst);
-                stream.write_all(answer("200 OK", "", "1").as_bytes()).await.unwrap();
+                let whole = answer("200 OK", "", "1");
+                let rest = if head.is_empty() { whole.as_str() } else { "1" };
+                stream.write_all(rest.as_bytes()).await.unwrap();
             });
         }
     });
@@ -253,5 +265,5 @@ async fn one_address_is_asked_by_so_many_at_once_and_no_more() {
     });
     let answers = futures::future::join_all(asking).await;
     assert!(answers.iter().all(|status| *status == 200), "{answers:?}");
-    assert_eq!(shown.load(Ordering::SeqCst), ADDRESS_LIMIT);
+    shown.load(Ordering::SeqCst)
 }
