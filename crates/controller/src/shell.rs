@@ -57,6 +57,8 @@ pub struct Shell<W: Watched> {
     scope: Scope,
     /// What is watched: the constant sources, and those that the index has wanted since.
     watches: BTreeMap<Selection, W::Source>,
+    /// What the index wanted beside the constant sources when it was last asked.
+    demanded: Vec<W::Source>,
     /// Constant sources that a controller of this scope does not read.
     unread: BTreeSet<W::Source>,
     index: W::Index,
@@ -167,6 +169,7 @@ impl<W: Watched> Shell<W> {
         let mut shell = Shell {
             scope: scope.clone(),
             watches: BTreeMap::new(),
+            demanded: Vec::new(),
             unread: BTreeSet::new(),
             index: W::index(scope),
             queue: Queue::new(),
@@ -245,8 +248,12 @@ impl<W: Watched> Shell<W> {
     /// What is to be watched from now on, because something in the index names an object of it.
     pub fn take_demands(&mut self) -> Vec<Selection> {
         let mut wanted = Vec::new();
-        for source in W::demands(&self.index) {
-            let selection = W::selection(&source, &self.scope);
+        let demands = W::demands(&self.index);
+        if demands == self.demanded {
+            return wanted;
+        }
+        for source in &demands {
+            let selection = W::selection(source, &self.scope);
             let watches = selection.map(|one| self.scope.by_namespace(one)).unwrap_or_default();
             for watch in watches {
                 if !self.watches.contains_key(&watch) {
@@ -255,6 +262,7 @@ impl<W: Watched> Shell<W> {
                 }
             }
         }
+        self.demanded = demands;
         wanted
     }
 
