@@ -455,6 +455,18 @@ fn a_panic_is_contained_to_its_object() {
 }
 
 #[test]
+fn a_panic_over_the_end_of_an_object_is_contained_to_it() {
+    let mut shell = shell(5, json!({ "stuck": true }), json!({}));
+    let desk = frame("desk", 5, json!({ "stuck": true }), json!({}));
+    shell.observe(&(), &Seen::Delete(desk), at(0));
+    let alarms = shell.take_alarms();
+    let [Alarm::Panicked { key, doing, .. }] = &alarms[..] else { panic!("{alarms:?}") };
+    assert_eq!((&*key.name, doing.as_str()), ("desk", "forgetting Lamp home/desk"));
+    shell.observe(&(), &Seen::Apply(frame("floor", 6, json!({ "on": true }), json!({}))), at(0));
+    assert!(job(&mut shell, at(0)).is_some(), "others are switched");
+}
+
+#[test]
 fn a_guard_that_holds_for_five_minutes_is_news_once() {
     let mut shell = shell(5, json!({ "held": true }), json!({}));
     assert!(shell.next_work(at(0)).is_none());

@@ -318,7 +318,13 @@ impl<W: Watched> Shell<W> {
     pub(super) fn forget(&mut self, shown: &Shown<W::Source>, now: Timestamp) {
         let (source, object) = shown;
         self.say_farewell(object, now);
-        for key in (W::shelf(source).remove)(&mut self.index, object) {
+        let woken = contained(|| (W::shelf(source).remove)(&mut self.index, object));
+        let woken = woken.unwrap_or_else(|message| {
+            let key = Key::new(&object.namespace, &object.name);
+            self.panicked(key, format!("forgetting {object}"), message);
+            Vec::new()
+        });
+        for key in woken {
             self.queue.set_urgent(&key, W::is_urgent(&self.index, &key));
             self.queue.add(key, now);
         }

@@ -148,7 +148,9 @@ impl Watched for Lamps {
             },
             remove: |index, object| {
                 let key = Key::of(object);
-                index.remove(&key).map(|_| key).into_iter().collect()
+                let Some(lamp) = index.remove(&key) else { return Vec::new() };
+                assert!(lamp.spec["stuck"].is_null(), "a lamp that is stuck");
+                vec![key]
             },
             version: |index, object| index.get(&Key::of(object)).map(|lamp| lamp.version),
             objects: |index, kind| references_to(kind, index.keys()),
