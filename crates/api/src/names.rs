@@ -153,6 +153,8 @@ pub mod reason {
     pub const UNREADABLE: &str = "Unreadable";
     /// The server refuses a write that the update needs.
     pub const REFUSED: &str = "Refused";
+    /// The plugin of a step was called in vain.
+    pub const STEP_PLUGIN_ERROR: &str = "StepPluginError";
     /// The spec cannot be worked with.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// Whether enough pods are available.

@@ -35,5 +35,6 @@ pub use environment::{Environment, Function, Inputs};
 pub use error::{Error, Phase, Span};
 pub use number::{parse_float, parse_int, truncated};
 pub use program::Program;
+pub use time::duration_text;
 pub use types::{ListKind, MapKind, Signature, Type};
 pub use value::{IntKind, Key, List, Map, Value};

@@ -9,7 +9,8 @@ use std::fmt;
 
 pub(crate) use layout::parse as parse_moment;
 pub(crate) use methods::{call, signature};
-pub(crate) use span::{parse as parse_duration, text as duration_text};
+pub(crate) use span::parse as parse_duration;
+pub use span::text as duration_text;
 pub use zone::Zone;
 
 pub(crate) const MONTHS: [&str; 12] = [

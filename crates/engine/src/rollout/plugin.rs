@@ -205,17 +205,24 @@ fn record_run(objects: &Objects<'_>, at: usize, reply: &PluginReply) -> Proposal
                 Some(due) if !is_over(&next) => told.wake(due + GRACE),
                 _ => told,
             };
-            told.and(noted(objects, |entries| entries[at] = *next))
+            let mut status = RolloutStatus::clone(&objects.status);
+            if is_awaited(objects) {
+                ready::judge(&mut status, &next, objects.now);
+            }
+            status.canary.step_plugin_statuses[at] = *next;
+            told.note(status)
         }
         Heard::Error { words, was_called } => {
-            let recorded = noted(objects, |entries| {
-                let known = &mut entries[at];
-                known.message.clone_from(&words);
-                known.updated_at = Some(Time::new(objects.now));
-                known.backoff = heard::duration_text(RETRY);
-                known.executions += i32::from(was_called);
-            });
-            recorded.and(complain(&words)).wake(objects.now + RETRY)
+            let mut status = RolloutStatus::clone(&objects.status);
+            let known = &mut status.canary.step_plugin_statuses[at];
+            known.message.clone_from(&words);
+            known.updated_at = Some(Time::new(objects.now));
+            known.backoff = heard::duration_text(RETRY);
+            known.executions += i32::from(was_called);
+            if is_awaited(objects) {
+                ready::refuse(&mut status, event::RECONCILIATION_ERROR, &words, objects.now);
+            }
+            complain(&words).note(status).wake(objects.now + RETRY)
         }
         Heard::Nothing => Proposal::default(),
     }
@@ -246,7 +253,8 @@ fn undone_next<'o>(objects: &'o Objects<'_>) -> Option<&'o StepPluginStatus> {
 /// Are plugins of an aborted update still being told so, for the first time? What else holds it up,
 /// or a plugin that cannot be told, is no reason to wait.
 pub(super) fn is_taking_back(objects: &Objects<'_>) -> bool {
-    let is_held = objects.status.condition(condition::HELD).is_some();
+    let held = objects.status.condition(condition::HELD);
+    let is_held = held.is_some_and(|known| !is_reason(&known.reason));
     let is_open = |entry: &StepPluginStatus| {
         let answer = objects.world.answers.get(&call_id(objects, entry, plugin_operation::ABORT));
         answer.is_none_or(|answer| !matches!(reply_of(answer), PluginReply::Unusable(_)))

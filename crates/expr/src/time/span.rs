@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str) -> Result<i64, String> {
 }
 
 /// The text of so many nanoseconds, as Go prints it.
-pub(crate) fn text(nanoseconds: i64) -> String {
+pub fn text(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let size = nanoseconds.unsigned_abs();
     if size == 0 {

@@ -105,15 +105,9 @@ pub(super) fn after_end(
     }))
 }
 
-/// A duration as Go prints it: `17s`, `1m30s`, `1h0m0s`.
+/// A duration as Go prints it: `17s`, `1m30.5s`, `1h0m0s`.
 pub(super) fn duration_text(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs();
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{rest}s"),
-        (0, _) => format!("{minutes}m{rest}s"),
-        _ => format!("{hours}h{minutes}m{rest}s"),
-    }
+    gradus_expr::duration_text(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 fn empty() -> StepPluginStatus {

@@ -1,10 +1,10 @@
 //! Is the plugin of the current step there? It is asked before it is first called, and again by a
 //! controller that has just started: what it may have begun is not called upon blindly.
 
-use gradus_api::names::{condition, event};
+use gradus_api::names::{analysis_phase, condition, event, reason};
 use gradus_api::rollout::RolloutStatus;
 use gradus_api::rollout::canary::PluginStep;
-use gradus_api::rollout::status::Condition;
+use gradus_api::rollout::status::{Condition, StepPluginStatus};
 use gradus_api::values::Time;
 use jiff::Timestamp;
 
@@ -89,6 +89,31 @@ pub(super) fn hold(objects: &Objects<'_>, index: i32, why: &str, asked_at: Times
     complain(&words).note(status)
 }
 
+/// Notes in a condition that the plugin of a step was called in vain; nothing holds the step once it
+/// does what it should.
+pub(super) fn judge(status: &mut RolloutStatus, entry: &StepPluginStatus, now: Timestamp) {
+    if entry.phase != analysis_phase::ERROR {
+        return unhold(status);
+    }
+    let StepPluginStatus { name, index, message, .. } = entry;
+    let words = format!("Step plugin {name} (step {}) Error: {message}", index + 1);
+    refuse(status, reason::STEP_PLUGIN_ERROR, &words, now);
+}
+
+/// Notes in a condition that an answer of a plugin, or that there is none, cannot be handled.
+pub(super) fn refuse(
+    status: &mut RolloutStatus,
+    reason: &'static str,
+    words: &str,
+    now: Timestamp,
+) {
+    let is_said = |known: &Condition| known.reason == reason && known.message == words;
+    if !held(status).is_some_and(is_said) {
+        let said = format_args!("{words}");
+        conditions::refresh(&mut status.conditions, now, Statement::held(reason, said));
+    }
+}
+
 /// The plugin is there: nothing holds the step any more.
 pub(super) fn unhold(status: &mut RolloutStatus) {
     if held(status).is_some() {
@@ -96,12 +121,12 @@ pub(super) fn unhold(status: &mut RolloutStatus) {
     }
 }
 
-/// The condition that a plugin cannot be called.
+/// The condition that a plugin cannot be called, or was in vain.
 pub(super) fn held(status: &RolloutStatus) -> Option<&Condition> {
     status.condition(condition::HELD).filter(|known| is_reason(&known.reason))
 }
 
-/// Does a condition of this reason tell of a plugin that cannot be called?
+/// Does a condition of this reason tell of a step plugin?
 pub(in crate::rollout) fn is_reason(reason: &str) -> bool {
-    reason == event::RECONCILIATION_ERROR
+    [event::RECONCILIATION_ERROR, reason::STEP_PLUGIN_ERROR].contains(&reason)
 }

@@ -15,12 +15,14 @@ const RUN: &str = "
 11  | Running 17   | Run 0   | 0 Run Running 1 17s | 0 | it takes its time, and says how long
 27  | Running      |         | 0 Run Running 1 17s | 0 | not before that
 28  | Running 9    | Run 0   | 0 Run Running 2 30s | 0 | ten seconds or less are too few
-58  | broken pipe  | Run 0   | 0 Run Error 3 30s   | 0 | a call that fails is tried again
-88  | Error        | Run 0   | 0 Run Error 4 30s   | 0 | so is a plugin that says so
-118 | Nonsense     | Run 0   | 0 Run Error 5 30s   | 0 | an unknown phase changes nothing
-148 |              | Run 0   | 0 Run Error 6 30s   | 0 | nor does an empty one
-178 | Successful   | Run 0   | 0 Run Successful 7  | 1 | done
-179 |              |         | 0 Run Successful 7  | 1 | once";
+58  | Running 60.5 | Run 0   | 0 Run Running 3 1m0.5s | 0 | parts of a second count
+118 |              |         | 0 Run Running 3 1m0.5s | 0 | each of them
+119 | broken pipe  | Run 0   | 0 Run Error 4 30s   | 0 | a call that fails is tried again
+149 | Error        | Run 0   | 0 Run Error 5 30s   | 0 | so is a plugin that says so
+179 | Nonsense     | Run 0   | 0 Run Error 6 30s   | 0 | an unknown phase changes nothing
+209 |              | Run 0   | 0 Run Error 7 30s   | 0 | nor does an empty one
+239 | Successful   | Run 0   | 0 Run Successful 8  | 1 | done
+240 |              |         | 0 Run Successful 8  | 1 | once";
 
 #[test]
 fn a_plugin_is_called_until_it_is_done() {
@@ -31,8 +33,8 @@ fn a_plugin_is_called_until_it_is_done() {
         let [second, says, told, entries, index, what] = cells[..] else {
             panic!("six cells: {row}");
         };
-        let is_first = second == "10";
-        fixture.plugin_answers(if is_first { Vec::new() } else { vec![reply(says)] });
+        let is_asked = !["10", "118"].contains(&second);
+        fixture.plugin_answers(if is_asked { vec![reply(says)] } else { Vec::new() });
         fixture.reconcile(at(second.parse().unwrap()));
         assert_eq!(fixture.take_calls().join(", "), told, "{what}");
         assert_eq!(entries_of(&fixture), entries, "{what}");
@@ -43,6 +45,41 @@ fn a_plugin_is_called_until_it_is_done() {
     let expected = ["StepPluginTransition", "StepPluginTransition", "ReconciliationError"];
     assert_eq!(told, expected, "to Running, to Error, the unknown phase; a success is no news");
     assert_eq!(fixture.status()["canary"]["stepPluginStatuses"][0]["status"], json!({ "seen": 1 }));
+}
+
+#[test]
+fn a_call_that_failed_is_a_condition_until_one_does_not() {
+    let mut fixture = updating(json!([plugin("a"), plugin("b"), pause()]));
+    let cases = [
+        (11, "Running", ""),
+        (41, "broken pipe", "StepPluginError Step plugin a (step 1) Error: broken pipe"),
+        (71, "Error", "StepPluginError Step plugin a (step 1) Error: Error it is"),
+        (
+            101,
+            "Nonsense",
+            "ReconciliationError failed to run plugin: could not validate rpc phase: phase \
+             'Nonsense' is not valid",
+        ),
+        (131, "Running", ""),
+        (161, "broken pipe", "StepPluginError Step plugin a (step 1) Error: broken pipe"),
+    ];
+    for (second, says, expected) in cases {
+        fixture.plugin_answers(vec![reply(says)]);
+        fixture.settle(at(second));
+        assert_eq!(held(&fixture), expected, "{second}");
+        assert_eq!(fixture.status()["phase"], "Progressing", "{second}");
+        assert_eq!(fixture.reconcile(at(second)), [""; 0], "settled: {second}");
+    }
+    fixture.plugin_answers(vec![reply("Successful"), reply("broken")]);
+    fixture.settle(at(191));
+    assert_eq!(held(&fixture), "StepPluginError Step plugin b (step 2) Error: broken");
+    fixture.patch_status(json!({ "abort": true }));
+    fixture.plugin_answers(Vec::new());
+    fixture.settle(at(192));
+    assert_eq!(fixture.status()["phase"], "Progressing", "the first plugin is to take back");
+    fixture.plugin_answers(vec![reply("Successful")]);
+    fixture.settle(at(193));
+    assert_eq!((held(&fixture).as_str(), &fixture.status()["phase"]), ("", &json!("Degraded")));
 }
 
 #[test]
@@ -232,7 +269,7 @@ fn reply(text: &str) -> PluginReply {
     PluginReply::Said(PluginSaid {
         phase: phase.to_owned(),
         message: format!("{phase} it is"),
-        requeue_after: SignedDuration::from_secs(seconds.parse().unwrap()),
+        requeue_after: SignedDuration::from_secs_f64(seconds.parse().unwrap()),
         status: Some(std::sync::Arc::new(json!({ "seen": 1 }))),
     })
 }
