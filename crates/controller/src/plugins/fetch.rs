@@ -21,7 +21,7 @@ use gradus_engine::ask::http::HttpError;
 use gradus_engine::decision::ObjectRef;
 use gradus_engine::kinds;
 use gradus_goplugin::PluginKind;
-use http::header::{HeaderName, HeaderValue, LOCATION};
+use http::header::{HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use http::{HeaderMap, Request, Uri};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_rustls::HttpsConnectorBuilder;
@@ -36,7 +36,10 @@ use crate::cluster::Cluster;
 const SIZE_LIMIT: u64 = 512 << 20;
 /// How long a download may take.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(240);
-const REDIRECTS: usize = 5;
+/// As many as Go's own client follows.
+const REDIRECTS: usize = 10;
+/// What asks for a program.
+const AGENT: &str = concat!("gradus/", env!("CARGO_PKG_VERSION"));
 
 /// How a download is made.
 pub(super) struct Way {
@@ -66,7 +69,7 @@ pub(super) async fn headers<C: Cluster>(
                 value.set_sensitive(true);
             }
             let key = HeaderName::from_bytes(key.as_bytes()).map_err(|_| unfit())?;
-            headers.insert(key, value.map_err(|_| unfit())?);
+            headers.append(key, value.map_err(|_| unfit())?);
         }
     }
     Ok(headers)
@@ -200,10 +203,12 @@ async fn download(url: &str, way: Way, part: &Path) -> Result<(), String> {
     let home = at.authority().cloned();
     for _ in 0..=REDIRECTS {
         let mut request = Request::get(at.clone());
-        if at.authority() == home.as_ref()
-            && let Some(all) = request.headers_mut()
-        {
-            all.clone_from(&way.headers);
+        if let Some(all) = request.headers_mut() {
+            if at.authority() == home.as_ref() {
+                all.clone_from(&way.headers);
+            }
+            // GitHub's API refuses who does not say what he is.
+            all.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
         }
         let request = request.body(Empty::new()).map_err(|error| format!("{url}: {error}"))?;
         let answer = client.request(request).await;

@@ -137,6 +137,7 @@ async fn a_program_is_downloaded_once_and_its_headers_go_to_no_other_host() {
     let said = other.heard.lock().unwrap().clone();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(!said[0].contains("of-the-test"), "another host: {said:?}");
+    assert!(said[0].contains("user-agent: gradus/"), "every host: {said:?}");
 }
 
 #[tokio::test]
@@ -144,7 +145,7 @@ async fn what_is_not_the_program_is_refused_and_nothing_of_it_is_kept() {
     let server = serve(String::new()).await;
     let cases: [(&str, fn() -> _, &str); 6] = [
         ("/missing", trusting, "HTTP 404 Not Found"),
-        ("/again", trusting, "more than 5 redirects"),
+        ("/again", trusting, "more than 10 redirects"),
         ("/open", trusting, "unsupported scheme http"),
         ("/cut", trusting, "end of file before message length reached"),
         ("/away", trusting, "redirected to no URL"),
