@@ -3,8 +3,10 @@
 //! their answers, and nobody else anything.
 
 mod config;
+mod confine;
 pub mod conformance;
 mod fetch;
+mod folder;
 mod lines;
 mod metric;
 mod output;
@@ -12,6 +14,7 @@ mod pace;
 mod process;
 mod router;
 mod step;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -273,9 +276,28 @@ impl Plugins {
         let is_news = kept.as_ref().is_none_or(|(_, known)| *known != config);
         if is_news {
             config.report();
+            self.retire(&config);
         }
         *kept = Some((Instant::now(), Arc::clone(&config)));
         Ok(config)
+    }
+}
+
+impl Plugins {
+    /// Ends plugins that are listed no more, or switched off.
+    fn retire(&self, config: &Config) {
+        let slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_used = |kind, name: &str| config.entry(kind, name).is_ok_and(|one| !one.is_disabled);
+        let gone = slots.iter().filter(|((kind, name), _)| !is_used(*kind, name));
+        for slot in gone.map(|(_, slot)| Arc::clone(slot)) {
+            tokio::spawn(async move {
+                let stopped = slot.lock().await.running.take();
+                if let Some((entry, running)) = stopped {
+                    tracing::info!(plugin = entry.name, "plugin is listed no more");
+                    running.stop().await;
+                }
+            });
+        }
     }
 }
 

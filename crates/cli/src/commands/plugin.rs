@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use gradus_controller::plugins::conformance::{Interface, check};
+use gradus_controller::plugins::conformance::{Interface, Subject, check};
+use serde_json::Value;
 
 use crate::output;
 
@@ -32,6 +33,15 @@ struct Check {
     /// What it is for
     #[arg(long, value_enum, default_value = "step")]
     kind: InterfaceName,
+    /// The name under which it looks for its configuration
+    #[arg(long, default_value = "check/plugin")]
+    name: String,
+    /// Its configuration in a Rollout or a metric, as JSON
+    #[arg(long, default_value = "{}", value_name = "JSON")]
+    config: String,
+    /// A variable of its environment, which is empty otherwise; without a value it is yours
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -43,14 +53,10 @@ enum InterfaceName {
 
 /// Prints what is expected and how the plugin does; fails if something is wrong.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let Command::Check(Check { program, args, kind }) = &arguments.command;
-    let kind = match kind {
-        InterfaceName::Step => Interface::Step,
-        InterfaceName::Metric => Interface::Metric,
-        InterfaceName::Router => Interface::Router,
-    };
+    let Command::Check(named) = &arguments.command;
+    let subject = subject(named)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let findings = runtime.context("the runtime")?.block_on(check(program, args, kind));
+    let findings = runtime.context("the runtime")?.block_on(check(&subject));
     let mut text = String::new();
     for finding in &findings {
         match &finding.wrong {
@@ -62,4 +68,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     text.push_str(&format!("{} expectations, {wrong} wrong\n", findings.len()));
     output::print(&text)?;
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn subject(named: &Check) -> anyhow::Result<Subject> {
+    let Check { program, args, kind, name, config, env } = named;
+    let config: Value = serde_json::from_str(config).context("--config: expected JSON")?;
+    anyhow::ensure!(config.is_object(), "--config: expected an object");
+    let variable = |text: &String| match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+        None => (text.clone(), None),
+    };
+    Ok(Subject {
+        program: program.clone(),
+        args: args.clone(),
+        interface: match kind {
+            InterfaceName::Step => Interface::Step,
+            InterfaceName::Metric => Interface::Metric,
+            InterfaceName::Router => Interface::Router,
+        },
+        name: name.clone(),
+        config,
+        env: env.iter().map(variable).collect(),
+    })
 }

@@ -123,8 +123,13 @@ impl Cluster {
 
     /// A Rollout in the namespace `default`, as it is stored now.
     pub fn rollout(&self, name: &str) -> Value {
+        self.object(names::kind::ROLLOUT, name)
+    }
+
+    /// An object of one of our kinds in the namespace `default`, as it is stored now.
+    pub fn object(&self, kind: &str, name: &str) -> Value {
         self.server.with(|cluster, _| {
-            let kind = cluster.kinds().by_name(names::API_VERSION, names::kind::ROLLOUT).unwrap();
+            let kind = cluster.kinds().by_name(names::API_VERSION, kind).unwrap();
             cluster.get(kind, "default", name).unwrap().to_json(cluster.kinds())
         })
     }

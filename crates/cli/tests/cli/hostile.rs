@@ -1,6 +1,7 @@
 //! The controller, as it is run, beside plugins that go wrong in every way there is, over both protocols:
 //! each is a clear word on the one Rollout that uses it, and nobody else waits for it.
 
+mod kinds;
 mod served;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -31,13 +32,18 @@ struct Bad {
 
 /// A plugin in the shell's own words that does this when it is told to run: it finds no programs.
 fn lines(run: &str) -> String {
+    lines_of("step", "Run", run)
+}
+
+/// The same of any interface, when it is told that.
+fn lines_of(kind: &str, method: &str, does: &str) -> String {
     format!(
         "#!/bin/sh\n\
-         echo '{{\"protocol\":\"gradus-plugin\",\"version\":1,\"kind\":\"step\"}}'\n\
+         echo '{{\"protocol\":\"gradus-plugin\",\"version\":1,\"kind\":\"{kind}\"}}'\n\
          while read -r line; do\n\
          id=${{line#*\\\"id\\\":}}; id=${{id%%[!0-9]*}}\n\
          case \"$line\" in\n\
-         *'\"method\":\"Run\"'*) {run} ;;\n\
+         *'\"method\":\"{method}\"'*) {does} ;;\n\
          *'\"method\":\"Quit\"'*) exit 0 ;;\n\
          *) echo \"{{\\\"id\\\":$id,\\\"result\\\":null}}\" ;;\n\
          esac\n\
@@ -92,7 +98,7 @@ fn bad() -> Vec<Bad> {
 }
 
 /// Faults of go-plugin that the test's own process plays.
-const SERVED: [(&str, Fault, &str); 7] = [
+const SERVED: [(&str, Fault, &str); 8] = [
     ("g/silent", Fault::Silence, "unable to dispense plugin (g/silent): no answer in time"),
     ("g/garbage", Fault::Garbage, "unable to dispense plugin (g/garbage): "),
     ("g/gigabytes", Fault::TenGigabytes, "Run rpc call error: unexpected EOF ("),
@@ -100,6 +106,7 @@ const SERVED: [(&str, Fault, &str); 7] = [
     ("g/exits", Fault::Exit, "Run rpc call error: unexpected EOF ("),
     ("g/hangs", Fault::Hang, "Run rpc call error: no answer within 5 s"),
     ("g/late", Fault::Late, "Run rpc call error: no answer within 5 s"),
+    ("g/leaves", Fault::Leave, "Run rpc call error: unexpected EOF"),
 ];
 
 /// Writes a program, and gives its entry in the list.
@@ -190,6 +197,17 @@ fn hostile(sockets: &Path) -> Vec<(String, String, &'static str)> {
     all
 }
 
+/// The lists of all three interfaces.
+fn lists(folder: &Path, steps: Vec<Value>, others: &[kinds::Other]) -> Value {
+    let mut data = json!({ "stepPlugins": Value::Array(steps).to_string() });
+    for other in others {
+        let known = data[other.list].as_str().unwrap_or_default();
+        let entry = entry(folder, other.name, &other.program);
+        data[other.list] = json!(format!("{known}- {entry}\n"));
+    }
+    data
+}
+
 /// What people are shown of a plugin that hangs.
 fn assert_shown(cluster: &Cluster) {
     let kubeconfig = cluster.kubeconfig.to_str().unwrap();
@@ -216,11 +234,12 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
     let images = serde_json::from_str(images).unwrap();
     cluster.server.with(|cluster, _| cluster.set_behaviours(images));
     let all = hostile(&sockets);
+    let others = kinds::all();
     let mut list = vec![entry(&folder, "a/good", &lines(SUCCESS))];
     list.extend(all.iter().map(|(name, program, _)| entry(&folder, name, program)));
     cluster.store(&json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "argo-rollouts-config" },
-        "data": { "stepPlugins": Value::Array(list).to_string() } }));
+        "data": lists(&folder, list, &others) }));
     let step = |name: &str| json!([{ "plugin": { "name": name } }]);
     cluster.create(rollout("good", step("a/good")));
     cluster.create(rollout("plain", json!([])));
@@ -239,6 +258,7 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
     for (name, ..) in &all {
         update(&cluster, &name.replace('/', "-"), "web:2");
     }
+    kinds::use_them(&cluster, &others);
     let with = names.map(|name| reaction(&cluster, name, "with"));
     for (name, _, expected) in &all {
         let rollout = until(&cluster, &name.replace('/', "-"), |rollout| {
@@ -251,6 +271,7 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
         });
         assert_eq!(rollout["status"]["phase"], "Progressing", "{name}");
     }
+    kinds::assert_said(&cluster, &others);
     assert_shown(&cluster);
     let still = names.map(|name| reaction(&cluster, name, "still"));
     let grown = peak(controller.id()).saturating_sub(memory);
@@ -260,7 +281,10 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
         let limit = without[at] + SLOT;
         assert!(with[at] < limit && still[at] < limit, "{name}: {without:?} {with:?} {still:?}");
         let ratio = with[at].as_secs_f64() / without[at].as_secs_f64();
-        println!("{name}: {ratio:.2} times as long beside {} that go wrong", all.len());
+        println!(
+            "{name}: {ratio:.2} times as long beside {} that go wrong",
+            all.len() + others.len()
+        );
     }
     assert!(grown < 256, "{grown} MiB");
     std::fs::remove_dir_all(&sockets).unwrap();

@@ -79,6 +79,20 @@ fn the_example_plugins_pass_the_check_and_all_that_is_said_fits_the_schema() {
 }
 
 #[test]
+fn what_the_controller_has_inherited_is_not_there_for_a_plugin() {
+    let folder = folder("inherited");
+    let program = folder.join("plugin");
+    let text = "#!/bin/sh\nif [ -e /proc/self/fd/7 ]; then echo inherited; else echo bare; fi\n";
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let gradus = env!("CARGO_BIN_EXE_gradus");
+    let line = format!("exec 7</dev/null; exec {gradus} plugin check {}", program.display());
+    let printed = Command::new("/bin/sh").args(["-c", &line]).output().unwrap();
+    let said = String::from_utf8_lossy(&printed.stdout);
+    assert!(said.contains("Unrecognized remote plugin message: bare"), "{said}");
+}
+
+#[test]
 fn a_program_that_is_no_plugin_fails_the_check() {
     let printed = gradus(&["plugin", "check", "/bin/true"]);
     assert_eq!(printed.code, Some(1));

@@ -1,7 +1,7 @@
 //! Does a plugin do what is expected of it? Plays every call of its interface and every fault that a
 //! controller can bring about, on a process that is started as the controller starts it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,20 +27,38 @@ pub struct Finding {
     pub wrong: Option<String>,
 }
 
+/// A plugin that is tried.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its program.
+    pub program: PathBuf,
+    /// Arguments of that.
+    pub args: Vec<String>,
+    /// What it is for.
+    pub interface: Interface,
+    /// The name under which it looks for its configuration.
+    pub name: String,
+    /// That configuration: an object.
+    pub config: Value,
+    /// What its environment has beside what the protocol needs; without a value it is ours.
+    pub env: Vec<(String, Option<String>)>,
+}
+
 /// Plays everything at a plugin.
-pub async fn check(program: &Path, args: &[String], kind: PluginKind) -> Vec<Finding> {
+pub async fn check(subject: &Subject) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let kind = subject.interface;
     let entry = Arc::new(PluginEntry {
-        name: "check/plugin".to_owned(),
+        name: subject.name.clone(),
         location: Location::File(PathBuf::new()),
         sha256: [0; 32],
-        args: args.to_vec(),
-        env: Vec::new(),
+        args: subject.args.clone(),
+        env: subject.env.clone(),
         headers_from: Vec::new(),
         is_disabled: false,
         timeout: LIMIT,
     });
-    let program = match std::path::absolute(program) {
+    let program = match std::path::absolute(&subject.program) {
         Ok(program) => program,
         Err(error) => {
             note(&mut findings, "its program is found", Err(error.to_string()));
@@ -56,11 +74,11 @@ pub async fn check(program: &Path, args: &[String], kind: PluginKind) -> Vec<Fin
         }
     };
     note(&mut findings, "it starts, and answers InitPlugin", Ok(()));
-    for (expected, method, argument, fits) in calls(kind) {
+    for (expected, method, argument, fits) in calls(subject) {
         let outcome = answer(&running, method, argument).await.and_then(|reply| fits(&reply));
         note(&mut findings, expected, outcome);
     }
-    faults(&running, kind, &mut findings).await;
+    faults(&running, subject, &mut findings).await;
     let began = Instant::now();
     let ended = timeout(Duration::from_secs(10), running.stop()).await;
     let took = began.elapsed();
@@ -68,20 +86,28 @@ pub async fn check(program: &Path, args: &[String], kind: PluginKind) -> Vec<Fin
     let late = || format!("it was killed after {:.1} s", took.as_secs_f64());
     note(&mut findings, "it ends when it is asked to", in_time.then_some(()).ok_or_else(late));
     let again = process::start(kind, &entry, &program).await;
-    let again = match again {
-        Ok(running) => {
-            running.stop().await;
-            Ok(())
-        }
-        Err(why) => Err(why),
-    };
-    note(&mut findings, "it can be started again", again);
+    let is_there = again.as_ref().map(|_| ()).map_err(String::clone);
+    note(&mut findings, "it can be started again", is_there);
+    if let Ok(running) = again {
+        left(running, &mut findings).await;
+    }
     findings
 }
 
+/// What a controller that dies leaves behind. That Argo Rollouts' plugins outlive it is their way.
+async fn left(running: Running, findings: &mut Vec<Finding>) {
+    if !running.reads_lines {
+        return running.stop().await;
+    }
+    let has_ended = running.leave().await;
+    let late = || "it was killed 2 s after its standard input had ended".to_owned();
+    let expected = "it ends when its standard input does: the controller is gone";
+    note(findings, expected, has_ended.then_some(()).ok_or_else(late));
+}
+
 /// What a controller that crashes, or is busy, does to a plugin.
-async fn faults(running: &Running, kind: PluginKind, findings: &mut Vec<Finding>) {
-    let Some((_, method, argument, fits)) = calls(kind).into_iter().next() else { return };
+async fn faults(running: &Running, subject: &Subject, findings: &mut Vec<Finding>) {
+    let Some((_, method, argument, fits)) = calls(subject).into_iter().next() else { return };
     let mut outcome = Ok(());
     for _ in 0..2 {
         let reply = answer(running, method, argument.clone()).await;
@@ -127,19 +153,21 @@ type Fits = fn(&Value) -> Result<(), String>;
 type Expectation = (&'static str, &'static str, Value, Fits);
 
 /// Every call of an interface.
-fn calls(kind: PluginKind) -> Vec<Expectation> {
+fn calls(subject: &Subject) -> Vec<Expectation> {
+    let Subject { name, config, interface, .. } = subject;
     let rollout = json!({
         "apiVersion": gradus_api::names::API_VERSION,
         "kind": "Rollout",
         "metadata": { "name": "web", "namespace": "default", "uid": "0", "generation": 1 },
         "spec": { "replicas": 5, "strategy": { "canary": {
             "canaryService": "web-canary", "stableService": "web-stable",
-            "steps": [{ "setWeight": 20 }, { "plugin": { "name": "check/plugin" } }] } } },
+            "trafficRouting": { "plugins": { name: config } },
+            "steps": [{ "setWeight": 20 }, { "plugin": { "name": name, "config": config } }] } } },
         "status": { "phase": "Progressing", "currentStepIndex": 1, "availableReplicas": 5 },
     });
-    let context = json!({ "pluginName": "check/plugin", "config": {}, "status": null });
+    let context = json!({ "pluginName": name, "config": config, "status": null });
     let step = json!({ "rollout": rollout, "context": context });
-    let metric = json!({ "name": "check", "provider": { "plugin": { "check/plugin": {} } } });
+    let metric = json!({ "name": "check", "provider": { "plugin": { name: config } } });
     let run = json!({ "metadata": { "name": "run", "namespace": "default" },
         "spec": { "metrics": [metric] }, "status": {} });
     let measuring = json!({ "analysisRun": run, "metric": metric });
@@ -151,7 +179,7 @@ fn calls(kind: PluginKind) -> Vec<Expectation> {
     let mirror = json!({ "rollout": rollout, "setMirrorRoute": { "name": "check" } });
     let alone = json!({ "rollout": rollout });
     let collect = json!({ "analysisRun": run, "metric": metric, "limit": 5 });
-    match kind {
+    match interface {
         PluginKind::Step => vec![
             ("Run answers with a phase", "Run", step.clone(), phase),
             ("Terminate is done when it answers", "Terminate", step.clone(), ended),

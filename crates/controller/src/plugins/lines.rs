@@ -114,8 +114,7 @@ impl LinesSession {
     }
 
     /// Bytes that are kept of what the plugin has sent.
-    #[cfg(test)]
-    fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.input.len()
     }
 

@@ -1,9 +1,8 @@
 //! One process of a plugin: how it is started, spoken to and ended. It gets nothing of ours but what
 //! its configuration lists: no environment, no descriptors, a folder of its own, and limits.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,6 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::config::PluginEntry;
+use super::confine::{environment, restrict};
+use super::folder::Folder;
 use super::lines;
 use super::output::{Lines, Unprinted};
 use super::pace::{self, Pace};
@@ -25,8 +26,6 @@ use super::wire::{Wire, WireEvent};
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take from there until it can be called.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// The most data of a plugin, in bytes, where the system does not leave the controller less.
-const DATA_LIMIT: u64 = 1 << 30;
 /// How long a plugin that kept a call waiting may take to say that it is there.
 const PING_LIMIT: Duration = Duration::from_secs(5);
 /// How long a plugin that was asked to end may take.
@@ -35,8 +34,12 @@ const QUIT_LIMIT: Duration = Duration::from_secs(2);
 const CALLS_LIMIT: usize = 64;
 /// How the words about a call begin that took too long.
 pub(super) const NO_ANSWER: &str = "no answer";
+/// The method that only asks whether the plugin is there; of go-plugin itself, not of an interface.
+pub(super) const PING: &str = "Ping";
 /// What a plugin that does not read may leave unsent, in bytes.
 const UNSENT_LIMIT: usize = 64 << 20;
+/// Calls that it may leave without an answer, however late. One with more has lost its way.
+const UNANSWERED_LIMIT: usize = 256;
 
 /// Why a call has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(super) enum CallFailure {
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     orders: mpsc::Sender<Order>,
+    /// Does it read calls from its standard input? Then it ends when that does.
+    pub(super) reads_lines: bool,
     /// What it was given and must not be logged when it prints it.
     pub(super) unprinted: Unprinted,
 }
@@ -58,7 +63,11 @@ pub(super) struct Running {
 #[derive(Debug)]
 enum Order {
     Call(Call),
-    Stop(oneshot::Sender<()>),
+    /// Whether it ended in time is told; it is not asked to if it is left.
+    Stop {
+        is_left: bool,
+        done: oneshot::Sender<bool>,
+    },
 }
 
 #[derive(Debug)]
@@ -91,10 +100,18 @@ impl Running {
 
     /// Asks the plugin to end, and waits until it has.
     pub async fn stop(self) {
+        self.end(false).await;
+    }
+
+    /// Leaves the plugin as a controller does that dies; has it ended by itself?
+    pub async fn leave(self) -> bool {
+        self.end(true).await
+    }
+
+    async fn end(self, is_left: bool) -> bool {
         let (done, ended) = oneshot::channel();
-        if self.orders.send(Order::Stop(done)).await.is_ok() {
-            ended.await.ok();
-        }
+        let is_heard = self.orders.send(Order::Stop { is_left, done }).await.is_ok();
+        is_heard && ended.await.unwrap_or_default()
     }
 }
 
@@ -112,6 +129,7 @@ pub(super) async fn start(
     let process = connecting.unwrap_or_else(|_| late());
     let process = process.map_err(|why| format!("unable to get plugin client ({name}): {why}"))?;
     let began = Instant::now();
+    let reads_lines = matches!(process.wire, Wire::Lines(_));
     let (orders, inbox) = mpsc::channel(CALLS_LIMIT);
     let (ready, is_ready) = oneshot::channel();
     tokio::spawn(process.drive(inbox, ready));
@@ -120,7 +138,7 @@ pub(super) async fn start(
     let dispensed = dispensed.map_err(|_| "no answer in time".to_owned());
     let dispensed = dispensed.and_then(|ready| ready.unwrap_or(Err("unexpected EOF".to_owned())));
     dispensed.map_err(|why| format!("unable to dispense plugin ({name}): {why}"))?;
-    let running = Running { orders, unprinted };
+    let running = Running { orders, reads_lines, unprinted };
     let left = START_LIMIT.saturating_sub(began.elapsed());
     match running.call("InitPlugin", Value::Null, left).await {
         Ok(_) => Ok(running),
@@ -140,17 +158,20 @@ pub(super) async fn start(
 /// A process with a connection to it.
 struct Process {
     name: String,
-    child: Child,
+    child: Group,
     /// Kept as long as the process is.
     _folder: Folder,
     wire: Wire,
     reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     unsent: Vec<u8>,
-    printed: Lines,
+    /// Its standard output and its standard error, where the connection brings them.
+    printed: [Lines; 2],
     pending: Vec<Pending>,
     /// When an answer to our own question whether it is there must have come.
     ping: Option<(u64, Instant)>,
+    /// Calls whose time is over and which it may still answer.
+    unanswered: usize,
 }
 
 struct Pending {
@@ -168,16 +189,16 @@ async fn connect(
 ) -> Result<Process, String> {
     let printed = || Lines::of(&entry.name, unprinted.clone());
     let folder = Folder::new()?;
-    let mut child = spawn(kind, entry, program, &folder.0).await?;
-    restrict(&child);
-    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let mut child = Group(spawn(kind, entry, program, folder.path()).await?);
+    restrict(&child.0);
+    let pipes = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
     let (Some(stdin), Some(mut stdout), Some(stderr)) = pipes else {
         return Err("the process has no pipes".to_owned());
     };
     tokio::spawn(forward(printed(), stderr));
     let first = first_line(&mut stdout).await;
     let Some(line) = first.map_err(|error| error.to_string())? else {
-        let ended = timeout(Duration::from_secs(1), child.wait()).await;
+        let ended = timeout(Duration::from_secs(1), child.0.wait()).await;
         let how = match ended {
             Ok(Ok(status)) => format!(" ({status})"),
             _ => String::new(),
@@ -196,7 +217,7 @@ async fn connect(
             let failed = |error: io::Error| format!("the plugin's socket: {error}");
             match address {
                 Address::Unix(path) => {
-                    let path = folder.0.join(path);
+                    let path = folder.path().join(path);
                     let (reader, writer) =
                         UnixStream::connect(path).await.map_err(failed)?.into_split();
                     (Wire::go(kind), Box::new(reader), Box::new(writer))
@@ -217,9 +238,10 @@ async fn connect(
         reader,
         writer,
         unsent: Vec::new(),
-        printed: printed(),
+        printed: [printed(), printed()],
         pending: Vec::new(),
         ping: None,
+        unanswered: 0,
     })
 }
 
@@ -229,6 +251,8 @@ async fn spawn(
     program: &Path,
     folder: &Path,
 ) -> Result<Child, String> {
+    // What we have opened is closed there by itself, but not what somebody has left open for us.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
     let mut tries = 0;
     loop {
         let mut command = Command::new(program);
@@ -245,62 +269,6 @@ async fn spawn(
             Ok(child) => return Ok(child),
         }
     }
-}
-
-/// What go-plugin needs, what our own protocol needs, and what the configuration lists.
-fn environment(kind: PluginKind, entry: &PluginEntry, folder: &Path) -> Vec<(OsString, OsString)> {
-    let (cookie, value) = kind.cookie();
-    let mut all: Vec<(OsString, OsString)> = [
-        (cookie, value),
-        ("PLUGIN_MIN_PORT", "10000"),
-        ("PLUGIN_MAX_PORT", "25000"),
-        ("PLUGIN_PROTOCOL_VERSIONS", "1"),
-        ("GRADUS_PLUGIN_VERSIONS", "1"),
-        ("GRADUS_PLUGIN_KIND", lines::name_of(kind)),
-    ]
-    .map(|(name, value)| (name.into(), value.into()))
-    .to_vec();
-    all.push(("TMPDIR".into(), folder.into()));
-    all.push(("HOME".into(), folder.into()));
-    for (name, value) in &entry.env {
-        let value = value.as_ref().map(OsString::from).or_else(|| std::env::var_os(name));
-        all.extend(value.map(|value| (name.into(), value)));
-    }
-    all
-}
-
-/// Memory, files and their size are limited where the system can do so.
-fn restrict(child: &Child) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{Pid, Resource, Rlimit, prlimit};
-        let limits = [
-            (Resource::Data, data_limit()),
-            (Resource::Fsize, 256 << 20),
-            (Resource::Nofile, 1024),
-            (Resource::Core, 0),
-        ];
-        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        for (resource, limit) in limits {
-            let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
-            if let Err(error) = prlimit(id, resource, limit) {
-                tracing::warn!(error = error.to_string(), "a plugin runs without a limit");
-            }
-        }
-    }
-}
-
-/// How much data a plugin may have. Half of what the container may use: where a container has more
-/// than it may, the kernel ends all of its processes, the controller among them.
-pub(super) fn data_limit() -> u64 {
-    let said = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
-    part_of_container(&said)
-}
-
-fn part_of_container(limit: &str) -> u64 {
-    // Where there is no limit, it reads `max`.
-    let half = limit.trim().parse::<u64>().map_or(u64::MAX, |limit| limit / 2);
-    half.min(DATA_LIMIT)
 }
 
 /// The first line, without its end; `None` where there is none. Nothing after it is read.
@@ -349,18 +317,15 @@ impl Process {
         let mut stopped = None;
         let why = loop {
             self.unsent.extend(self.wire.take_output());
-            if self.unsent.len() > UNSENT_LIMIT {
-                break "it does not read what it is sent".to_owned();
-            }
-            for event in self.wire.take_events() {
-                self.happened(event, &mut ready);
+            if let Some(fault) = self.hear(&mut ready) {
+                break fault;
             }
             let (until, pause) = (self.next_deadline(), pace.pause());
             tokio::select! {
                 order = inbox.recv() => match order {
                     Some(Order::Call(call)) => self.begin(call),
-                    Some(Order::Stop(done)) => {
-                        stopped = Some(done);
+                    Some(Order::Stop { is_left, done }) => {
+                        stopped = Some((is_left, done));
                         break String::new();
                     }
                     None => break String::new(),
@@ -394,16 +359,42 @@ impl Process {
         }
         inbox.close();
         self.give_up(&why);
-        self.end(why.is_empty()).await;
+        let ending = match &stopped {
+            Some((true, _)) => Ending::Left,
+            _ if why.is_empty() => Ending::Asked,
+            _ => Ending::Broken,
+        };
+        let has_ended = self.end(ending).await;
         drop(self); // With its folder, before anybody hears that it has ended.
-        if let Some(done) = stopped {
-            done.send(()).ok();
+        if let Some((_, done)) = stopped {
+            done.send(has_ended).ok();
         }
+    }
+
+    /// Takes in what has happened; why it cannot go on, if it cannot.
+    fn hear(&mut self, ready: &mut Option<oneshot::Sender<Result<(), String>>>) -> Option<String> {
+        let events = self.wire.take_events();
+        let is_over = events.contains(&WireEvent::Closed);
+        for event in events {
+            self.happened(event, ready);
+        }
+        if self.unsent.len() + self.wire.held() > UNSENT_LIMIT {
+            return Some("it does not read what it is sent".to_owned());
+        }
+        if self.unanswered > UNANSWERED_LIMIT {
+            let limit = UNANSWERED_LIMIT;
+            return Some(format!("it has left more than {limit} calls without an answer"));
+        }
+        is_over.then(|| "it has ended its part of the connection".to_owned())
     }
 
     fn begin(&mut self, call: Call) {
         let Call { method, argument, limit, reply } = call;
-        match self.wire.call(&method, &argument) {
+        let called = match method.as_str() {
+            PING => Ok(self.wire.ping()),
+            method => self.wire.call(method, &argument),
+        };
+        match called {
             Ok(call) => {
                 let until = Instant::now() + limit;
                 self.pending.push(Pending { call, until, limit, reply });
@@ -423,7 +414,7 @@ impl Process {
                     ready.send(Ok(())).ok();
                 }
             }
-            WireEvent::Printed(bytes) => self.printed.feed(&bytes),
+            WireEvent::Printed(place, bytes) => self.printed[place as usize].feed(&bytes),
             WireEvent::Closed => {}
             WireEvent::Answered { call, outcome } => {
                 if self.ping.is_some_and(|(asked, _)| asked == call) {
@@ -432,7 +423,10 @@ impl Process {
                 }
                 match self.pending.iter().position(|pending| pending.call == call) {
                     Some(at) => drop(self.pending.swap_remove(at).reply.send(outcome)),
-                    None => tracing::warn!(plugin = self.name, "plugin answered too late"),
+                    None => {
+                        self.unanswered = self.unanswered.saturating_sub(1);
+                        tracing::warn!(plugin = self.name, "plugin answered too late");
+                    }
                 }
             }
         }
@@ -455,6 +449,7 @@ impl Process {
             std::mem::take(&mut self.pending).into_iter().partition(|one| one.until <= now);
         self.pending = rest;
         let late: Vec<Pending> = late;
+        self.unanswered += late.len();
         for pending in late {
             let text = format!("{NO_ANSWER} within {} s", pending.limit.as_secs());
             pending.reply.send(Err(CallFailure::Transport(text))).ok();
@@ -474,82 +469,59 @@ impl Process {
         }
     }
 
-    /// Ends the process: it is asked where it may still listen, and killed if it does not end.
-    async fn end(&mut self, is_asked: bool) {
+    /// Ends the process, and kills it if it does not end: has it ended by itself?
+    async fn end(&mut self, ending: Ending) -> bool {
         self.wire.end();
-        if is_asked {
-            self.wire.quit();
+        let mut has_ended = false;
+        if ending != Ending::Broken {
+            if ending == Ending::Asked {
+                self.wire.quit();
+            }
             let bytes = self.wire.take_output();
             let asking = async {
                 self.writer.write_all(&bytes).await.ok();
                 self.writer.shutdown().await.ok();
                 // A pipe is closed by nothing else.
                 self.writer = Box::new(tokio::io::sink());
-                self.child.wait().await.ok();
+                self.child.0.wait().await.ok();
             };
-            timeout(QUIT_LIMIT, asking).await.ok();
+            has_ended = timeout(QUIT_LIMIT, asking).await.is_ok();
         }
-        kill_group(&self.child);
-        if let Err(error) = self.child.kill().await {
+        self.child.kill();
+        if let Err(error) = self.child.0.kill().await {
             tracing::warn!(plugin = self.name, error = error.to_string(), "plugin not killed");
         }
-        self.printed.end();
+        self.printed.iter_mut().for_each(Lines::end);
+        has_ended
     }
 }
 
-/// Kills what the plugin has started, too.
-fn kill_group(child: &Child) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(id) = id {
-        kill_process_group(id, Signal::KILL).ok();
-    }
+/// How a process ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It is asked to.
+    Asked,
+    /// Nobody is there any more.
+    Left,
+    /// It does not do what it should.
+    Broken,
 }
 
-/// A folder of one process, private and gone with it. Its path is short: sockets need that.
-struct Folder(PathBuf);
+/// A plugin and what it has started: all of it goes with this.
+struct Group(Child);
 
-impl Folder {
-    fn new() -> Result<Self, String> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        let base = std::env::temp_dir();
-        for _ in 0..100 {
-            let bytes = crate::random::bytes(6).map_err(|error| error.message)?;
-            let name: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let path = base.join(format!("gradus-{name}"));
-            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(format!("{}: {error}", path.display())),
-            }
+impl Group {
+    fn kill(&self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(id) = id {
+            kill_process_group(id, Signal::KILL).ok();
         }
-        Err(format!("{}: no free name for a folder", base.display()))
     }
 }
 
-impl Drop for Folder {
+impl Drop for Group {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            let path = self.0.display().to_string();
-            tracing::warn!(path, error = error.to_string(), "a plugin's folder is left behind");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plugin_has_at_most_half_of_what_the_container_may_use() {
-        let cases = [
-            ("", 1 << 30),
-            ("max\n", 1 << 30),
-            ("536870912\n", 256 << 20),
-            ("8589934592", 1 << 30),
-        ];
-        for (limit, expected) in cases {
-            assert_eq!(part_of_container(limit), expected, "{limit:?}");
-        }
+        self.kill();
     }
 }

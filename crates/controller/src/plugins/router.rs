@@ -6,7 +6,7 @@ use gradus_goplugin::PluginKind;
 use serde_json::{Value, json};
 
 use super::process::CallFailure;
-use super::{PluginError, Plugins, shortened};
+use super::{PluginError, Plugins, shortened, subject};
 use crate::cluster::{Cluster, WriteError};
 
 /// Calls the plugin with the whole Rollout as it is now: everything that brings the split about, one
@@ -18,7 +18,7 @@ pub(super) async fn call<C: Cluster>(
     rollout: &ObjectRef,
     call: &RouterCall,
 ) -> Result<RouterReply, WriteError> {
-    let Some(found) = cluster.read_whole(rollout).await? else {
+    let Some(found) = subject::rollout(cluster, rollout).await? else {
         return Ok(RouterReply::Broken(format!("{rollout} is not there")));
     };
     let mut last = Value::Null;

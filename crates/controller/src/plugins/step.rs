@@ -8,8 +8,8 @@ use gradus_goplugin::PluginKind;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::process::CallFailure;
-use super::{PluginError, Plugins, shortened};
+use super::process::{CallFailure, PING};
+use super::{PluginError, Plugins, shortened, subject};
 use crate::cluster::{Cluster, WriteError};
 
 /// The largest status that a plugin may want remembered, in bytes: all of a Rollout has to fit into
@@ -26,7 +26,7 @@ pub(super) async fn call<C: Cluster>(
     if call.operation == PLUGIN_READY {
         return ready(plugins, cluster, &call.name).await;
     }
-    let Some(rollout) = cluster.read_whole(rollout).await? else {
+    let Some(rollout) = subject::rollout(cluster, rollout).await? else {
         return Ok(PluginReply::Broken(format!("{rollout} is not there")));
     };
     let argument = json!({
@@ -50,14 +50,14 @@ pub(super) async fn call<C: Cluster>(
     })
 }
 
-/// Can the plugin be called? It is started if it does not run, and asked for its type, which changes
-/// nothing.
+/// Can the plugin be called? It is started if it does not run, and asked whether it is there, which
+/// changes nothing.
 async fn ready<C: Cluster>(
     plugins: &Plugins,
     cluster: &C,
     name: &str,
 ) -> Result<PluginReply, WriteError> {
-    Ok(match plugins.call(cluster, PluginKind::Step, name, "Type", Value::Null).await {
+    Ok(match plugins.call(cluster, PluginKind::Step, name, PING, Value::Null).await {
         Ok(_) | Err(PluginError::Call(CallFailure::Said(_))) => {
             PluginReply::Said(PluginSaid::default())
         }
@@ -91,9 +91,33 @@ fn said(reply: &Value) -> PluginReply {
     PluginReply::Said(PluginSaid {
         phase: text("phase"),
         message: shortened(text("message")),
-        requeue_after: SignedDuration::from_secs(
-            reply["requeueAfterSeconds"].as_i64().unwrap_or(0),
-        ),
+        requeue_after: seconds(&reply["requeueAfterSeconds"]),
         status: status.map(|status| Arc::new(status.clone())),
     })
+}
+
+/// Seconds and parts of them; those that are too many for Go's durations are as many as it has.
+fn seconds(number: &Value) -> SignedDuration {
+    let nanoseconds = number.as_f64().unwrap_or_default() * 1e9;
+    SignedDuration::from_nanos(nanoseconds.round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_second_count_and_no_number_is_too_large() {
+        let cases = [
+            (json!(17), 17_000_000_000),
+            (json!(15.1), 15_100_000_000),
+            (json!(-1), -1_000_000_000),
+            (json!(1e300), i64::MAX),
+            (json!("17s"), 0),
+            (json!(null), 0),
+        ];
+        for (number, nanoseconds) in cases {
+            assert_eq!(seconds(&number), SignedDuration::from_nanos(nanoseconds), "{number}");
+        }
+    }
 }

@@ -27,9 +27,17 @@ impl Cluster for Listed {
 
     async fn read_whole(&self, target: &ObjectRef) -> Result<Option<Value>, WriteError> {
         let list = self.0.lock().unwrap().clone();
+        let metadata = json!({ "name": target.name, "namespace": target.namespace });
         Ok(Some(match &*target.kind.name {
             "ConfigMap" => json!({ "data": { "stepPlugins": list } }),
-            _ => json!({ "metadata": { "name": target.name, "namespace": target.namespace } }),
+            "Deployment" => json!({ "spec": { "template": { "spec": {} },
+                "selector": { "matchLabels": { "of": target.name } } } }),
+            "PodTemplate" => json!({ "template": { "spec": { "of": target.name } } }),
+            _ if &*target.name == "refers" => json!({ "metadata": metadata, "spec": {
+                "workloadRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "base" } } }),
+            _ if &*target.name == "models" => json!({ "metadata": metadata, "spec": {
+                "workloadRef": { "apiVersion": "v1", "kind": "PodTemplate", "name": "model" } } }),
+            _ => json!({ "metadata": metadata }),
         }))
     }
 
@@ -211,7 +219,7 @@ async fn a_plugin_has_limits_and_an_environment_of_its_own() {
     let words: Vec<&str> = said.split_whitespace().skip(1).collect();
     #[cfg(target_os = "linux")]
     {
-        let data = (process::data_limit() >> 10).to_string();
+        let data = (confine::data_limit() >> 10).to_string();
         assert_eq!(words[..3], [&*data, "1024", "0"], "KiB of data, files, KiB of core: {said}");
     }
     // What the shell sets by itself is none of ours.
@@ -283,6 +291,25 @@ async fn one_process_serves_all_calls_and_a_dead_one_is_started_again() {
 }
 
 #[tokio::test]
+async fn a_plugin_that_is_listed_no_more_ends() {
+    let ground = Ground::new("retired");
+    let here = r#"echo "{\"id\":$id,\"result\":{\"message\":\"$(pwd)\"}}""#;
+    ground.add("a/first", &answering(here), "");
+    let said = text(&ground.run("a/first").await);
+    let folder = PathBuf::from(said.trim_start_matches(": "));
+    assert!(folder.exists(), "{said}");
+    ground.cluster.0.lock().unwrap().clear();
+    ground.add("a/second", &answering(SUCCESS), "");
+    assert_eq!(text(&ground.run("a/second").await), "Successful: ok");
+    let began = Instant::now();
+    while folder.exists() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{said}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ground.plugins.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_not_configured_or_switched_off_is_not_started() {
     let ground = Ground::new("none");
     ground.add("a/off", "#!/bin/sh\n", ", disabled: true");
@@ -290,4 +317,24 @@ async fn what_is_not_configured_or_switched_off_is_not_started() {
     let expected = "unusable: failed to get step plugin a/none: unable to start plugin system: unable \
         to find plugin (a/none): plugin a/none not configured in configmap";
     assert_eq!(text(&ground.run("a/none").await), expected);
+}
+
+#[tokio::test]
+async fn a_plugin_is_told_of_the_pods_of_the_workload_that_a_rollout_refers_to() {
+    let cluster = Listed(Mutex::default());
+    let cases = [
+        ("refers", "/spec/template/spec", json!({})),
+        ("refers", "/spec/selector/matchLabels/of", json!("base")),
+        ("refers", "/spec/selectorResolvedFromRef", json!(true)),
+        ("models", "/spec/template/spec/of", json!("model")),
+        ("models", "/spec/templateResolvedFromRef", json!(true)),
+        ("models", "/spec/selector", Value::Null),
+        ("plain", "/spec", Value::Null),
+    ];
+    for (name, pointer, expected) in cases {
+        let target = ObjectRef::new(gradus_engine::kinds::ROLLOUT, &"shop".into(), &name.into());
+        let found = subject::rollout(&cluster, &target).await.unwrap().unwrap();
+        let found = found.pointer(pointer).cloned().unwrap_or_default();
+        assert_eq!(found, expected, "{name} {pointer}");
+    }
 }

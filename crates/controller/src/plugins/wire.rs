@@ -2,11 +2,11 @@
 //! calls with JSON, answers in JSON.
 
 use gradus_goplugin::{CallError, Event, PluginKind, Printed, Session, Value as Gob};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::lines::LinesSession;
-use super::process::CallFailure;
+use super::process::{CallFailure, PING};
 
 /// What happened on a connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub(super) enum WireEvent {
     /// A call has come to its end.
     Answered { call: u64, outcome: Result<Value, CallFailure> },
     /// The plugin has printed something.
-    Printed(Vec<u8>),
+    Printed(Printed, Vec<u8>),
     /// Nobody is there any more.
     Closed,
 }
@@ -52,7 +52,7 @@ impl Wire {
     pub fn ping(&mut self) -> u64 {
         match self {
             Wire::Go { session, .. } => session.ping(),
-            Wire::Lines(session) => session.call("Ping", &Value::Null),
+            Wire::Lines(session) => session.call(PING, &Value::Null),
         }
     }
 
@@ -82,9 +82,17 @@ impl Wire {
         match self {
             Wire::Go { session, kind, methods } => {
                 let events = session.take_events().into_iter();
-                events.map(|event| from_go(event, *kind, methods)).collect()
+                events.filter_map(|event| from_go(event, *kind, methods)).collect()
             }
             Wire::Lines(session) => session.take_events(),
+        }
+    }
+
+    /// Bytes that are kept: of what came, and of what the plugin does not take yet.
+    pub fn held(&self) -> usize {
+        match self {
+            Wire::Go { session, .. } => session.held(),
+            Wire::Lines(session) => session.held(),
         }
     }
 
@@ -97,11 +105,12 @@ impl Wire {
     }
 }
 
-fn from_go(event: Event, kind: PluginKind, methods: &mut Vec<(u64, String)>) -> WireEvent {
-    match event {
+fn from_go(event: Event, kind: PluginKind, methods: &mut Vec<(u64, String)>) -> Option<WireEvent> {
+    Some(match event {
         Event::Ready => WireEvent::Ready,
-        Event::Printed(Printed::Out | Printed::Err, bytes) => WireEvent::Printed(bytes),
-        Event::Pong(_) => WireEvent::Printed(Vec::new()),
+        Event::Printed(place, bytes) => WireEvent::Printed(place, bytes),
+        // Nobody has asked for it.
+        Event::Pong(_) => return None,
         Event::Closed => WireEvent::Closed,
         Event::Answered { call, outcome } => {
             let at = methods.iter().position(|(known, _)| *known == call);
@@ -114,7 +123,7 @@ fn from_go(event: Event, kind: PluginKind, methods: &mut Vec<(u64, String)>) -> 
             };
             WireEvent::Answered { call, outcome }
         }
-    }
+    })
 }
 
 /// A reply of Go as JSON, or the error it carries.
@@ -155,7 +164,7 @@ fn step_result(reply: &Gob) -> Result<Value, CallFailure> {
     Ok(json!({
         "phase": result.text("Phase"),
         "message": result.text("Message"),
-        "requeueAfterSeconds": SignedDuration::from_nanos(result.int("RequeueAfter")).as_secs(),
+        "requeueAfterSeconds": result.int("RequeueAfter") as f64 / 1e9,
         "status": status,
     }))
 }

@@ -23,6 +23,8 @@ pub enum Fault {
     Hang,
     /// It answers Run after its time.
     Late,
+    /// It ends its interface while Run is under way, and keeps the connection.
+    Leave,
 }
 
 /// Definitions of net/rpc's `Response`, as Go sends them.
@@ -34,12 +36,17 @@ const DISPENSED: &[u8] = b"\x17\xff\x82\x01\x12Dispenser.Dispense\x00\x03\x06\x0
 const STARTED: &[u8] = b"\x16\xff\x82\x01\x11Plugin.InitPlugin\x00\
     \x26\xff\x85\x03\x01\x01\x08RpcError\x01\xff\x86\x00\x01\x01\x01\x0bErrorString\
     \x01\x0c\x00\x00\x00\x03\xff\x86\x00";
+/// The answer to Control.Ping, with the definition of its empty struct.
+const THERE: &[u8] = b"\x13\xff\x82\x01\x0cControl.Ping\x01\x01\x00\
+    \x0a\xff\x83\x03\x01\x02\xff\x84\x00\x00\x00\x03\xff\x84\x00";
 const TYPE: &[u8] = b"\x12\xff\x82\x01\x0bPlugin.Type\x01\x01\x00\x04\x0c\x00\x01T";
 const TEN_GIGABYTES: &[u8] = &[0xfb, 0x02, 0x54, 0x0b, 0xe4, 0x00];
 
 /// The stream of the interface, and how the host opens it.
 const INTERFACE: u32 = 7;
 const OPENED: &[u8] = &[0, 1, 0, 1, 0, 0, 0, 7];
+/// How the other side ends it.
+const LEAVING: &[u8] = &[0, 1, 0, 4, 0, 0, 0, 7, 0, 0, 0, 0];
 
 /// Listens for the controller, however often it comes back.
 pub fn serve(socket: PathBuf, fault: Fault) {
@@ -67,8 +74,8 @@ fn play(mut stream: UnixStream, fault: Fault) -> std::io::Result<()> {
     send(&mut stream, INTERFACE, &1u32.to_le_bytes())?;
     await_bytes(&mut stream, b"Plugin.InitPlugin")?;
     send(&mut stream, INTERFACE, &[RESPONSE, STARTED].concat())?;
-    await_bytes(&mut stream, b"Plugin.Type")?;
-    send(&mut stream, INTERFACE, TYPE)?;
+    await_bytes(&mut stream, b"Control.Ping")?;
+    send(&mut stream, 1, THERE)?;
     await_bytes(&mut stream, b"Plugin.Run")?;
     match fault {
         Fault::TenGigabytes => send(&mut stream, INTERFACE, TEN_GIGABYTES)?,
@@ -76,6 +83,7 @@ fn play(mut stream: UnixStream, fault: Fault) -> std::io::Result<()> {
             send(&mut stream, INTERFACE, &[0x7f; 16 << 10])?;
         },
         Fault::Exit => return Ok(()),
+        Fault::Leave => stream.write_all(LEAVING)?,
         Fault::Late => {
             std::thread::sleep(Duration::from_secs(8));
             send(&mut stream, INTERFACE, TYPE)?;
