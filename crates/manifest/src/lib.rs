@@ -8,7 +8,7 @@ mod scalar;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
@@ -82,6 +82,8 @@ pub struct Entry {
     pub value: Node,
     /// Did the same object have this key before? The last one counts.
     pub is_repeated: bool,
+    /// Did it have the key before, be it that it came in with `<<`?
+    pub is_again: bool,
 }
 
 /// Why a text is no YAML.
@@ -127,8 +129,10 @@ fn deeper(text: &str, line: usize) -> String {
 }
 
 fn documents(source: &Arc<Source>, text: &str) -> Result<Vec<Document>, Malformed> {
+    begins_with_no_tab(text)?;
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
+        text,
         anchors: BTreeMap::new(),
         copied: 0,
         is_cut: !text.ends_with('\n'),
@@ -139,8 +143,13 @@ fn documents(source: &Arc<Source>, text: &str) -> Result<Vec<Document>, Malforme
         if matches!(event, Event::StreamStart | Event::StreamEnd) {
             continue;
         }
-        if !matches!(event, Event::DocumentStart(..)) {
-            return Err(malformed(&span, "expected the start of a document".to_owned()));
+        match event {
+            Event::DocumentStart(_, None) => {}
+            Event::DocumentStart(_, Some(version)) if (version.major, version.minor) == (1, 1) => {}
+            Event::DocumentStart(..) => {
+                return Err(malformed(&span, "found incompatible YAML document".to_owned()));
+            }
+            _ => return Err(malformed(&span, "expected the start of a document".to_owned())),
         }
         reader.anchors.clear();
         let root = reader.node()?;
@@ -152,6 +161,22 @@ fn documents(source: &Arc<Source>, text: &str) -> Result<Vec<Document>, Malforme
         }
     }
     Ok(documents)
+}
+
+/// A tab where the first line has its indentation is no YAML to kubectl.
+fn begins_with_no_tab(text: &str) -> Result<(), Malformed> {
+    let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let Some((number, line)) = (1..).zip(text.lines()).find(|(_, line)| is_content(line)) else {
+        return Ok(());
+    };
+    let indentation = line.len() - line.trim_start().len();
+    match line[..indentation].find('\t') {
+        None => Ok(()),
+        Some(at) => Err(Malformed {
+            place: Place { line: number, column: at + 1, length: 1 },
+            message: "found character that cannot start any token".to_owned(),
+        }),
+    }
 }
 
 impl Document {
@@ -216,13 +241,14 @@ impl Node {
         node.entry(key).map(|entry| entry.place)
     }
 
-    /// A key that stands twice in one object, and where it does so again.
+    /// A key that one object has twice, and where it does so again; one that came in with `<<` counts,
+    /// as it does for who reads strictly.
     pub fn repeated_key(&self) -> Option<(&str, Place)> {
         match &self.content {
             Content::Scalar(_) => None,
             Content::List(items) => items.iter().find_map(Node::repeated_key),
             Content::Object(entries) => entries.iter().find_map(|entry| {
-                let own = entry.is_repeated.then_some((entry.key.as_str(), entry.place));
+                let own = entry.is_again.then_some((entry.key.as_str(), entry.place));
                 own.or_else(|| entry.value.repeated_key())
             }),
         }
@@ -276,6 +302,7 @@ impl Entry {
 
 struct Reader<'t> {
     parser: Parser<'t, granit_parser::StrInput<'t>>,
+    text: &'t str,
     anchors: BTreeMap<usize, Node>,
     /// Values that stand in the text once and are meant again by an alias.
     copied: usize,
@@ -316,7 +343,8 @@ impl<'t> Reader<'t> {
                     Some(text) => text,
                     None => &text,
                 };
-                let content = scalar(text, style, tag.as_deref());
+                let quoted = self.quoted(style, span);
+                let content = escapes(quoted).and_then(|()| scalar(text, style, tag.as_deref()));
                 (Content::Scalar(content.map_err(|message| malformed(span, message))?), anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.list()?, anchor),
@@ -340,6 +368,17 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
+    /// What stands between the quotes of a text that may have escapes.
+    fn quoted(&self, style: ScalarStyle, span: &Span) -> &'t str {
+        let range = (span.start.byte_offset(), span.end.byte_offset());
+        match (style, range) {
+            (ScalarStyle::DoubleQuoted, (Some(start), Some(end))) => {
+                self.text.get(start..end).unwrap_or_default()
+            }
+            _ => "",
+        }
+    }
+
     fn list(&mut self) -> Result<Content, Malformed> {
         let mut items = Vec::new();
         loop {
@@ -352,44 +391,67 @@ impl<'t> Reader<'t> {
 
     fn object(&mut self) -> Result<Content, Malformed> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut merged: Vec<Entry> = Vec::new();
+        let mut own = BTreeSet::new();
         loop {
             let (event, span) = self.expect()?;
             if matches!(event, Event::MappingEnd) {
-                break;
+                return Ok(Content::Object(entries));
             }
-            let is_merge =
-                matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
-            let key = self.node_of(event, &span)?;
-            let value = self.node()?;
-            if is_merge {
-                merged.extend(merge(value, &span)?);
+            let plain = match &event {
+                Event::Scalar(text, ScalarStyle::Plain, 0, None) => Some(text.to_string()),
+                _ => None,
+            };
+            if plain.as_deref() == Some("<<") {
+                self.node_of(event, &span)?;
+                for entry in merge(self.node()?, &span)? {
+                    // Whoever comes later counts, in whichever way it came.
+                    let is_again = remove(&mut entries, &entry.key);
+                    entries.push(Entry { is_again, ..entry });
+                }
                 continue;
             }
-            let Content::Scalar(text) = &key.content else {
-                return Err(malformed(&span, "a key must be text".to_owned()));
+            let value = match plain {
+                Some(text) => scalar::key(&text).map_err(|message| malformed(&span, message))?,
+                None => self.key(event, &span)?,
             };
-            if text.is_null() {
-                return Err(malformed(&span, "a key must not be null".to_owned()));
-            }
-            let key = scalar::key(text);
-            let is_repeated = entries.iter().any(|known| known.key == key);
-            entries.push(Entry { key, place: place(&span), value, is_repeated });
+            let key = match value {
+                Value::String(text) => text,
+                Value::Null => {
+                    return Err(malformed(&span, "a key must not be null".to_owned()));
+                }
+                other => other.to_string(),
+            };
+            let value = self.node()?;
+            let is_repeated = !own.insert(key.clone());
+            let is_again = is_repeated || remove(&mut entries, &key);
+            entries.push(Entry { key, place: place(&span), value, is_repeated, is_again });
         }
-        // What is written in the object itself wins over what is merged into it.
-        merged.retain(|entry| !entries.iter().any(|own| own.key == entry.key));
-        entries.extend(merged);
-        Ok(Content::Object(entries))
+    }
+
+    /// A key that is not a plain word.
+    fn key(&mut self, event: Event<'t>, span: &Span) -> Result<Value, Malformed> {
+        match self.node_of(event, span)?.content {
+            Content::Scalar(value) => Ok(value),
+            _ => Err(malformed(span, "a key must be text".to_owned())),
+        }
     }
 }
 
-/// The entries of an object, or of a list of objects, merged into another with `<<`.
+/// Removes the entries of a key. Were there any?
+fn remove(entries: &mut Vec<Entry>, key: &str) -> bool {
+    let before = entries.len();
+    entries.retain(|known| known.key != key);
+    entries.len() < before
+}
+
+/// The entries of an object, or of a list of objects, merged into another with `<<`. The first of a list
+/// counts, so it comes last.
 fn merge(value: Node, span: &Span) -> Result<Vec<Entry>, Malformed> {
     match value.content {
         Content::Object(entries) => Ok(entries),
         Content::List(items) => {
             let mut all = Vec::new();
-            for item in items {
+            for item in items.into_iter().rev() {
                 all.extend(merge(item, span)?);
             }
             Ok(all)
@@ -401,11 +463,34 @@ fn merge(value: Node, span: &Span) -> Result<Vec<Entry>, Malformed> {
 }
 
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
-    let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
-    if style != ScalarStyle::Plain && tag.is_none() || is_text {
-        return Ok(Value::String(text.to_owned()));
+    let is_plain = style == ScalarStyle::Plain;
+    match tag {
+        None if is_plain => scalar::resolve(text),
+        None => Ok(Value::String(text.to_owned())),
+        Some(tag) => {
+            let name = tag.suffix_in_namespace("tag:yaml.org,2002:");
+            scalar::tagged(text, name.as_deref().unwrap_or_default(), is_plain)
+        }
     }
-    scalar::resolve(text)
+}
+
+/// Escapes that YAML 1.2 knows and kubectl does not.
+fn escapes(quoted: &str) -> Result<(), String> {
+    let mut rest = quoted;
+    while let Some((_, behind)) = rest.split_once('\\') {
+        if behind.starts_with('/') {
+            return Err("found unknown escape character".to_owned());
+        }
+        let digits = behind.strip_prefix('u').and_then(|digits| digits.get(..4));
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        if code.is_some_and(|code| (0xd800..0xe000).contains(&code)) {
+            return Err("found invalid Unicode character escape code".to_owned());
+        }
+        let mut letters = behind.chars();
+        letters.next();
+        rest = letters.as_str();
+    }
+    Ok(())
 }
 
 fn place(span: &Span) -> Place {

@@ -1,5 +1,7 @@
 //! What does an unquoted word of YAML mean to kubectl? Go's YAML 1.1, then Go's JSON.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
 
 const NULLS: [&str; 5] = ["", "~", "null", "Null", "NULL"];
@@ -26,20 +28,77 @@ pub fn resolve(text: &str) -> Result<Value, String> {
     if NO_JSON.contains(&text) {
         return Err(format!("json: unsupported value: {text}"));
     }
-    if text.starts_with('_') {
-        return Ok(Value::String(text.to_owned()));
-    }
-    let number = integer(&text.replace('_', "")).or_else(|| float(text));
+    let number = number(text).map(|(number, _)| number);
     Ok(number.map_or_else(|| Value::String(text.to_owned()), Value::Number))
 }
 
-/// A key as the text that JSON makes of it.
-pub fn key(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "null".to_owned(),
-        other => other.to_string(),
+/// The value of a scalar with a tag, which may contradict it. `is_plain` says that it stands there
+/// without quotes.
+pub fn tagged(text: &str, tag: &str, is_plain: bool) -> Result<Value, String> {
+    let as_text = || Value::String(text.to_owned());
+    match tag {
+        "binary" => {
+            let bytes = STANDARD.decode(text.split_whitespace().collect::<String>());
+            let bytes = bytes.map_err(|_| "!!binary value contains invalid base64 data")?;
+            Ok(Value::String(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        "null" | "bool" | "int" | "float" => {
+            let value = resolve(text)?;
+            let found = match &value {
+                Value::Null => "null",
+                Value::Bool(_) => "bool",
+                Value::Number(_) if number(text).is_some_and(|(_, is_whole)| is_whole) => "int",
+                Value::Number(_) => "float",
+                _ => "str",
+            };
+            match (found, tag) {
+                ("int", "float") => Ok(value),
+                (found, tag) if found == tag => Ok(value),
+                _ => Err(format!("cannot decode !!{found} `{text}` as a !!{tag}")),
+            }
+        }
+        "timestamp" | "merge" if is_plain => resolve(text),
+        _ => Ok(as_text()),
     }
+}
+
+/// A plain key as the text that JSON makes of it. Of a number with a fraction that is what Go writes of
+/// 32 bits.
+pub fn key(text: &str) -> Result<Value, String> {
+    if let Some(at) = NO_JSON.iter().position(|number| *number == text) {
+        let texts = [".inf", ".inf", "-.inf", ".nan", ".nan"];
+        return Ok(Value::String(texts[at / 3].to_owned()));
+    }
+    match number(text) {
+        Some((number, false)) => Ok(Value::String(short(number.as_f64().unwrap_or(f64::NAN)))),
+        _ => resolve(text),
+    }
+}
+
+/// A number of 32 bits as Go writes it with as few digits as tell it from others.
+#[expect(clippy::cast_possible_truncation, reason = "keys are as long as Go makes them")]
+fn short(number: f64) -> String {
+    let number = number as f32;
+    let scientific = format!("{number:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return number.to_string() };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return number.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// A number, and whether it is written as an integer.
+fn number(text: &str) -> Option<(Number, bool)> {
+    let plain = match text.as_bytes().first()? {
+        // Behind a point Go's YAML knows no `_`.
+        b'.' => text.to_owned(),
+        b'_' => return None,
+        _ => text.replace('_', ""),
+    };
+    let whole = integer(&plain).map(|number| (number, true));
+    whole.or_else(|| float(&plain).map(|number| (number, false)))
 }
 
 /// An integer with the prefixes of Go: `0x`, `0o`, `0b`, and `0` for octal.
