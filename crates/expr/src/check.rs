@@ -13,14 +13,17 @@ use crate::time;
 use crate::types::{ListKind, MapKind, Shape, Signature, Type};
 use crate::value::Value;
 
-/// Checks the tree and notes the type of every part.
-pub(crate) fn check(tree: &mut Node, environment: &Environment) -> Result<(), Error> {
-    let mut checker = Checker { environment, variables: Vec::new(), lists: Vec::new() };
+/// Checks the tree of a text and notes the type of every part.
+pub(crate) fn check(tree: &mut Node, environment: &Environment, source: &str) -> Result<(), Error> {
+    let (variables, lists) = (Vec::new(), Vec::new());
+    let mut checker = Checker { environment, source, variables, lists };
     checker.visit(tree).map(drop)
 }
 
 struct Checker<'e> {
     environment: &'e Environment,
+    /// The text: an operator is named as it is written there.
+    source: &'e str,
     /// Those of `let`, the innermost last.
     variables: Vec<(String, Type)>,
     /// The lists that functions go over, the innermost last.
@@ -51,12 +54,15 @@ impl Checker<'_> {
             },
             Expr::Unary(operator, operand) => {
                 let of = self.visit(operand)?;
-                operators::unary(*operator, &of).map_err(|text| Error::compile(span, text))
+                let written = self.source.get(span.start..operand.span.start).unwrap_or_default();
+                operators::unary(*operator, written, &of).map_err(|text| Error::compile(span, text))
             }
             Expr::Binary(operator, left, right) => {
                 let (one, other) = (self.visit(left)?, self.visit(right)?);
+                let between = left.span.end..right.span.start;
+                let written = self.source.get(between).unwrap_or_default();
                 let pattern = right.literal();
-                operators::binary(*operator, &one, &other, pattern)
+                operators::binary((*operator, written), &one, &other, pattern)
                     .map_err(|text| Error::compile(span, text))
             }
             Expr::Matches(..) => Ok(Type::Bool),

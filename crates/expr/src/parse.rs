@@ -408,7 +408,9 @@ fn number(text: &str, span: Span) -> Result<Value, Error> {
     let in_base = |digits: &str, base: u32, name: &str| {
         let number = i64::from_str_radix(digits, base).ok().filter(|number| *number >= 0);
         let invalid = || {
-            let message = format!("invalid {name} literal: parsing {text:?}: invalid syntax");
+            let message = format!(
+                "invalid {name} literal: strconv.ParseInt: parsing {text:?}: invalid syntax"
+            );
             Error::compile(span, message)
         };
         number.map(Value::int).ok_or_else(invalid)
@@ -417,7 +419,8 @@ fn number(text: &str, span: Span) -> Result<Value, Error> {
         return in_base(digits, 16, "hex");
     }
     if digits.contains(['.', 'e']) {
-        let message = format!("invalid float literal: parsing {text:?}: invalid syntax");
+        let message =
+            format!("invalid float literal: strconv.ParseFloat: parsing {text:?}: invalid syntax");
         let number = parse_float(&digits).ok_or_else(|| Error::compile(span, message))?;
         return Ok(Value::Float(number));
     }

@@ -33,10 +33,15 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
         .map_err(|error| wrong(last_line(&error.to_string())))
 }
 
-/// The parser draws the pattern above what is wrong with it.
+/// The parser draws the pattern above what is wrong with it; some of that RE2 says in other words.
 fn last_line(message: &str) -> &str {
     let line = message.lines().last().unwrap_or_default();
-    line.strip_prefix("error: ").unwrap_or(line)
+    match line.strip_prefix("error: ").unwrap_or(line) {
+        "unclosed group" => "missing closing )",
+        "unopened group" => "unexpected )",
+        "unclosed capture group name" => "invalid named capture",
+        other => other,
+    }
 }
 
 /// What stands before the next character, for the operators that repeat it.

@@ -28,7 +28,7 @@ impl Program {
             return Err(Error::compile(crate::Span { start: 0, end: source.len() }, message));
         }
         let mut tree = parse(source, environment)?;
-        check(&mut tree, environment)?;
+        check(&mut tree, environment, source)?;
         rewrite(&mut tree)?;
         Ok(Program { tree, environment: environment.clone() })
     }

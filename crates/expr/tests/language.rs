@@ -36,6 +36,17 @@ fn patterns_match_as_those_of_the_original() {
     all_agree(include_str!("patterns.jsonl"));
 }
 
+/// Users read these in the status of a run.
+#[test]
+fn what_is_wrong_is_said_in_the_words_of_the_original() {
+    for line in include_str!("errors.jsonl").lines() {
+        let row: Json = serde_json::from_str(line).expect("each line is JSON");
+        let text = |field: &str| row[field].as_str().expect("each line has both texts");
+        let found = answer(text("expr"), &result(&row));
+        assert_eq!(found.trim_end(), text("go"), "{}", text("expr"));
+    }
+}
+
 fn all_agree(rows: &str) {
     for line in rows.lines() {
         let row: Json = serde_json::from_str(line).expect("each line is JSON");

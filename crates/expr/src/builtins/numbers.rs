@@ -199,12 +199,22 @@ fn extreme(call: &mut Call<'_>, name: &str, replaces: Order) -> Result<Value, Fa
         return Ok(only.clone());
     }
     let mut best = Value::Nil;
-    each_number(call.arguments, name, &mut |number| {
+    let mut take = |number: &Value| {
         if best == Value::Nil || compare(&best, number, replaces)? {
             best = number.clone();
         }
         Ok(())
-    })?;
+    };
+    for argument in call.arguments {
+        match argument {
+            // As an element of a list it is none.
+            Value::Duration(_) | Value::Month(_) | Value::Weekday(_) => take(argument)?,
+            other => each_number(std::slice::from_ref(other), name, &mut |number| match number {
+                Value::Int(..) | Value::Float(_) => take(number),
+                other => Err(invalid_value(name, other)),
+            })?,
+        }
+    }
     Ok(best)
 }
 
@@ -212,7 +222,7 @@ fn mean(call: &mut Call<'_>) -> Result<Value, Fault> {
     let (mut count, mut sum) = (0.0, 0.0);
     each_number(call.arguments, "mean", &mut |number| {
         count += 1.0;
-        sum += as_float(number).unwrap_or(0.0);
+        sum += plain(number);
         Ok(())
     })?;
     Ok(Value::Float(if count == 0.0 { 0.0 } else { sum / count }))
@@ -221,7 +231,7 @@ fn mean(call: &mut Call<'_>) -> Result<Value, Fault> {
 fn median(call: &mut Call<'_>) -> Result<Value, Fault> {
     let mut numbers = Vec::new();
     each_number(call.arguments, "median", &mut |number| {
-        numbers.extend(as_float(number));
+        numbers.push(plain(number));
         Ok(())
     })?;
     // What is no number comes first.
@@ -235,6 +245,15 @@ fn median(call: &mut Call<'_>) -> Result<Value, Fault> {
     }))
 }
 
+/// What Go has as a number underneath.
+fn plain(number: &Value) -> f64 {
+    match number {
+        Value::Duration(number) => *number as f64,
+        Value::Month(number) | Value::Weekday(number) => f64::from(*number),
+        other => as_float(other).unwrap_or(0.0),
+    }
+}
+
 /// Every number of the arguments and of the lists among them, however nested.
 fn each_number(
     values: &[Value],
@@ -244,6 +263,7 @@ fn each_number(
     for value in values {
         match value {
             Value::Int(..) | Value::Float(_) => visit(value)?,
+            Value::Duration(_) | Value::Month(_) | Value::Weekday(_) => visit(value)?,
             Value::List(list) => each_number(list.items(), name, visit)?,
             other => return Err(invalid_value(name, other)),
         }

@@ -18,16 +18,17 @@ const fn texts(overloads: &'static [&'static [Type]], result: Type) -> Check {
 const ONE: &[&[Type]] = &[&[Type::Text]];
 const TWO: &[&[Type]] = &[&[Type::Text, Type::Text]];
 const ONE_OR_TWO: &[&[Type]] = &[&[Type::Text], &[Type::Text, Type::Text]];
+const TWO_OR_ONE: &[&[Type]] = &[&[Type::Text, Type::Text], &[Type::Text]];
 const SPLIT: &[&[Type]] = &[&[Type::Text, Type::Text], &[Type::Text, Type::Text, Type::Int]];
 const REPLACE: &[&[Type]] =
     &[&[Type::Text, Type::Text, Type::Text, Type::Int], &[Type::Text, Type::Text, Type::Text]];
 const JOIN: &[&[Type]] =
-    &[&[STRINGS, Type::Text], &[Type::ANYTHING, Type::Text], &[Type::ANYTHING], &[STRINGS]];
+    &[&[Type::ANYTHING, Type::Text], &[Type::ANYTHING], &[STRINGS, Type::Text], &[STRINGS]];
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin { name: "trim", check: texts(ONE_OR_TWO, Type::Text), call: trim },
-    Builtin { name: "trimPrefix", check: texts(ONE_OR_TWO, Type::Text), call: trim_prefix },
-    Builtin { name: "trimSuffix", check: texts(ONE_OR_TWO, Type::Text), call: trim_suffix },
+    Builtin { name: "trimPrefix", check: texts(TWO_OR_ONE, Type::Text), call: trim_prefix },
+    Builtin { name: "trimSuffix", check: texts(TWO_OR_ONE, Type::Text), call: trim_suffix },
     Builtin { name: "upper", check: texts(ONE, Type::Text), call: |call| letters(call, upper) },
     Builtin { name: "lower", check: texts(ONE, Type::Text), call: |call| letters(call, lower) },
     Builtin { name: "split", check: texts(SPLIT, STRINGS), call: |call| split(call, false) },

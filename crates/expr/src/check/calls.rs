@@ -59,15 +59,12 @@ impl Checker<'_> {
             Check::Overloads(overloads, result) => {
                 let mut wrong: Option<Error> = None;
                 for parameters in *overloads {
-                    let is_count = parameters.len() == arguments.len();
                     let parameters = parameters.to_vec();
                     let signature =
                         Signature { parameters, is_variadic: false, result: result.clone() };
                     match fit(builtin.name, &signature, arguments, &types, span) {
                         Ok(of) => return Ok(of),
-                        // A wrong type says more than a wrong number.
-                        Err(error) if is_count || wrong.is_none() => wrong = Some(error),
-                        Err(_) => {}
+                        Err(error) => wrong = Some(error),
                     }
                 }
                 let none =

@@ -6,18 +6,22 @@ use crate::value::Value;
 
 type Fits = fn(&Type) -> bool;
 
-pub(super) fn unary(operator: Unary, of: &Type) -> Result<Type, String> {
+/// `written` is the text before the operand.
+pub(super) fn unary(operator: Unary, written: &str, of: &Type) -> Result<Type, String> {
     match operator {
         Unary::Not if *of == Type::Bool || of.is_unknown() => Ok(Type::Bool),
         Unary::Minus | Unary::Plus if of.is_number() => Ok(of.clone()),
         Unary::Minus | Unary::Plus if of.is_unknown() => Ok(Type::Unknown),
-        _ => Err(format!("invalid operation: {} (mismatched type {of})", operator.name())),
+        _ => {
+            let name = if written.starts_with("not") { "not" } else { operator.name() };
+            Err(format!("invalid operation: {name} (mismatched type {of})"))
+        }
     }
 }
 
-/// `pattern` is the right operand where it is a literal.
+/// `written` is the text between the operands, and `pattern` the right one where it is a literal.
 pub(super) fn binary(
-    operator: Binary,
+    (operator, written): (Binary, &str),
     left: &Type,
     right: &Type,
     pattern: Option<&Value>,
@@ -55,7 +59,10 @@ pub(super) fn binary(
         }),
     };
     found.ok_or_else(|| {
-        let name = operator.name();
+        let other_name = [(Binary::And, "and"), (Binary::Or, "or"), (Binary::Power, "^")]
+            .into_iter()
+            .find(|(of, name)| *of == operator && written.contains(name));
+        let name = other_name.map_or(operator.name(), |(_, name)| name);
         format!("invalid operation: {name} (mismatched types {left} and {right})")
     })
 }

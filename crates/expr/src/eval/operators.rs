@@ -160,9 +160,10 @@ fn integers(operator: Binary, one: i64, other: i64) -> Result<Value, Fault> {
 }
 
 fn range(from: i64, to: i64, budget: &mut Budget) -> Result<Value, Fault> {
-    let size = i128::from(to) - i128::from(from) + 1;
-    budget.items(usize::try_from(size.max(0)).unwrap_or(usize::MAX))?;
-    let items = (from..=to).map(Value::int).collect();
+    // Go counts in 64 bits: what does not fit into them is nothing.
+    let size = to.wrapping_sub(from).wrapping_add(1).max(0);
+    budget.items(usize::try_from(size).unwrap_or(usize::MAX))?;
+    let items = (0..size).map(|at| Value::int(from.wrapping_add(at))).collect();
     List::new(ListKind::Int, items).map(Value::List)
 }
 

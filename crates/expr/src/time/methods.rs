@@ -20,6 +20,9 @@ const METHODS: &[Row] = &[
     (Type::Time, "Nanosecond", &[], Type::Int),
     (Type::Time, "Weekday", &[], Type::Weekday),
     (Type::Time, "YearDay", &[], Type::Int),
+    (Type::Time, "ISOWeek", &[], Type::Int),
+    (Type::Time, "Zone", &[], Type::Text),
+    (Type::Time, "IsDST", &[], Type::Bool),
     (Type::Time, "Unix", &[], Type::Int64),
     (Type::Time, "UnixMilli", &[], Type::Int64),
     (Type::Time, "UnixMicro", &[], Type::Int64),
@@ -116,6 +119,10 @@ fn of_moment(moment: &Moment, name: &str, arguments: &[Value]) -> Value {
         "Nanosecond" => Value::int(below),
         "Weekday" => Value::Weekday(moment.weekday()),
         "YearDay" => Value::int(moment.day_of_year()),
+        // Of several answers the first counts: the year of the week, the name of the zone.
+        "ISOWeek" => Value::int(year_of_week(moment)),
+        "Zone" => Value::text(&moment.zone.shown_at(moment.seconds)),
+        "IsDST" => Value::Bool(moment.zone.is_summer_at(moment.seconds)),
         "Unix" => Value::Int(IntKind::Int64, moment.seconds),
         "UnixMilli" => since(1_000, 1_000_000),
         "UnixMicro" => since(1_000_000, 1_000),
@@ -126,6 +133,12 @@ fn of_moment(moment: &Moment, name: &str, arguments: &[Value]) -> Value {
         "Location" => Value::Zone(moment.zone.clone()),
         _ => Value::text(&moment.to_string()),
     }
+}
+
+/// The year in which the Thursday of the week is.
+fn year_of_week(moment: &Moment) -> i64 {
+    let since_monday = (i64::from(moment.weekday()) + 6) % 7;
+    moment.plus((3 - since_monday) * super::DAY * SECOND).civil().year
 }
 
 fn beside(moment: &Moment, name: &str, other: &Moment) -> Value {

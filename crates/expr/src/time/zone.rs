@@ -93,6 +93,14 @@ impl Zone {
         })
     }
 
+    /// Are the clocks of the zone put forward for the summer at a moment?
+    pub(super) fn is_summer_at(&self, seconds: i64) -> bool {
+        match &self.rule {
+            Rule::Fixed(_) => false,
+            Rule::Region(zone) => zone.to_offset_info(timestamp(seconds)).dst().is_dst(),
+        }
+    }
+
     /// As a clock shows it: the distance where the zone has no name.
     pub(super) fn shown_at(&self, seconds: i64) -> String {
         match (&self.rule, &*self.name) {
