@@ -129,9 +129,13 @@ impl Values {
     }
 
     fn value(&self, reference: &SecretRef) -> Result<Option<String>, SecretError> {
-        let SecretRef { place, name, key, .. } = reference;
+        let SecretRef { place, name, key, along, .. } = reference;
+        let variable = |name: &String| std::env::var(name).ok();
+        if along.iter().any(|name| variable(name).is_none()) {
+            return Ok(None);
+        }
         if *place == SecretPlace::Environment {
-            return Ok(std::env::var(key).ok());
+            return Ok(variable(key));
         }
         let secret = self.secrets.get(&(*place, name.clone())).and_then(Option::as_ref);
         let secret = secret.ok_or_else(|| SecretError::NoSecret(name.clone()))?;
@@ -235,4 +239,19 @@ fn collect(value: &Value, texts: &mut Vec<SecretText>) {
 /// User and password as the Basic header of a token request has them.
 pub(super) fn form_pair(user: &str, password: &str) -> String {
     format!("{}:{}", Encoding::Form.apply(user), Encoding::Form.apply(password))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_counts_only_where_those_beside_it_are_set() {
+        let values = Values::default();
+        let of = |reference: SecretRef| values.value(&reference).unwrap();
+        let path = || SecretRef::new(SecretPlace::Environment, "", "PATH");
+        assert!(of(path()).is_some());
+        assert!(of(path().along(&["PATH"])).is_some());
+        assert_eq!(of(path().along(&["PATH", "GRADUS_NO_SUCH_VARIABLE"])), None);
+    }
 }

@@ -37,6 +37,9 @@ pub struct SecretRef {
     /// Texts to use instead of values, compared without case: `eu` → `https://api.eu.…`. Where the
     /// table is not empty, any other value is an error.
     pub table: Vec<(String, String)>,
+    /// Variables that must be set as well; where one is not, this reference has no value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
     /// How the value is written into the text around it.
     pub encoding: Encoding,
 }
@@ -61,8 +64,14 @@ impl SecretRef {
             key: key.to_owned(),
             or: None,
             table: Vec::new(),
+            along: Vec::new(),
             encoding: Encoding::Raw,
         }
+    }
+
+    /// The same, but of use only where these variables are set, too.
+    pub fn along(self, variables: &[&str]) -> Self {
+        SecretRef { along: variables.iter().map(|name| (*name).to_owned()).collect(), ..self }
     }
 
     /// The same with something to use where the key is missing.

@@ -17,6 +17,8 @@ pub struct Datadog<'a>(pub &'a DatadogMetric);
 const ADDRESS: &str = "https://api.datadoghq.com";
 /// The Secret with the credentials, unless the metric names one.
 const SECRET: &str = "datadog";
+/// The variables with the credentials; they are used together or not at all.
+const VARIABLES: [&str; 3] = ["DD_API_KEY", "DD_APP_KEY", "DD_ADDRESS"];
 /// Groups of a grouped query that are kept: so many lowest and so many highest.
 const GROUPS_KEPT: usize = 50;
 const EXPECTED: &str = "a Datadog API answer with a number";
@@ -115,7 +117,8 @@ impl Datadog<'_> {
             return SecretRef::new(SecretPlace::Controller, &named.name, key);
         }
         let secret = SecretRef::new(SecretPlace::Controller, SECRET, key);
-        SecretRef::new(SecretPlace::Environment, "", variable).or(SecretText::secret(secret))
+        let variable = SecretRef::new(SecretPlace::Environment, "", variable).along(&VARIABLES);
+        variable.or(SecretText::secret(secret))
     }
 
     fn base(&self) -> SecretText {
