@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
+use crate::cluster::Cluster;
+use crate::plugin::Plugin;
 use crate::program::{folder, gradus};
 
 /// A blue-green rollout whose new revision failed its analysis; then somebody took the hash out of
 /// the active Service, which is how a first deploy looks.
-fn objects() -> Vec<Value> {
+fn objects(uid: &str) -> Vec<Value> {
     let template = |image: &str| {
         json!({ "metadata": { "labels": { "app": "shop" } },
             "spec": { "containers": [{ "name": "shop", "image": image }] } })
     };
     let set = |hash: &str, image: &str, revision: &str, created: &str| {
         let owner = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
-            "name": "shop", "uid": "u-shop", "controller": true });
+            "name": "shop", "uid": uid, "controller": true });
         let notes = json!({ "rollout.argoproj.io/revision": revision,
             "rollout.argoproj.io/desired-replicas": "2" });
         json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -31,7 +33,7 @@ fn objects() -> Vec<Value> {
         "message": "held by invariant I-8: …", "lastUpdateTime": "2026-03-09T11:00:00Z",
         "lastTransitionTime": "2026-03-09T11:00:00Z" });
     let rollout = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
-        "metadata": { "name": "shop", "namespace": "default", "uid": "u-shop", "generation": 2,
+        "metadata": { "name": "shop", "namespace": "default", "uid": uid, "generation": 2,
             "annotations": { "rollout.argoproj.io/revision": "2" } },
         "spec": { "replicas": 2, "selector": { "matchLabels": { "app": "shop" } },
             "template": template("shop:2"),
@@ -42,7 +44,8 @@ fn objects() -> Vec<Value> {
             "blueGreen": { "activeSelector": "aaa", "prePromotionAnalysisRunStatus": slot },
             "conditions": [held] } });
     let metadata = |name: &str| json!({ "name": name, "namespace": "default", "uid": name });
-    let owner = json!({ "kind": "Rollout", "name": "shop", "uid": "u-shop", "controller": true });
+    let owner = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "shop",
+        "uid": uid, "controller": true });
     let mut run = json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
         "metadata": metadata("shop-smoke"), "spec": { "metrics": [] },
         "status": { "phase": "Failed" } });
@@ -63,7 +66,7 @@ fn objects() -> Vec<Value> {
 #[test]
 fn what_the_interlock_holds_is_explained_with_its_invariant_and_not_promised() {
     let folder = folder("held-by-the-interlock");
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects() });
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects("u-shop") });
     std::fs::write(folder.join("shop.yaml"), list.to_string()).unwrap();
     let folder = folder.to_str().unwrap();
     let now = "2026-03-09T12:00:00Z";
@@ -79,4 +82,23 @@ fn what_the_interlock_holds_is_explained_with_its_invariant_and_not_promised() {
     }
     let promised = "it would patch Service default/shop";
     assert!(!told.stdout.contains(promised), "{promised:?} in:\n{}", told.stdout);
+}
+
+/// The same on the embedded cluster, whose own controllers run the pods.
+#[test]
+fn what_the_interlock_holds_is_explained_on_a_cluster() {
+    let folder = folder("held-on-a-cluster");
+    let cluster = Cluster::start(0, &folder);
+    cluster.store(&objects("")[0]);
+    let uid = cluster.rollout("shop")["metadata"]["uid"].as_str().unwrap().to_owned();
+    objects(&uid).iter().skip(1).for_each(|object| cluster.store(object));
+    let plugin = Plugin::install("held", &cluster.kubeconfig);
+    let said = plugin.says("explain rollout shop");
+    for expected in [
+        "condition Held says InterlockI8",
+        "invariant I-8 holds Service default/shop",
+        "kubectl argo rollouts abort shop -n default",
+    ] {
+        assert!(said.contains(expected), "{expected:?} in:\n{said}");
+    }
 }

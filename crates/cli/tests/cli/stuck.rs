@@ -41,7 +41,7 @@ const SITUATIONS: &str = r#"
 image-pull       | {} | bad:pull | | image bad:pull of container web cannot be pulled | kubectl describe pod web-
 image-pull-abort | {} | bad:pull | | cannot be pulled | kubectl argo rollouts abort web -n NS
 crash-loop       | {} | bad:crash | | container web crashes; its last exit code was 1 | kubectl logs web-
-probe-failing    | {} | bad:never | | runs but is not ready: its readinessProbe (GET /ready on port 8080) does not succeed (since | kubectl argo rollouts undo web -n NS
+probe-failing    | {} | bad:never | | runs but is not ready: its readinessProbe (GET /ready on port 8080) does not succeed; the pod's condition Ready is False (since | kubectl argo rollouts undo web -n NS
 deadline         | {"progressDeadlineSeconds": 1} | bad:never | | condition Progressing says ProgressDeadlineExceeded | kubectl argo rollouts undo web -n NS
 deadline-pods    | {"progressDeadlineSeconds": 1} | bad:never | | runs but is not ready | kubectl describe pod web-
 out-of-memory    | {} | bad:memory | | container web crashes; it used more memory than its limit | kubectl describe pod web-
