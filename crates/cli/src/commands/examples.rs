@@ -2,8 +2,21 @@
 
 use super::Caller;
 
-/// Command, and calls of it without the name of the program.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+/// A command, and calls of it without the name of the program.
+type Example = (&'static str, &'static [&'static str]);
+
+/// Of the program itself.
+const FIRST: [&str; 3] = ["get rollout web --watch", "promote web", "explain rollout web"];
+
+/// Of what `gradus` alone can do.
+const OWN: [Example; 4] = [
+    ("controller", &["controller", "controller --leader-elect=false --dry-run"]),
+    ("demo", &["demo", "demo --once"]),
+    ("plugin", &["plugin check ./my-plugin"]),
+    ("plugin check", &["plugin check ./my-plugin", "plugin check --kind metric ./my-plugin"]),
+];
+
+const EXAMPLES: [Example; 28] = [
     ("abort", &["abort web"]),
     ("completion", &["completion bash"]),
     ("create", &["create -f rollout.yaml", "create -f rollout.yaml --watch"]),
@@ -30,6 +43,8 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
     ),
     ("status", &["status web", "status web --timeout 5m"]),
     ("terminate", &["terminate analysisrun web-2-smoke"]),
+    ("terminate analysisrun", &["terminate analysisrun web-2-smoke"]),
+    ("terminate experiment", &["terminate experiment compare"]),
     ("undo", &["undo web", "undo web --to-revision=3"]),
     ("version", &["version"]),
     ("wait", &["wait web --for=healthy --timeout 5m"]),
@@ -41,9 +56,13 @@ pub fn add(table: clap::Command, caller: Caller) -> clap::Command {
         Caller::Gradus => "gradus",
         Caller::Kubectl => "kubectl argo rollouts",
     };
-    EXAMPLES.iter().fold(table, |table, (path, calls)| {
+    let text = |calls: &[&str]| {
         let lines: Vec<String> = calls.iter().map(|call| format!("  {program} {call}")).collect();
-        let text = format!("Examples:\n{}", lines.join("\n"));
+        format!("Examples:\n{}", lines.join("\n"))
+    };
+    let own = OWN.iter().filter(|_| caller == Caller::Gradus);
+    let table = EXAMPLES.iter().chain(own).fold(table, |table, (path, calls)| {
+        let text = text(calls);
         let mut names = path.split(' ');
         let name = names.next().unwrap_or_default().to_owned();
         match names.next().map(str::to_owned) {
@@ -52,5 +71,6 @@ pub fn add(table: clap::Command, caller: Caller) -> clap::Command {
                 command.mut_subcommand(inner, |command| command.after_help(text))
             }),
         }
-    })
+    });
+    table.after_help(text(&FIRST))
 }

@@ -26,7 +26,7 @@ fn as_clap_says(error: &clap::Error) -> anyhow::Result<ExitCode> {
 /// The plugin answers as Argo Rollouts' does: exit code 1, and a wrong number of arguments is
 /// answered with how the command is used.
 fn as_cobra_says(error: &clap::Error, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let (path, usage, name) = used(arguments);
+    let Used { path, usage, name, commands } = used(arguments);
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             error.print()?;
@@ -58,7 +58,7 @@ fn as_cobra_says(error: &clap::Error, arguments: &[OsString]) -> anyhow::Result<
         | ErrorKind::InvalidSubcommand
         | ErrorKind::UnknownArgument
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            if let Some(wrong) = arity(error, &name) {
+            if let Some(wrong) = arity(error, &name, &commands).filter(|_| !path.is_empty()) {
                 output::warn(&format!("{wrong}\n"));
             }
             output::warn(usage.trim_end());
@@ -76,14 +76,18 @@ fn as_cobra_says(error: &clap::Error, arguments: &[OsString]) -> anyhow::Result<
 }
 
 /// What is wrong with the number of arguments.
-fn arity(error: &clap::Error, name: &str) -> Option<String> {
+fn arity(error: &clap::Error, name: &str, commands: &[String]) -> Option<String> {
     let given = text(error, ContextKind::InvalidArg);
     let command = text(error, ContextKind::InvalidSubcommand);
     match error.kind() {
         ErrorKind::MissingRequiredArgument => Some(format!("{name} needs {given}")),
         ErrorKind::UnknownArgument => Some(format!("{name} takes no further argument {given:?}")),
         ErrorKind::InvalidSubcommand => Some(format!("{name} has no command {command:?}")),
-        ErrorKind::MissingSubcommand => Some(format!("{name} needs one of its commands")),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // A command that can do without another one says with what.
+            let own = if name.ends_with(" create") { "-f FILE, or " } else { "" };
+            Some(format!("{name} needs {own}one of its commands: {}", commands.join(", ")))
+        }
         _ => None,
     }
 }
@@ -108,8 +112,19 @@ fn text(error: &clap::Error, kind: ContextKind) -> String {
     }
 }
 
-/// The command that the arguments reach, how it is used, and its full name.
-fn used(arguments: &[OsString]) -> (Vec<String>, String, String) {
+/// The command that arguments reach.
+struct Used {
+    /// The words that lead to it.
+    path: Vec<String>,
+    /// How it is used.
+    usage: String,
+    /// Its full name.
+    name: String,
+    /// The commands below it.
+    commands: Vec<String>,
+}
+
+fn used(arguments: &[OsString]) -> Used {
     let mut table = table(Caller::Kubectl);
     table.build();
     let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -117,5 +132,8 @@ fn used(arguments: &[OsString]) -> (Vec<String>, String, String) {
     let path = place.path.iter().map(|&name| name.to_owned()).collect();
     let command = place.command;
     let name = command.get_bin_name().unwrap_or(PLUGIN).to_owned();
-    (path, command.clone().render_help().to_string(), name)
+    let usage = command.clone().render_help().to_string();
+    let below = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let below = below.map(|one| one.get_name().to_owned()).filter(|name| name != "help");
+    Used { path, usage, name, commands: below.collect() }
 }

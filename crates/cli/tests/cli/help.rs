@@ -5,41 +5,41 @@ use crate::controller::start;
 use crate::plugin::Plugin;
 use crate::program::{Running, folder, gradus};
 
-/// Commands that people call; the controller and the demo have pages of their own.
-const COMMANDS: [&str; 20] = [
-    "abort",
-    "completion",
-    "create",
-    "explain",
-    "get rollout",
-    "get experiment",
-    "lint",
-    "list rollouts",
-    "list experiments",
-    "pause",
-    "promote",
-    "restart",
-    "retry rollout",
-    "set image",
-    "simulate",
-    "status",
-    "terminate",
-    "undo",
-    "version",
-    "wait",
-];
+/// The commands that a help page lists.
+fn listed(help: &str) -> Vec<String> {
+    let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let lines = listed.lines().take_while(|line| line.starts_with("  "));
+    // What a description is folded into stands further in.
+    let lines = lines.filter(|line| !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// All commands below these words, with their help.
+fn pages(help: &dyn Fn(&str) -> String, words: &str, found: &mut Vec<(String, String)>) {
+    let page = help(&format!("{words} --help"));
+    for name in listed(&page) {
+        pages(help, format!("{words} {name}").trim_start(), found);
+    }
+    found.push((words.to_owned(), page));
+}
 
 #[test]
 fn every_command_has_an_example() {
     let plugin = Plugin::install("examples", std::path::Path::new("/nowhere"));
-    for command in COMMANDS {
-        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let help = gradus(&words).stdout;
-        let first = command.split(' ').next().unwrap();
-        assert!(help.contains(&format!("Examples:\n  gradus {first}")), "{command}: {help}");
-        let help = plugin.says(&format!("{command} --help"));
-        let expected = format!("Examples:\n  kubectl argo rollouts {first}");
-        assert!(help.contains(&expected), "{command}: {help}");
+    let own = |words: &str| gradus(&words.split_whitespace().collect::<Vec<_>>()).stdout;
+    let of_plugin = |words: &str| plugin.says(words);
+    let programs: [(&str, &dyn Fn(&str) -> String, usize); 2] =
+        [("gradus", &own, 33), ("kubectl argo rollouts", &of_plugin, 29)];
+    for (program, help, at_least) in programs {
+        let mut found = Vec::new();
+        pages(help, "", &mut found);
+        let names: Vec<&String> = found.iter().map(|(words, _)| words).collect();
+        assert!(found.len() >= at_least, "{}: {names:?}", found.len());
+        for (words, page) in &found {
+            let expected = format!("Examples:\n  {program} {words}");
+            assert!(page.contains(&expected), "{program} {words}: {page}");
+        }
     }
 }
 
@@ -63,6 +63,9 @@ fn a_wrong_number_of_arguments_is_said_in_words() {
         ("abort", "kubectl argo rollouts abort needs <NAMES>"),
         ("promote a b", "kubectl argo rollouts promote takes no further argument \"b\""),
         ("get service x", "kubectl argo rollouts get has no command \"service\""),
+        ("get", "kubectl argo rollouts get needs one of its commands: rollout, experiment"),
+        ("create", "kubectl argo rollouts create needs -f FILE, or one of its commands: analysis"),
+        ("set image web", "kubectl argo rollouts set image needs <CONTAINER=IMAGE>"),
         ("get rollout a b", "kubectl argo rollouts get rollout takes no further argument \"b\""),
     ];
     for (words, expected) in cases {
