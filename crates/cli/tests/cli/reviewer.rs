@@ -171,6 +171,11 @@ fn behaviours_that_cannot_be_meant_are_refused_in_words() {
         ("promote@soon", "expected a duration such as 10s or 1h30m, found \"soon\""),
         ("nowhere.yaml", "cannot read nowhere.yaml"),
         ("new:sleepy", "is not known; expected one of"),
+        ("new:neverready", "is not known; did you mean \"never-ready\"? expected one of"),
+        ("abbort@5m", "is not known; did you mean \"abort\"?"),
+        ("next:never-ready", "\"next\" is no part of it; expected new:, old: or metric:"),
+        ("never-ready=5s", "never-ready takes no value"),
+        ("metric:rate=5", "there is no metric in the manifests"),
         ("new:start=-5s", "-5s is no length of time; expected 0s or more"),
         ("scale=many@5m", "expected a number of replicas, found \"many\""),
         ("scale=-2@5m", "expected a number of replicas, found \"-2\""),
@@ -180,6 +185,10 @@ fn behaviours_that_cannot_be_meant_are_refused_in_words() {
         assert_eq!(done.code, Some(1), "{behaviour}");
         assert!(done.stderr.contains(expected), "{behaviour}: {}", done.stderr);
     }
+    let analysed = example("canary-with-analysis.yaml");
+    let done = gradus(&["simulate", "-f", &analysed, "--behaviour", "metric:sucess-rate=1"]);
+    let expected = "no metric is called \"sucess-rate\"; did you mean \"success-rate\"?";
+    assert!(done.code == Some(1) && done.stderr.contains(expected), "{}", done.stderr);
     for image in ["", "web 2"] {
         let done = gradus(&["simulate", "-f", &file, "--image", image]);
         assert_eq!(done.code, Some(1), "{image:?}: {}", done.stdout);

@@ -1,5 +1,6 @@
 //! How do pods and people behave in a simulation? Short forms on the command line, or a file.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -13,6 +14,9 @@ use gradus_lab::tryout::{PlannedDeed, Tryout};
 use gradus_simkube::behave::{Behaviour, Crash, Flapping};
 use jiff::SignedDuration;
 use serde::Deserialize;
+use serde_json::Value;
+
+use crate::near;
 
 /// A file of behaviours.
 #[derive(Debug, Default, Deserialize)]
@@ -71,6 +75,9 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
             continue;
         }
         let (whose, form) = text.split_once(':').unwrap_or(("", text));
+        if !["", "new", "old", "metric"].contains(&whose) {
+            bail!("behaviour {text:?}: {whose:?} is no part of it; expected new:, old: or metric:");
+        }
         let (image, behaviour) = match whose {
             "new" => (new_image.as_str(), new.get_or_insert_with(|| all.clone())),
             "old" => (old_image.as_str(), old.get_or_insert_with(|| all.clone())),
@@ -79,6 +86,7 @@ pub fn add(tryout: &mut Tryout, given: &[String], first: &str) -> anyhow::Result
         let is_deed = form.contains('@') || form == "promote";
         match form.split_once('=') {
             Some((metric, value)) if whose == "metric" => {
+                is_measured(tryout, metric, text)?;
                 tryout.outlook.measured.push(metric_value(metric, value, text)?);
             }
             Some(("latency", median)) => {
@@ -184,6 +192,9 @@ fn change(behaviour: &mut Behaviour, form: &str, given: &str) -> anyhow::Result<
         "start" => behaviour.start_up_seconds = seconds(value, given)?,
         "stop" => behaviour.termination_seconds = seconds(value, given)?,
         // A pod whose readiness gates stay closed is as good as one that is never ready.
+        "never-ready" | "gates-closed" | "pull-error" if !value.is_empty() => {
+            bail!("behaviour {given:?}: {name} takes no value")
+        }
         "never-ready" | "gates-closed" => behaviour.never_ready = true,
         "pull-error" => behaviour.pull_error = true,
         "crash" => {
@@ -197,9 +208,47 @@ fn change(behaviour: &mut Behaviour, form: &str, given: &str) -> anyhow::Result<
                 not_ready_seconds: seconds(not_ready, given)?,
             });
         }
-        _ => bail!("behaviour {given:?} is not known; expected one of {FORMS}"),
+        _ => return Err(unknown(given, name)),
     }
     Ok(())
+}
+
+/// A form that there is not, with those that are like it.
+fn unknown(given: &str, name: &str) -> anyhow::Error {
+    let known = FORMS.split(", ").map(|form| {
+        let form = form.trim_start_matches("new:");
+        form.split(['=', '@', ':']).next().unwrap_or(form).to_owned()
+    });
+    let known: BTreeSet<String> = known.filter(|form| !form.contains(' ')).collect();
+    match near::offered(name, &known.into_iter().collect::<Vec<_>>()).first() {
+        Some(near) => anyhow::anyhow!(
+            "behaviour {given:?} is not known; did you mean {near}? expected one of {FORMS}"
+        ),
+        None => anyhow::anyhow!("behaviour {given:?} is not known; expected one of {FORMS}"),
+    }
+}
+
+/// Does any template of the manifests have a metric of this name?
+fn is_measured(tryout: &Tryout, metric: &str, given: &str) -> anyhow::Result<()> {
+    let objects = tryout.objects.iter().chain(&tryout.patches);
+    let lists = objects.map(|object| &object["spec"]["metrics"]);
+    let metrics = lists.filter_map(Value::as_array).flatten();
+    let names: Vec<String> =
+        metrics.filter_map(|one| one["name"].as_str()).map(str::to_owned).collect();
+    if metric.contains('*') || names.iter().any(|name| name == metric) {
+        return Ok(());
+    }
+    let near = near::offered(metric, &names);
+    match (near.first(), names.as_slice()) {
+        (Some(near), _) => {
+            bail!("behaviour {given:?}: no metric is called {metric:?}; did you mean {near}?")
+        }
+        (None, []) => bail!("behaviour {given:?}: there is no metric in the manifests"),
+        (None, names) => bail!(
+            "behaviour {given:?}: no metric is called {metric:?}; there are {}",
+            names.join(", ")
+        ),
+    }
 }
 
 fn add_deed(tryout: &mut Tryout, text: &str) -> anyhow::Result<()> {
@@ -225,7 +274,7 @@ fn add_deed(tryout: &mut Tryout, text: &str) -> anyhow::Result<()> {
             Some((number, _)) => {
                 bail!("behaviour {text:?}: expected a number of replicas, found {number:?}")
             }
-            None => bail!("behaviour {text:?} is not known; expected one of {FORMS}"),
+            None => return Err(unknown(text, what)),
         },
     };
     tryout.deeds.push(PlannedDeed { after: Some(duration(time, text)?), when: None, action });

@@ -23,6 +23,8 @@ const BOTTOM: f64 = 40.0;
 struct Scale {
     seconds: f64,
     pods: f64,
+    /// The weight that is all traffic.
+    whole: i64,
 }
 
 impl Scale {
@@ -37,9 +39,9 @@ impl Scale {
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
     }
 
-    fn weight(weight: i64) -> f64 {
+    fn weight(&self, weight: i64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a weight is at most a few thousand")]
-        let share = weight as f64 / 100.0;
+        let share = weight as f64 / self.whole as f64;
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share.min(1.0)
     }
 }
@@ -47,10 +49,15 @@ impl Scale {
 /// The picture: stable pods below, new ones on top, the weight as a line.
 pub fn picture(report: &Report, rollout: &Value) -> String {
     let name = rollout["metadata"]["name"].as_str().unwrap_or_default();
+    let canary = &rollout["spec"]["strategy"]["canary"];
     #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pods")]
     let scale = Scale {
         seconds: (report.duration.as_secs_f64() * 1.05).max(1.0),
         pods: report.peak_pods.max(1) as f64,
+        whole: canary["trafficRouting"]["maxTrafficWeight"]
+            .as_i64()
+            .filter(|it| *it > 0)
+            .unwrap_or(100),
     };
     let stable = |sample: &Sample| available(sample, 1);
     let all = |sample: &Sample| available(sample, 1) + available(sample, 2);
@@ -73,7 +80,7 @@ pub fn picture(report: &Report, rollout: &Value) -> String {
     let weight: Vec<(f64, f64)> = report
         .timeline
         .iter()
-        .map(|sample| (scale.x(sample.at), Scale::weight(sample.weight)))
+        .map(|sample| (scale.x(sample.at), scale.weight(sample.weight)))
         .collect();
     writeln!(
         svg,
@@ -149,7 +156,7 @@ fn axes(svg: &mut String, report: &Report, scale: &Scale) {
     let top = scale.pods(report.peak_pods) + 4.0;
     svg.push_str(&label(left - 6.0, top, "end", "#202124", &report.peak_pods.to_string()));
     svg.push_str(&label(left - 6.0, bottom + 4.0, "end", "#202124", "0"));
-    svg.push_str(&label(right + 6.0, Scale::weight(100) + 4.0, "start", "#d93025", "100 %"));
+    svg.push_str(&label(right + 6.0, scale.weight(scale.whole) + 4.0, "start", "#d93025", "100 %"));
     svg.push_str(&label(right + 6.0, bottom + 4.0, "start", "#d93025", "0 %"));
     ticks(svg, scale);
     let keys = [
