@@ -89,8 +89,19 @@ pub fn offered(wanted: &str, names: &[String]) -> Vec<String> {
         .map(|name| (distance(wanted, name), name))
         .filter(|(distance, name)| *distance <= far || name.contains(wanted))
         .collect();
+    if near.is_empty() {
+        let alike = names.iter().filter(|name| begins_alike(wanted, name));
+        near.extend(alike.map(|name| (distance(wanted, name), name)));
+    }
     near.sort();
     near.iter().take(OFFERED).map(|(_, name)| format!("\"{name}\"")).collect()
+}
+
+/// Do most of the letters of both stand at their beginning, as with a word that is cut short?
+fn begins_alike(one: &str, other: &str) -> bool {
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let longer = one.chars().count().max(other.chars().count());
+    same >= 5 && 2 * same >= longer
 }
 
 /// How many letters must be typed, removed or replaced.
@@ -119,6 +130,7 @@ mod tests {
             ("a letter too few", "chekout", "\"checkout\""),
             ("a beginning", "check", "\"checkout\" \"checkout-worker\""),
             ("two letters swapped", "crat", "\"cart\""),
+            ("cut short", "checkout-wk-one", "\"checkout-worker\""),
             ("nothing like it", "payments", ""),
         ];
         for (what, wanted, expected) in cases {

@@ -9,6 +9,7 @@ mod conditions;
 mod experiments;
 mod finding;
 mod ingresses;
+mod kinds;
 mod metrics;
 mod numbers;
 mod plugins;
@@ -17,6 +18,7 @@ mod promql;
 mod providers;
 mod report;
 mod rollout;
+mod scalers;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -111,6 +113,7 @@ fn check_documents(documents: &[Document]) -> Vec<Finding> {
         found.extend(pods::check(document));
         found.extend(ingresses::check(beside));
         found.extend(among::check(beside));
+        found.extend(scalers::check(beside));
         for one in found {
             let one = words::plain(document, one);
             if !findings.iter().any(|known| known.covers(&one)) {

@@ -26,6 +26,7 @@ fn all(document: &Document, spec: &RolloutSpec) -> Vec<Finding> {
         found.extend(unreachable_steps(document, canary));
         found.extend(empty_parts(document));
         found.extend(more_than_all(document));
+        found.extend(two_sizes(document));
         found.extend(peak(document, spec, canary));
     }
     found.extend(deadline(document, spec));
@@ -56,12 +57,33 @@ fn more_than_all(document: &Document) -> Option<Finding> {
     (percentage > 100).then(|| Finding::warning(document, path, message))
 }
 
+/// Steps that give the canary two sizes, or none.
+fn two_sizes(document: &Document) -> Vec<Finding> {
+    let steps = words::at(&document.json(), "spec.strategy.canary.steps");
+    let steps = steps.as_array().cloned().unwrap_or_default().into_iter().enumerate();
+    let odd = steps.filter_map(|(at, step)| {
+        let scale = step["setCanaryScale"].as_object()?;
+        let is_set =
+            |name: &&str| scale.get(*name).is_some_and(|value| !value.is_null() && *value != false);
+        let set: Vec<&str> =
+            ["replicas", "weight", "matchTrafficWeight"].into_iter().filter(is_set).collect();
+        let message = match set.as_slice() {
+            [] => "it changes nothing: expected replicas, weight or matchTrafficWeight".to_owned(),
+            [_] => return None,
+            several => format!("one of {} decides: write one of them", several.join(" and ")),
+        };
+        let path = format!("spec.strategy.canary.steps[{at}].setCanaryScale");
+        Some(Finding::warning(document, &path, message))
+    });
+    odd.collect()
+}
+
 /// Parts that are written down and hold nothing.
 fn empty_parts(document: &Document) -> Vec<Finding> {
     let canary = document.json()["spec"]["strategy"]["canary"].clone();
     let is_empty = |value: &Value| match value {
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
+        Value::Object(fields) => fields.values().all(Value::is_null),
         Value::Null => true,
         _ => false,
     };

@@ -1,5 +1,5 @@
-//! What do objects of the same files mean for each other: two of one name, one Service of two Rollouts,
-//! an autoscaler of something that is not there, a version that no server has any more?
+//! What do objects of the same files mean for each other: two of one name, one Service of two Rollouts, a
+//! version that no server has any more?
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use gradus_manifest::Document;
 
 /// Everything that surprises whoever applies all of them.
 pub fn check(beside: Beside<'_>) -> Vec<Finding> {
-    let found = twice(beside).into_iter().chain(shared(beside)).chain(scaled(beside));
+    let found = twice(beside).into_iter().chain(shared(beside));
     found.chain(outdated(beside.document)).collect()
 }
 
@@ -70,34 +70,6 @@ fn shared(beside: Beside<'_>) -> Vec<Finding> {
         Some(Finding::warning(document, field, message).about("service"))
     });
     taken.collect()
-}
-
-/// An autoscaler of something that is not in the files, while a Rollout of that name is.
-fn scaled(beside: Beside<'_>) -> Option<Finding> {
-    let document = beside.document;
-    if !is(document, "autoscaling", "HorizontalPodAutoscaler") {
-        return None;
-    }
-    let target = ["apiVersion", "kind", "name"];
-    let [version, kind, name] =
-        target.map(|field| document.text(&["spec", "scaleTargetRef", field]).unwrap_or_default());
-    let is_target = |other: &&Document, version: &str, kind: &str| {
-        other.text(&["apiVersion"]) == Some(version)
-            && other.text(&["kind"]) == Some(kind)
-            && other.text(&["metadata", "name"]) == Some(name)
-            && is_beside(other, document)
-    };
-    let has = |version, kind| beside.all.iter().any(|other| is_target(&other, version, kind));
-    if has(version, kind) || !has(names::API_VERSION, kind::ROLLOUT) {
-        return None;
-    }
-    let message = format!(
-        "there is no {kind} {name:?} of {version} in these files, but a Rollout: it is scaled by \
-         apiVersion {} and kind Rollout",
-        names::API_VERSION
-    );
-    let path = "spec.scaleTargetRef.kind";
-    Some(Finding::warning(document, path, message).about("autoscaler"))
 }
 
 /// An Ingress in a version that Kubernetes 1.22 has taken away.

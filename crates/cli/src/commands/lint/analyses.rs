@@ -11,8 +11,8 @@ use gradus_engine::rollout::analyses;
 use gradus_engine::world::{RolloutView, Templates};
 
 use super::beside::{Beside, is, is_template};
-use super::finding::Finding;
-use super::{conditions, experiments, metrics, words};
+use super::finding::{Finding, Severity};
+use super::{conditions, experiments, metrics, schema, words};
 use gradus_manifest::Document;
 
 /// The analyses of a Rollout: what the controller refuses, and what will surprise.
@@ -29,6 +29,15 @@ pub fn of_rollout(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
                 continue;
             }
         };
+        // What is wrong with a template is said where it stands.
+        if found.all().any(|(_, template)| has_errors(beside, &template.name)) {
+            continue;
+        }
+        findings.extend(repeated(
+            beside.document,
+            analysis.args.iter().map(|one| &*one.name),
+            &path,
+        ));
         if let Some(text) = analyses::fault(view, analysis, &all, &found) {
             findings.push(at_its_use(beside.document, &text, &found, &path));
             continue; // An argument that is missing may be one that is misspelt.
@@ -51,6 +60,32 @@ pub fn of_rollout(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Is a template of this name in the files, with something wrong of its own?
+fn has_errors(beside: Beside<'_>, name: &str) -> bool {
+    let is_named =
+        |other: &&Document| is_template(other) && other.text(&["metadata", "name"]) == Some(name);
+    beside.all.iter().filter(is_named).any(|template| {
+        let found = schema::check(template).into_iter().chain(metrics::check(template));
+        let found = found.chain(metrics::placeholders(template)).chain(conditions::check(template));
+        found.into_iter().any(|finding| finding.severity == Severity::Error)
+    })
+}
+
+/// Arguments that are given twice: only one of the values is used.
+fn repeated<'a>(
+    document: &Document,
+    given: impl Iterator<Item = &'a str>,
+    path: &str,
+) -> Vec<Finding> {
+    let names: Vec<&str> = given.collect();
+    let twice = names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name));
+    let told = twice.map(|(at, name)| {
+        let message = format!("argument {name:?} is given twice; only one of its values is used");
+        Finding::warning(document, &format!("{path}.args[{at}].name"), message)
+    });
+    told.collect()
 }
 
 /// The analyses of an Experiment, and the placeholders of a template.
@@ -77,6 +112,22 @@ pub fn of_others(beside: Beside<'_>) -> Vec<Finding> {
 /// give it.
 fn at_its_use(document: &Document, text: &str, found: &Found<'_>, path: &str) -> Finding {
     let finding = Finding::field_error(document, text).about("analysis");
+    if let Some((_, field)) = finding.message.rsplit_once("unsupported fieldPath: ") {
+        let args = words::at(&document.json(), &format!("{path}.args"));
+        let mut args = args.as_array().into_iter().flatten();
+        let at = args.position(|one| one["valueFrom"]["fieldRef"]["fieldPath"] == field);
+        let message = format!(
+            "unsupported fieldPath: {field}: expected one such as metadata.labels['app'], \
+             metadata.name or status.podIP"
+        );
+        return match at {
+            Some(at) => {
+                let path = format!("{path}.args[{at}].valueFrom.fieldRef.fieldPath");
+                Finding::error(document, &path, message).about("analysis")
+            }
+            None => finding,
+        };
+    }
     let open = finding.message.rsplit_once("args.").and_then(|(_, rest)| rest.split_once(' '));
     let Some((argument, "was not resolved")) = open else { return finding };
     let argument = argument.to_owned();

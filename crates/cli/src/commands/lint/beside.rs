@@ -65,6 +65,27 @@ impl<'d> Beside<'d> {
         if there.is_empty() {
             return None;
         }
+        // One of that name in another group, or of a kind that is nearly this one, is said there.
+        let is_meant = |other: &&Document| {
+            let kind = other.text(&["kind"]).unwrap_or_default();
+            other.text(&["metadata", "name"]) == Some(name)
+                && !is(other, &wanted.group, &wanted.name)
+                && !near::offered(kind, &[wanted.name.to_string()]).is_empty()
+        };
+        if self.all.iter().any(|other| is_meant(&other)) {
+            return None;
+        }
+        // A name that no object can have is said where it stands.
+        let is_odd = |name: &String| {
+            let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+            name.len() > 253
+                || !name.chars().all(|c| is_inner(c) || c == '-' || c == '.')
+                || !name.starts_with(is_inner)
+                || !name.ends_with(is_inner)
+        };
+        if there.iter().any(is_odd) {
+            return None;
+        }
         let near = near::offered(name, &there);
         let hint = match near.as_slice() {
             [] => format!("they hold {}", there.join(", ")),

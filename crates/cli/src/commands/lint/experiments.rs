@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::finding::Finding;
 use super::metrics::no_duration;
+use crate::near;
 use gradus_manifest::Document;
 use gradus_simkube::review;
 
@@ -37,7 +38,7 @@ pub fn check(document: &Document) -> Vec<Finding> {
 
 /// What holds for an Experiment and for the step that makes one: the field, and what is wrong.
 pub fn parts(spec: &Value) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let mut found = hashes(spec);
     if spec["templates"].as_array().is_some_and(Vec::is_empty) {
         let message = "Required value: at least one template, as there are no pods otherwise";
         found.push(("templates".to_owned(), message.to_owned()));
@@ -63,6 +64,35 @@ pub fn parts(spec: &Value) -> Vec<(String, String)> {
                     found.push((format!("{field}[{at}].{number}"), not_negative(value)));
                 }
             }
+        }
+    }
+    found
+}
+
+/// Arguments that take the hash of a template there is not.
+fn hashes(spec: &Value) -> Vec<(String, String)> {
+    let templates = list(&spec["templates"]).iter();
+    let names: Vec<String> =
+        templates.filter_map(|one| one["name"].as_str()).map(str::to_owned).collect();
+    let mut found = Vec::new();
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        return found; // Which of them is meant is known once each has a name of its own.
+    }
+    for (at, analysis) in list(&spec["analyses"]).iter().enumerate() {
+        for (of, argument) in list(&analysis["args"]).iter().enumerate() {
+            let text = argument["value"].as_str().unwrap_or_default();
+            let Some((_, rest)) = text.split_once("{{templates.") else { continue };
+            let Some((name, _)) = rest.split_once('.') else { continue };
+            if names.iter().any(|known| known == name) {
+                continue;
+            }
+            let near = near::offered(name, &names);
+            let hint = match near.first() {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("there are {}", names.join(", ")),
+            };
+            let message = format!("no template is called {name:?}; {hint}");
+            found.push((format!("analyses[{at}].args[{of}].value"), message));
         }
     }
     found

@@ -10,7 +10,14 @@ use gradus_manifest::{Document, Malformed, Place, Source};
 
 /// What a finding is about where the schema of the kind refuses it.
 pub const SCHEMA: &str = "schema";
-const UNKNOWN_FIELD: &str = "unknown-field";
+/// What a finding is about where the kind has no such field.
+pub const UNKNOWN_FIELD: &str = "unknown-field";
+
+/// Fields of a backend in versions of Ingress that are gone.
+const OLD_BACKEND: [&str; 2] = ["serviceName", "servicePort"];
+
+/// So many fields are all named where none of them is like the one that is written.
+const FEW: usize = 4;
 
 /// What a document may have instead of a field that there is not.
 #[derive(Clone, Debug, Default)]
@@ -111,10 +118,20 @@ impl Finding {
         let (around, field) = path.rsplit_once('.').unwrap_or(("", path));
         let near = near::offered(field, names);
         let is_selector = names.iter().any(|name| name == "matchLabels");
+        let is_old_backend = around.ends_with(".backend") && OLD_BACKEND.contains(&field);
         let hint = match (near.as_slice(), places.as_slice()) {
             _ if is_selector => "; labels that are selected stand in matchLabels".to_owned(),
             _ if path == "spec.strategy.rollingUpdate" => {
                 "; that is of Deployments: maxSurge and maxUnavailable stand in canary".to_owned()
+            }
+            _ if path == "spec.strategy.type" => {
+                "; that is of Deployments: a Rollout has canary or blueGreen".to_owned()
+            }
+            _ if is_old_backend => {
+                "; in networking.k8s.io/v1 write service: {name: …, port: {number: …}}".to_owned()
+            }
+            ([], []) if (1..=FEW).contains(&names.len()) => {
+                format!("; there are {}", names.join(", "))
             }
             ([], []) => String::new(),
             (_, [_, ..]) => format!("; it belongs in {}", places.join(" or ")),
@@ -128,8 +145,13 @@ impl Finding {
         let contract = Some(FieldError { path: String::new(), message: said });
         let beside = |name: &String| format!("{around}.{}", name.trim_matches('"'));
         let there = |place: &String| format!("{place}.{field}");
-        let meant = near.iter().map(beside).chain(places.iter().map(there)).collect();
-        Finding { place, rule: UNKNOWN_FIELD, contract, meant, ..finding }
+        let mut meant: Vec<String> =
+            near.iter().map(beside).chain(places.iter().map(there)).collect();
+        if is_old_backend {
+            meant.push(around.to_owned());
+        }
+        // The path is that of the manifest, however near it is to a path of the contract.
+        Finding { place, rule: UNKNOWN_FIELD, contract, meant, path: path.to_owned(), ..finding }
     }
 
     /// The same, at another place of the document.
@@ -168,7 +190,12 @@ impl Finding {
             stage: Stage::Decoding,
             rule: "yaml",
             path: String::new(),
-            message: format!("yaml: line {}: {}", malformed.place.line, malformed.message),
+            message: format!(
+                "yaml: line {}: {}{}",
+                malformed.place.line,
+                malformed.message,
+                yaml_hint(source, malformed)
+            ),
             place: malformed.place,
             document: Place::default(),
             meant: Vec::new(),
@@ -192,8 +219,23 @@ impl Finding {
             && around(one) == around(two);
         let is_required = later.for_scripts().starts_with("Required value");
         let is_meant = self.meant.iter().any(|meant| {
-            is_within(meant, two) || is_required && around(meant).as_deref() == Some(two)
+            is_within(meant, two)
+                || is_required && around(meant).as_deref() == Some(two)
+                || meant.ends_with(".steps") && later.message.starts_with("there are no steps")
         });
+        // The mounts of a volume that has the name of another.
+        let is_mount = self.message.starts_with("Duplicate value")
+            && one.contains(".volumes[")
+            && two.contains(".volumeMounts[")
+            && later.message.starts_with("Not found");
+        // What is referred to cannot be read, so nothing is.
+        let is_unreferred = is_unread
+            && (one == "spec.workloadRef"
+                || self.meant.iter().any(|meant| meant == "spec.workloadRef"))
+            && ["spec.selector", "spec.template"].iter().any(|outer| is_within(outer, two));
+        let is_unique = self.message.starts_with("Duplicate value")
+            && later.message.ends_with("must be unique")
+            && is_near;
         // What is wrong inside explains what is said of the whole.
         let is_whole = is_within(two, one)
             && one != two
@@ -205,6 +247,9 @@ impl Finding {
         }
         is_meant
             || is_whole
+            || is_mount
+            || is_unreferred
+            || is_unique
             || (self.severity == later.severity || is_missing)
                 && (one == two
                     || self.place == later.place && is_near
@@ -250,6 +295,21 @@ impl Finding {
         let field = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
         format!("{field}{}", self.message)
     }
+}
+
+/// What was probably meant where a text is no YAML.
+fn yaml_hint(source: &Source, malformed: &Malformed) -> &'static str {
+    let line = source.text.lines().nth(malformed.place.line.saturating_sub(1)).unwrap_or_default();
+    if line.contains("{{") {
+        return "; this looks like a template: lint what it renders";
+    }
+    if malformed.message.contains("unknown anchor") {
+        return "; a text that begins with * stands in quotes";
+    }
+    if malformed.message.starts_with("unexpected character") {
+        return "; a text that begins with this character stands in quotes";
+    }
+    ""
 }
 
 /// Is the inner field the outer one, or a part of it?

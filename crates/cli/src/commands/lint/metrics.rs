@@ -37,7 +37,26 @@ pub fn check(document: &Document) -> Vec<Finding> {
         findings.extend(of_metric(document, raw, &path));
     }
     findings.extend(rules(document, &object["spec"], metrics));
+    if is_run {
+        findings.extend(open(document, &object["spec"]["args"]));
+    }
     findings
+}
+
+/// Arguments of a run without a value: nobody gives them one later.
+fn open(document: &Document, args: &Value) -> Vec<Finding> {
+    let args = args.as_array().into_iter().flatten().enumerate();
+    let open = args.filter(|(_, one)| {
+        one["name"].is_string() && one["value"].is_null() && one["valueFrom"].is_null()
+    });
+    let told = open.map(|(at, one)| {
+        let message = format!(
+            "args.{} was not resolved: a run needs a value for it",
+            one["name"].as_str().unwrap_or_default()
+        );
+        Finding::error(document, &format!("spec.args[{at}]"), message)
+    });
+    told.collect()
 }
 
 fn of_metric(document: &Document, raw: &Value, path: &str) -> Vec<Finding> {
@@ -46,6 +65,9 @@ fn of_metric(document: &Document, raw: &Value, path: &str) -> Vec<Finding> {
     let mut add = |field: &str, message: String| {
         findings.push(Finding::error(document, &format!("{path}.{field}"), message));
     };
+    if raw["name"] == "" {
+        add("name", "Required value".to_owned());
+    }
     for (field, message) in limits(&metric) {
         add(field, message);
     }
@@ -200,6 +222,11 @@ fn declared(document: &Document, args: &[Value]) -> Vec<Finding> {
         } else if !name.is_empty() && args[..at].iter().any(|one| one["name"] == name) {
             let message = format!("Duplicate value: {name:?}: each argument has a name of its own");
             findings.push(Finding::error(document, &format!("{path}.name"), message));
+        }
+        if argument["valueFrom"].as_object().is_some_and(serde_json::Map::is_empty) {
+            let message =
+                "Required value: secretKeyRef or fieldRef says where the value is".to_owned();
+            findings.push(Finding::error(document, &format!("{path}.valueFrom"), message));
         }
         if !argument["value"].is_null() && !argument["valueFrom"].is_null() {
             let message = "an argument has value or valueFrom, and this one has both".to_owned();

@@ -11,6 +11,9 @@ use super::beside::{Beside, is, is_template};
 use super::finding::Finding;
 use crate::near;
 
+/// The plugin of Argo Rollouts whose work is done here without it.
+const GATEWAY_API: &str = "argoproj-labs/gatewayAPI";
+
 /// What is wrong or doubtful with the plugins of a document.
 pub fn check(beside: Beside<'_>) -> Vec<Finding> {
     let document = beside.document;
@@ -66,6 +69,14 @@ impl Used {
                 "Invalid value: {name:?}: no plugin can have this name: expected namespace/name"
             );
             return Some(Finding::error(beside.document, path, message));
+        }
+        // Nearly the name of what needs no plugin here.
+        let built_in = [GATEWAY_API.to_owned()];
+        if let (Interface::Router, Some(near)) =
+            (*interface, near::offered(name, &built_in).first())
+        {
+            let message = format!("no plugin {name:?} is known; did you mean {near}?");
+            return Some(Finding::warning(beside.document, path, message));
         }
         // Files without the ConfigMap are silent: it belongs to the controller.
         let lists: Vec<Value> =

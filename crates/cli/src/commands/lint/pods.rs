@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::beside::{is, is_template};
 use super::finding::{Finding, Known, is_within};
 use super::schema::Shape;
+use super::words::no_quantity;
 use crate::near;
 use gradus_manifest::Document;
 
@@ -114,11 +115,105 @@ fn of_part(document: &Document, part: &PodPart) -> Vec<Finding> {
             None => finding,
         });
     }
-    let has_odd_ports = findings.iter().any(|one| one.path.contains(".ports["));
+    for (field, message) in images(&part.object).into_iter().chain(amounts(&part.object)) {
+        findings.push(Finding::error(document, &path(&field), message));
+    }
+    let has_odd_ports = findings.iter().any(|one| one.path.contains(".ports"));
     if !has_odd_ports {
         findings.extend(probes(document, part));
     }
     findings
+}
+
+/// The containers of pods, each with its path.
+fn containers(object: &Value) -> Vec<(String, Value)> {
+    let spec = &object["spec"]["template"]["spec"];
+    let lists = ["initContainers", "containers"].into_iter();
+    let each = lists.flat_map(|list| {
+        let all = spec[list].as_array().cloned().unwrap_or_default().into_iter().enumerate();
+        all.map(move |(at, one)| (format!("spec.template.spec.{list}[{at}]"), one))
+    });
+    each.collect()
+}
+
+/// Images that nobody can pull, because there is no such name.
+fn images(object: &Value) -> Vec<(String, String)> {
+    let wrong = containers(object).into_iter().filter_map(|(path, container)| {
+        let image = container["image"].as_str()?;
+        let why = no_image(image)?;
+        Some((format!("{path}.image"), format!("{image:?} is no image: {why}")))
+    });
+    wrong.collect()
+}
+
+/// Why a text is no name of an image. What is filled in before it is applied is known later.
+fn no_image(image: &str) -> Option<&'static str> {
+    if image.trim() != image || image.is_empty() || image.contains(['$', '{', '<', '%']) {
+        return None; // The server says so itself, or it is a placeholder.
+    }
+    if image.contains(char::is_whitespace) {
+        return Some("there are no blanks in it");
+    }
+    if image.contains("://") {
+        return Some("it is written without https://");
+    }
+    let (name, digest) = image.split_once('@').map_or((image, None), |(n, d)| (n, Some(d)));
+    if digest.is_some_and(|digest| !digest.contains(':')) {
+        return Some("a digest begins with its algorithm, as in sha256:");
+    }
+    let (folders, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let (base, tag) = last.split_once(':').map_or((last, None), |(b, t)| (b, Some(t)));
+    let is_tag = |tag: &str| {
+        tag.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && tag.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    if tag.is_some_and(|tag| !is_tag(tag)) {
+        return Some("behind the colon stands one tag of letters, digits, . _ and -");
+    }
+    let is_host = |part: &str| part.contains(['.', ':']) || part == "localhost";
+    let mut parts: Vec<&str> = folders.split('/').filter(|part| !part.is_empty()).collect();
+    if parts.first().is_some_and(|first| is_host(first)) {
+        parts.remove(0);
+    }
+    parts.push(base);
+    let has_capitals = parts.iter().any(|part| part.contains(|c: char| c.is_ascii_uppercase()));
+    has_capitals.then_some("only a tag may have capital letters")
+}
+
+/// Amounts of a container that a variable can name.
+const AMOUNTS: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+/// Variables that name an amount there is not.
+fn amounts(object: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (path, container) in containers(object) {
+        let variables = container["env"].as_array().cloned().unwrap_or_default();
+        for (at, variable) in variables.iter().enumerate() {
+            let field = &variable["valueFrom"]["resourceFieldRef"]["resource"];
+            let Some(name) = field.as_str() else { continue };
+            if AMOUNTS.contains(&name) || name.contains(".hugepages-") || name.contains("{{") {
+                continue;
+            }
+            let known = AMOUNTS.map(str::to_owned);
+            let near = near::offered(name, &known);
+            let hint = near.first().map(|near| format!("; did you mean {near}?"));
+            let message = format!(
+                "Unsupported value: {name:?}: expected one of {}{}",
+                AMOUNTS.join(", "),
+                hint.unwrap_or_default()
+            );
+            let field = "valueFrom.resourceFieldRef.resource";
+            found.push((format!("{path}.env[{at}].{field}"), message));
+        }
+    }
+    found
 }
 
 /// Where the server's words are a regular expression, what is wrong in plain ones.
@@ -137,9 +232,7 @@ fn own_words(field: &str, value: &Value, said: &str) -> Option<String> {
     if is_number && text.starts_with('-') {
         return None;
     }
-    Some(format!(
-        "{text:?} is no quantity: expected a number with a unit such as 100m, 0.5, 128Mi or 1G"
-    ))
+    Some(no_quantity(text))
 }
 
 /// Probes that name a port which their container does not have.

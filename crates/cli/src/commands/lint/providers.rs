@@ -66,6 +66,12 @@ pub fn check(document: &Document, raw: &Value, path: &str) -> Vec<Finding> {
     for (field, message) in of_web(&provider["web"]) {
         add(field, message);
     }
+    let address = provider["prometheus"]["address"].as_str().unwrap_or_default();
+    if address.contains("://")
+        && let Some(message) = no_url(address)
+    {
+        add("prometheus.address", message);
+    }
     for kind in ["prometheus", "web"] {
         let oauth2 = &provider[kind]["authentication"]["oauth2"];
         let is_used = oauth2.as_object().is_some_and(|fields| !fields.is_empty());
@@ -102,13 +108,35 @@ fn of_web(web: &Value) -> Vec<(&'static str, String)> {
     }
     match web["url"].as_str() {
         None | Some("") if web.is_object() => found.push(("web.url", "Required value".to_owned())),
-        Some(url) if !url.is_empty() && !url.contains("://") && !url.starts_with("{{") => {
-            let message = format!("{url:?} is no URL: expected one such as https://{url}");
-            found.push(("web.url", message));
-        }
-        _ => {}
+        Some(url) => found.extend(no_url(url).map(|message| ("web.url", message))),
+        None => {}
     }
     found
+}
+
+/// Why nobody can be asked at this address. What an argument fills in is known later.
+fn no_url(url: &str) -> Option<String> {
+    if url.is_empty() || url.starts_with("{{") {
+        return None;
+    }
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Some(format!("{url:?} is no URL: expected one such as https://{url}"));
+    };
+    if !scheme.contains("{{") && !["http", "https"].contains(&scheme) {
+        return Some(format!("{url:?} is no URL of a server: it begins with http:// or https://"));
+    }
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains("{{") {
+        return None;
+    }
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Some(format!(
+            "{url:?} is no URL: the name of a host has no blanks and is not empty"
+        ));
+    }
+    let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
+    let is_odd = port.is_some_and(|port| port.parse::<u16>().is_err());
+    is_odd.then(|| format!("{url:?} is no URL: a port is a number up to 65535"))
 }
 
 /// What the provider itself refuses before it asks anything.
@@ -171,7 +199,12 @@ fn query(document: &Document, provider: &Value, path: &str) -> Option<Finding> {
         });
     }
     let fault = promql::fault(text)?;
-    let message = format!("this is no PromQL: {}", fault.message);
+    let start = if fault.message.starts_with("it ") {
+        "this cannot be measured"
+    } else {
+        "this is no PromQL"
+    };
+    let message = format!("{start}: {}", fault.message);
     let finding = match fault.may_be_dialect {
         true => Finding::warning(document, &path, message),
         false => Finding::error(document, &path, message),

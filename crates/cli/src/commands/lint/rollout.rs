@@ -15,8 +15,8 @@ use gradus_engine::world::{Origin, RolloutView, ServiceView};
 use serde_json::{Value, json};
 
 use super::beside::{Beside, is};
-use super::finding::Finding;
-use super::{analyses, pods};
+use super::finding::{Finding, UNKNOWN_FIELD};
+use super::{analyses, pods, schema};
 use gradus_manifest::Document;
 
 /// Is it a Rollout of ours?
@@ -47,20 +47,32 @@ pub fn check(beside: Beside<'_>) -> (Vec<Finding>, RolloutSpec) {
                     .iter()
                     .any(|one| one.message.contains("requires TrafficRouting, supports"))
     };
-    findings.extend(
-        refused.iter().filter(|one| !follows(one)).map(|one| Finding::refused(document, one)),
-    );
+    let mut refused: Vec<Finding> = refused
+        .iter()
+        .filter(|one| !follows(one))
+        .map(|one| Finding::refused(document, one))
+        .collect();
+    let has_template = !object["spec"]["template"].is_null() || spec.workload_ref.is_some();
+    if !has_template && object["spec"]["strategy"].is_object() {
+        let message = "Required value: the template of the pods, or a workloadRef";
+        refused.retain(|one| !one.path.starts_with("spec.template"));
+        findings.push(Finding::error(document, "spec.template", message.to_owned()));
+    }
+    findings.extend(refused);
     // A frame is tolerant of everything but its metadata, whose faults the schema has told.
     let Ok(frame) = serde_json::from_value::<Frame>(object) else { return (findings, spec) };
     let view = RolloutView::read(&frame, None);
     let (view, wrong) = with_workload(beside, view);
     findings.extend(wrong);
     // Without a template nobody knows which pods a Service must select.
-    if view.spec.origin != Origin::Referred {
-        findings.extend(of_services(beside, &view));
+    let mut has_services = true;
+    if view.spec.origin != Origin::Referred && has_template {
+        let found = of_services(beside, &view);
+        has_services = found.is_empty();
+        findings.extend(found);
     }
     // A route to no Service leads nowhere.
-    if !is_unserved {
+    if !is_unserved && has_services {
         findings.extend(of_routes(beside, &view));
     }
     findings.extend(analyses::of_rollout(beside, &view));
@@ -104,20 +116,47 @@ fn with_workload(beside: Beside<'_>, view: RolloutView) -> (RolloutView, Vec<Fin
 /// Services that select other pods, belong to another Rollout, or are missing among others.
 fn of_services(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let template: Value = serde_json::from_str(&view.spec.template).unwrap_or_default();
+    let labels = &template["metadata"]["labels"];
+    // What is wrong with the ports or the labels of the pods is said there.
+    let has_ports = !pods::check(beside.document)
+        .iter()
+        .any(|one| one.path.contains(".ports") || one.path.ends_with("ontainers"));
     for services::Reference { field, name } in services::references(&view.spec.fields) {
         let Some(service) = beside.find(&kinds::SERVICE, name) else {
             findings.extend(beside.missing(&kinds::SERVICE, name, field));
             continue;
         };
+        let selector = service["spec"]["selector"].clone();
         let Ok(frame) = serde_json::from_value::<Frame>(service) else { continue };
-        if let Some(detail) = services::mismatch(view, &ServiceView::read(&frame)) {
+        let detail = services::mismatch(view, &ServiceView::read(&frame));
+        if let Some(detail) = detail.filter(|_| labels.is_object()) {
             let message = format!("Invalid value: {name:?}: {detail}");
-            findings.push(Finding::error(beside.document, field, message).about("service"));
-        } else if let Some(document) = beside.document_of(&kinds::SERVICE, name) {
+            let finding = Finding::error(beside.document, field, message).about("service");
+            findings.push(match unselected(&selector, labels) {
+                Some(words) if detail.contains("unmatch label") => {
+                    let said = format!("{}: {words}", finding.message);
+                    finding.in_words(said)
+                }
+                _ => finding,
+            });
+        } else if let Some(document) =
+            beside.document_of(&kinds::SERVICE, name).filter(|_| has_ports)
+        {
             findings.extend(target_ports(document, view));
         }
     }
     findings
+}
+
+/// What a selector selects, and what the pods have instead.
+fn unselected(selector: &Value, labels: &Value) -> Option<String> {
+    let (key, value) = selector.as_object()?.iter().find(|(key, value)| labels[*key] != **value)?;
+    let there = match labels[key].as_str() {
+        Some(there) => format!("the pods have {key}={there}"),
+        None => format!("the pods have no label {key}"),
+    };
+    Some(format!("it selects {key}={}, and {there}", value.as_str()?))
 }
 
 /// Ports of a Service that lead to a name which no container port of the Rollout has.
@@ -129,6 +168,12 @@ fn target_ports(service: &Document, view: &RolloutView) -> Vec<Finding> {
     let object = service.json();
     let ports = object["spec"]["ports"].as_array().into_iter().flatten().enumerate();
     let wrong = ports.filter_map(|(at, port)| {
+        if let Some(number) = port["targetPort"].as_i64().filter(|it| !(0..=65_535).contains(it)) {
+            let message =
+                format!("Invalid value: {number}: must be between 1 and 65535, inclusive");
+            let path = format!("spec.ports[{at}].targetPort");
+            return Some(Finding::error(service, &path, message).about("port"));
+        }
         let wanted = port["targetPort"].as_str()?;
         let is_there = names.iter().any(|name| name == wanted) || wanted.parse::<u16>().is_ok();
         (!is_there).then(|| {
@@ -156,7 +201,13 @@ fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
         match cause {
             FaultCause::Configuration => Some(Finding::error(beside.document, &path, message)),
             FaultCause::Missing(object) => beside.missing(&object.kind, &object.name, &path),
-            FaultCause::Unfit(_) => Some(Finding::warning(beside.document, &path, message)),
+            FaultCause::Unfit(object) => {
+                let there = beside.document_of(&object.kind, &object.name);
+                // What is written of its rules cannot be read: that is said where it stands.
+                let is_unread = |one: &Finding| one.rule == UNKNOWN_FIELD || one.path == "spec";
+                let is_odd = there.is_some_and(|it| schema::check(it).iter().any(is_unread));
+                (!is_odd).then(|| Finding::warning(beside.document, &path, message))
+            }
         }
     };
     routers.iter().filter_map(|router| found(&**router)).collect()

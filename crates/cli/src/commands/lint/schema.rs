@@ -8,31 +8,12 @@ use gradus_simkube::schema::{Cause, Schema};
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Known, SCHEMA, is_within};
-use crate::near;
+use super::kinds;
 use gradus_manifest::{Content, Document, Node};
 
 /// Kinds of Kubernetes that a Rollout names, with their groups.
-const BUILT_IN: [(&str, &str); 2] = [("", "Service"), ("networking.k8s.io", "Ingress")];
-
-/// Groups of Kubernetes itself, none of which has a kind of ours.
-const KUBERNETES: [&str; 7] =
-    ["", "apps", "batch", "autoscaling", "extensions", "networking.k8s.io", "policy"];
-
-/// Kinds of Kubernetes that are written beside Rollouts, or instead of them, and their versions.
-const NOT_OURS: [(&str, &str); 12] = [
-    ("ConfigMap", "v1"),
-    ("CronJob", "batch/v1"),
-    ("DaemonSet", "apps/v1"),
-    ("Deployment", "apps/v1"),
-    ("HorizontalPodAutoscaler", "autoscaling/v2"),
-    ("Ingress", "networking.k8s.io/v1"),
-    ("Job", "batch/v1"),
-    ("Pod", "v1"),
-    ("ReplicaSet", "apps/v1"),
-    ("Secret", "v1"),
-    ("Service", "v1"),
-    ("StatefulSet", "apps/v1"),
-];
+const BUILT_IN: [(&str, &str); 3] =
+    [("", "Service"), ("networking.k8s.io", "Ingress"), ("policy", "PodDisruptionBudget")];
 
 /// A kind that is known here, by group and kind.
 struct KnownKind {
@@ -62,8 +43,10 @@ impl Shape {
     /// The fields that the shape does not have, each with what it has instead.
     pub fn unknown_fields(&self, object: &Value) -> Vec<(String, Known)> {
         let unknown = self.compiled.unknown_fields(object).into_iter();
-        let known =
-            |path: &str| Known { names: self.names_beside(path), places: self.places_of(path) };
+        let known = |path: &str| Known {
+            names: self.names_beside(path),
+            places: self.places_of(path, object),
+        };
         unknown.map(|path| (path.clone(), known(&path))).collect()
     }
 
@@ -81,9 +64,13 @@ impl Shape {
     }
 
     /// Where a field of the same name may stand: inside a field beside it, or in what it stands in.
-    fn places_of(&self, path: &str) -> Vec<String> {
-        let Some((around, field)) = path.rsplit_once('.') else { return Vec::new() };
-        if EVERYWHERE.contains(&field) {
+    fn places_of(&self, path: &str, object: &Value) -> Vec<String> {
+        let (around, field) = path.rsplit_once('.').unwrap_or_default();
+        let field = if field.is_empty() { path } else { field };
+        if ["", "spec"].contains(&around) && OF_METADATA.contains(&field) {
+            return vec!["metadata".to_owned()];
+        }
+        if around.is_empty() || EVERYWHERE.contains(&field) {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -92,10 +79,13 @@ impl Shape {
         while let Some((outer, _)) = above.rsplit_once('.').filter(|_| found.is_empty()) {
             let has = |name: &str| self.part(name)["properties"][field].is_object();
             found.extend([outer].into_iter().filter(|outer| has(outer)).map(str::to_owned));
+            if found.is_empty() {
+                // In what stands beside it: a field of blueGreen in canary.
+                below(self.part(outer), outer, field, 1, &mut found);
+            }
             above = outer;
         }
-        // Nor do those that are found here and there.
-        if found.len() > 2 { Vec::new() } else { found }
+        likely(found, around, object)
     }
 
     /// The schema of what stands at a path.
@@ -111,6 +101,37 @@ impl Shape {
         schema
     }
 }
+
+/// Of the places that a field can have, those that can be meant.
+fn likely(mut found: Vec<String>, around: &str, object: &Value) -> Vec<String> {
+    let depth = |path: &str| path.split('.').count();
+    // What lies deeper is meant where it is written.
+    found.retain(|place| depth(place) <= depth(around) + 1 || is_there(object, place));
+    if found.len() > 1 && found.iter().any(|place| is_there(object, place)) {
+        found.retain(|place| is_there(object, place));
+    }
+    if let Some(main) = found.iter().find(|place| place.ends_with(".containers[0]")).cloned() {
+        return vec![main];
+    }
+    // Those that are found here and there say nothing.
+    if found.len() > 2 { Vec::new() } else { found }
+}
+
+/// Is there a field at this path, whatever its value?
+fn is_there(object: &Value, path: &str) -> bool {
+    let steps = path.split(['.', '[']).filter(|step| !step.is_empty());
+    let mut value = Some(object);
+    for step in steps {
+        value = value.and_then(|value| match step.strip_suffix(']') {
+            Some(index) => value.get(index.parse::<usize>().ok()?),
+            None => value.get(step),
+        });
+    }
+    value.is_some()
+}
+
+/// Fields of the metadata of every object.
+const OF_METADATA: [&str; 5] = ["annotations", "generateName", "labels", "name", "namespace"];
 
 /// Names that many things have: they say nothing about where they belong.
 const EVERYWHERE: [&str; 5] = ["kind", "labels", "name", "type", "value"];
@@ -184,11 +205,13 @@ pub fn check(document: &Document) -> Vec<Finding> {
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let known = KINDS.iter().find(|known| known.group == group && known.kind == kind);
     let Some(known) = known else {
-        findings.extend(slip(document, version, kind));
+        findings.extend(kinds::slip(document, version, kind, &ours()));
         return findings;
     };
     if group == names::GROUP && version != names::API_VERSION {
-        findings.push(wrong_kind(document, "apiVersion", names::API_VERSION, kind));
+        findings.push(kinds::wrong(document, names::API_VERSION, kind));
+    } else if group != names::GROUP {
+        findings.extend(kinds::of_kubernetes(document, version, kind));
     }
     let object = document.json();
     let mut causes = known.shape.faults(&object);
@@ -208,6 +231,12 @@ pub fn check(document: &Document) -> Vec<Finding> {
     }
     findings.extend(metadata(document, &object));
     findings
+}
+
+/// Our own kinds.
+fn ours() -> Vec<String> {
+    let ours = KINDS.iter().filter(|known| known.group == names::GROUP);
+    ours.map(|known| known.kind.clone()).collect()
 }
 
 /// What is wrong with the metadata: fields, types, and what names and labels may look like.
@@ -263,38 +292,6 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// A kind or a group that is nearly one of ours. Others of the group belong to other programs.
-fn slip(document: &Document, version: &str, kind: &str) -> Option<Finding> {
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    let ours = KINDS.iter().filter(|known| known.group == names::GROUP);
-    let kinds: Vec<String> = ours.map(|known| known.kind.clone()).collect();
-    let is_ours = kinds.iter().any(|known| known == kind);
-    let is_near = !near::offered(group, &[names::GROUP.to_owned()]).is_empty()
-        || group.ends_with(names::GROUP);
-    if is_ours && (KUBERNETES.contains(&group) || is_near) {
-        return Some(wrong_kind(document, "apiVersion", names::API_VERSION, kind));
-    }
-    if group == names::GROUP
-        && let Some((_, right)) = NOT_OURS.iter().find(|(known, _)| *known == kind)
-    {
-        return Some(wrong_kind(document, "apiVersion", right, kind));
-    }
-    let near = near::offered(kind, &kinds);
-    if group != names::GROUP || near.is_empty() {
-        return None;
-    }
-    let message = format!("{group} has no kind {kind:?}; did you mean {}?", near.join(" or "));
-    Some(Finding::error(document, "kind", message).about("kind"))
-}
-
-fn wrong_kind(document: &Document, path: &str, right: &str, kind: &str) -> Finding {
-    let message = match document.text(&["apiVersion"]) {
-        None | Some("") => format!("a {kind} needs the apiVersion {right}"),
-        Some(found) => format!("there is no {kind} in {found:?}: its apiVersion is {right}"),
-    };
-    Finding::error(document, path, message).about("kind")
-}
-
 /// Keys that stand twice in one object: only the last counts, and `kubectl create` refuses them.
 fn repeated(document: &Document, node: &Node, path: &str, found: &mut Vec<Finding>) {
     match &node.content {
@@ -305,6 +302,14 @@ fn repeated(document: &Document, node: &Node, path: &str, found: &mut Vec<Findin
             }
         }
         Content::Object(entries) => {
+            let is_second = |name: &str| {
+                path.is_empty() && entries.iter().any(|one| one.key == name && one.is_repeated)
+            };
+            if is_second("apiVersion") && is_second("kind") {
+                let message = "a second manifest begins here: --- is missing before it".to_owned();
+                found.push(Finding::error(document, "apiVersion", message).about("repeated-key"));
+                return;
+            }
             for entry in entries {
                 let dot = if path.is_empty() { "" } else { "." };
                 let below = format!("{path}{dot}{}", entry.key);

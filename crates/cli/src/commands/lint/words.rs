@@ -59,13 +59,34 @@ fn of(document: &Document, finding: &Finding) -> Option<String> {
         _ if finding.message.starts_with("Internal error: ") => {
             finding.message.strip_prefix("Internal error: ").map(str::to_owned)
         }
-        "successCondition" | "failureCondition" => condition(&finding.message),
+        "successCondition" | "failureCondition" => {
+            condition(&finding.message).or_else(|| other_type(field, &value, &finding.message))
+        }
+        "antiAffinity" if finding.message.contains("exactly one strategy") => Some(
+            "one of preferredDuringSchedulingIgnoredDuringExecution and \
+             requiredDuringSchedulingIgnoredDuringExecution must be there"
+                .to_owned(),
+        ),
+        _ if finding.message.contains("should match '^[+-]?([0-9]+") => {
+            Some(no_quantity(&bare(&value)))
+        }
         _ if finding.message.contains("Step must have one of") => Some(step(&value)),
         _ if finding.message.starts_with("invalid value: integer") => {
             Some(format!("Invalid value: {value}: the number is too large"))
         }
-        _ => other_type(field, &value, &finding.message),
+        _ => other_type(field, &value, &finding.message).or_else(|| shortened(&finding.message)),
     }
+}
+
+/// Without the regular expressions of the server, whose examples say as much.
+fn shortened(said: &str) -> Option<String> {
+    let (before, _) = said.split_once(", regex used for validation is '")?;
+    Some(format!("{})", before.replace("',  or '", "', or '")))
+}
+
+/// What a quantity looks like.
+pub fn no_quantity(text: &str) -> String {
+    format!("{text:?} is no quantity: expected a number with a unit such as 100m, 0.5, 128Mi or 1G")
 }
 
 /// A value of another type than the field, with what was probably meant.
@@ -149,13 +170,30 @@ fn condition(said: &str) -> Option<String> {
         ("Identifier(\"AND\")", "write &&, or and in lower case"),
         ("Identifier(\"OR\")", "write ||, or or in lower case"),
         ("Identifier(\"NOT\")", "write !, or not in lower case"),
-        ("Operator(\"=\")", "== compares"),
+        ("Operator(\"=\")", "== compares, <= and >= are written so, and matches tries a pattern"),
         ("unknown name value", "the measurement is called result"),
         ("unexpected token EOF", "something is missing at its end"),
     ];
-    let hint = slips.iter().find(|(slip, _)| said.contains(slip)).map(|(_, hint)| hint)?;
-    Some(format!("{said}: {hint}"))
+    if let Some((_, hint)) = slips.iter().find(|(slip, _)| said.contains(slip)) {
+        return Some(format!("{said}: {hint}"));
+    }
+    let (_, name) = said.split_once("unknown name ")?;
+    let name = name.split_whitespace().next()?;
+    if name == "args" {
+        return Some(format!("{said}: write an argument as {{{{args.NAME}}}}"));
+    }
+    let known = KNOWN_TO_CONDITIONS.map(str::to_owned);
+    Some(match near::offered(name, &known).first() {
+        Some(near) => format!("{said}; did you mean {near}?"),
+        None => format!("{said}: the measurement is called result, and a text stands in quotes"),
+    })
 }
+
+/// What conditions use most.
+const KNOWN_TO_CONDITIONS: [&str; 15] = [
+    "result", "isNaN", "isInf", "isNil", "asInt", "asFloat", "default", "len", "all", "any",
+    "none", "filter", "lower", "upper", "trim",
+];
 
 /// A step that does two things, or nothing.
 fn step(value: &Value) -> String {
