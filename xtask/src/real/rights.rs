@@ -17,8 +17,11 @@ use crate::{
 type Right = String;
 
 /// Verbs that no request shows: what asks for them is another one.
-const ASKED_BY_OTHERS: [&str; 2] =
-    ["update argoproj.io rollouts/finalizers", "update argoproj.io experiments/finalizers"];
+const ASKED_BY_OTHERS: [&str; 3] = [
+    "update argoproj.io rollouts/finalizers",
+    "update argoproj.io experiments/finalizers",
+    "update argoproj.io analysisruns/finalizers",
+];
 
 /// Rights that no scenario needs on this control plane yet: those on routes other than HTTPRoutes, and the
 /// end of Experiments beyond their history limits, and what is read where AWS is asked. Whoever adds such a
