@@ -27,8 +27,8 @@ use crate::{
 const NAMESPACE: &str = "takeover";
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
-/// A standby looks every 2 s; its request and our look take a moment.
-const AFTER_A_STOP: Duration = Duration::from_millis(2_500);
+/// A standby looks every second; the requests and our look take a moment.
+const AFTER_A_STOP: Duration = Duration::from_secs(2);
 /// The Lease of production holds 15 s.
 const AFTER_A_KILL: Duration = Duration::from_secs(16);
 /// Two looks of the leader, and the request in between.

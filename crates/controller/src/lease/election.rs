@@ -238,7 +238,7 @@ impl Candidate {
         self.is_fresh = may_write;
         if !may_write {
             self.leads = None;
-            self.next_try = now.elapsed.saturating_add(self.durations.retry_period);
+            self.next_try = self.next_look(now);
         } else if !self.is_ours() {
             self.leads = None;
         }
@@ -284,6 +284,15 @@ impl Candidate {
             transitions: seen.record.transitions,
         };
         Some((record, seen.version))
+    }
+
+    /// A standby looks twice in a retry period, so that a Lease that was given back is soon seen, and
+    /// at the moment at which the lease runs out.
+    fn next_look(&self, now: Moment) -> Duration {
+        let soon = now.elapsed.saturating_add(self.durations.retry_period / 2);
+        let runs_out =
+            self.seen.as_ref().map(|seen| seen.since.saturating_add(seen.record.duration));
+        runs_out.map_or(soon, |at| at.min(soon))
     }
 
     fn is_ours(&self) -> bool {

@@ -68,14 +68,23 @@ fn a_lease_that_is_not_there_is_created_and_renewed() {
 fn a_held_lease_is_taken_only_when_it_was_not_seen_to_change_for_its_duration() {
     let mut two = candidate("two");
     two.read(Some((held_by("one", 0), 7)), at(100));
-    assert_eq!(two.next(at(101)), NextTry::Wait(Duration::from_secs(102)));
+    assert_eq!(two.next(at(100)), NextTry::Wait(Duration::from_secs(101)), "half a period");
     two.read(Some((held_by("one", 5), 8)), at(110));
     two.read(Some((held_by("one", 5), 9)), at(124));
-    assert_eq!(two.next(at(125)), NextTry::Wait(Duration::from_secs(126)), "1 s too early");
-    two.read(Some((held_by("one", 5), 9)), at(126));
-    let NextTry::Update(record, 9) = two.next(at(126)) else { panic!("{:?}", two.next(at(126))) };
+    assert_eq!(two.next(at(124)), NextTry::Wait(Duration::from_secs(125)), "1 s too early");
+    two.read(Some((held_by("one", 5), 9)), at(125));
+    let NextTry::Update(record, 9) = two.next(at(125)) else { panic!("{:?}", two.next(at(125))) };
     assert_eq!((record.holder.as_str(), record.transitions), ("two", 4));
     assert_eq!(two.leads_until(), None, "not before it is written");
+}
+
+#[test]
+fn a_standby_looks_at_the_moment_at_which_the_lease_runs_out() {
+    let mut two = candidate("two");
+    two.read(Some((held_by("one", 5), 8)), at(110));
+    let late = Moment { elapsed: Duration::from_millis(124_600), ..at(124) };
+    two.read(Some((held_by("one", 5), 8)), late);
+    assert_eq!(two.next(late), NextTry::Wait(Duration::from_secs(125)), "not a period later");
 }
 
 #[test]
@@ -104,7 +113,7 @@ fn who_is_overtaken_reads_first_and_stops_leading_when_another_holds_it() {
     assert!(one.leads_until().is_some(), "somebody may have set a label");
     one.read(Some((held_by("thief", 2), 8)), at(2));
     assert_eq!(one.leads_until(), None);
-    assert_eq!(one.next(at(3)), NextTry::Wait(Duration::from_secs(4)));
+    assert_eq!(one.next(at(2)), NextTry::Wait(Duration::from_secs(3)));
 }
 
 #[test]
