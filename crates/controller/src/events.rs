@@ -2,6 +2,7 @@
 
 mod known;
 mod poster;
+mod ready;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,6 +16,7 @@ use crate::cluster::{PostedEvent, WriteError};
 use crate::shell::Outgoing;
 use known::KnownEvents;
 pub use poster::post_events;
+use ready::Ready;
 
 #[cfg(test)]
 mod tests;
@@ -39,8 +41,8 @@ const NAME_LIMIT: usize = 253;
 #[derive(Debug, Default)]
 pub struct Outbox {
     lanes: BTreeMap<ObjectRef, Lane>,
-    /// Objects with something to post, who waits longest first.
-    ready: VecDeque<ObjectRef>,
+    /// Objects with something to post.
+    ready: Ready,
     /// Objects whose next try is later.
     resting: BTreeSet<(Timestamp, ObjectRef)>,
     /// Every waiting Event by its number, the oldest first.
@@ -108,7 +110,7 @@ impl Outbox {
             self.repeated.insert(number);
         }
         if is_first && !is_posting {
-            self.ready.push_back(object.clone());
+            self.ready.push(object.clone());
         }
         if length > self.limits.object {
             self.give_up_one_of(&object);
@@ -124,10 +126,11 @@ impl Outbox {
     /// The next Event to post, if one may be posted now.
     pub fn next(&mut self, now: Timestamp) -> Option<Posting> {
         while self.resting.first().is_some_and(|(due, _)| *due <= now) {
-            self.ready.extend(self.resting.pop_first().map(|(_, object)| object));
+            let rested = self.resting.pop_first();
+            rested.into_iter().for_each(|(_, object)| self.ready.push(object));
         }
         loop {
-            let object = self.ready.pop_front()?;
+            let object = self.ready.pop()?;
             let Some(lane) = self.lanes.get_mut(&object) else { continue };
             if lane.is_posting {
                 continue; // It was noted twice; its outcome makes it ready again.
@@ -178,7 +181,7 @@ impl Outbox {
         if lane.entries.is_empty() {
             self.lanes.remove(&object);
         } else {
-            self.ready.push_back(object);
+            self.ready.push(object);
         }
         if outcome.is_ok() {
             self.known.note(&posting.outgoing, &posting.event);
@@ -200,7 +203,7 @@ impl Outbox {
         let Outgoing { event, uid, version, at } = outgoing;
         let earlier = self.known.get(outgoing);
         let (name, first, count) = match earlier {
-            Some(earlier) => (earlier.name.clone(), earlier.first, earlier.count + 1),
+            Some(earlier) => (earlier.name.to_string(), earlier.first, earlier.count + 1),
             None => {
                 self.last_stamp = at.as_nanosecond().max(self.last_stamp + 1);
                 (name(&event.about.name, self.last_stamp), *at, 1)

@@ -43,10 +43,11 @@ use watching::{Part, Place, Watching};
 const IN_FLIGHT_LIMIT: usize = 64;
 /// Of these, kept free for what is urgent.
 const URGENT_RESERVE: usize = 8;
-/// Of these, for one namespace.
-const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 2;
+/// Of these, for one namespace. More would wait in the API server, before those of others, instead of here:
+/// a server with few cores carries out a handful of writes at a time.
+const NAMESPACE_LIMIT: usize = IN_FLIGHT_LIMIT / 4;
 /// With so many under way a namespace is crowded.
-const CROWD: usize = NAMESPACE_LIMIT / 2;
+const CROWD: usize = NAMESPACE_LIMIT * 3 / 4;
 /// How long counts alone may wait to be written: while an update moves, where many do, and at rest.
 const DEFERRED_LIMIT: SignedDuration = SignedDuration::from_secs(1);
 const DEFERRED_IN_CROWD: SignedDuration = SignedDuration::from_secs(5);

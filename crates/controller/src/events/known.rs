@@ -1,10 +1,10 @@
 //! Which Events were posted before, so that the same one again is counted up?
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::hash::Hash;
 
-use gradus_engine::uid::Uid;
 use jiff::Timestamp;
+use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::cluster::PostedEvent;
 use crate::shell::Outgoing;
@@ -15,18 +15,18 @@ pub(super) const KNOWN_LIMIT: usize = 10_000;
 /// Posted Events, those used last kept longest.
 #[derive(Debug, Default)]
 pub(super) struct KnownEvents {
-    events: BTreeMap<Arc<Key>, Earlier>,
-    by_use: BTreeMap<u64, Arc<Key>>,
+    events: BTreeMap<Key, Earlier>,
+    by_use: BTreeMap<u64, Key>,
     uses: u64,
 }
 
-/// Object, reason and message.
-type Key = (Uid, String, String);
+/// A digest of object, reason and message: ten thousand of these texts would be megabytes.
+type Key = u128;
 
 /// An Event that was posted.
 #[derive(Clone, Debug)]
 pub(super) struct Earlier {
-    pub(super) name: String,
+    pub(super) name: Box<str>,
     pub(super) first: Timestamp,
     pub(super) count: u32,
     use_number: u64,
@@ -40,15 +40,15 @@ impl KnownEvents {
 
     /// Remembers an Event that was posted.
     pub(super) fn note(&mut self, outgoing: &Outgoing, posted: &PostedEvent) {
-        let key = Arc::new(key(outgoing));
+        let key = key(outgoing);
         self.uses += 1;
         let earlier = Earlier {
-            name: posted.name.clone(),
+            name: posted.name.as_str().into(),
             first: posted.first,
             count: posted.count,
             use_number: self.uses,
         };
-        if let Some(before) = self.events.insert(Arc::clone(&key), earlier) {
+        if let Some(before) = self.events.insert(key, earlier) {
             self.by_use.remove(&before.use_number);
         }
         self.by_use.insert(self.uses, key);
@@ -61,5 +61,7 @@ impl KnownEvents {
 }
 
 fn key(outgoing: &Outgoing) -> Key {
-    (outgoing.uid, outgoing.event.reason.to_string(), outgoing.event.message.clone())
+    let mut hasher = SipHasher13::new();
+    (outgoing.uid, &outgoing.event.reason, &outgoing.event.message).hash(&mut hasher);
+    hasher.finish128().as_u128()
 }

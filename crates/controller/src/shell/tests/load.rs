@@ -66,7 +66,7 @@ fn a_namespace_with_a_crowd_does_not_delay_another() {
 }
 
 #[test]
-fn one_namespace_takes_half_the_places_and_the_urgent_have_places_of_their_own() {
+fn one_namespace_takes_a_quarter_of_the_places_and_the_urgent_have_places_of_their_own() {
     let mut shell = crowd(&[("a", 100)]);
     let taken = |shell: &mut Shell<Lamps>| {
         std::iter::from_fn(|| job(shell, at(1))).map(|job| job.key).collect::<Vec<_>>()
