@@ -2,11 +2,13 @@
 
 mod debug;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -93,8 +95,12 @@ pub async fn serve_metrics(
     clock: Clock,
 ) -> std::io::Result<()> {
     let text = move || {
-        let text = metrics.text(clock.now());
-        std::future::ready(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text))
+        let pieces = metrics.pieces(clock.now());
+        let length: usize = pieces.iter().map(String::len).sum();
+        let pieces = pieces.into_iter().map(Ok::<_, Infallible>);
+        let body = Body::from_stream(futures::stream::iter(pieces));
+        let kind = (header::CONTENT_TYPE, prometheus::TEXT_FORMAT.to_owned());
+        std::future::ready(([kind, (header::CONTENT_LENGTH, length.to_string())], body))
     };
     axum::serve(listener, Router::new().route("/metrics", get(text))).await
 }

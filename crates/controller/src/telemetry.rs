@@ -5,6 +5,7 @@ mod experiments;
 mod lifetimes;
 mod logging;
 mod objects;
+mod pieces;
 mod process;
 mod queues;
 mod runs;
@@ -19,7 +20,7 @@ use gradus_api::rollout::status::DurationStatus;
 use jiff::{SignedDuration, Timestamp};
 use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Registry,
 };
 
 use crate::shell::Seen;
@@ -28,6 +29,7 @@ use durations::Durations;
 use experiments::ExperimentMetrics;
 pub use logging::{LogFormat, LoggingError, inform, start_logging};
 use objects::ObjectMetrics;
+use pieces::Pieces;
 use process::Process;
 pub use queues::QueueMetrics;
 use queues::Queues;
@@ -109,10 +111,8 @@ impl Metrics {
         let held = Opts::new("gradus_held_seconds", "How long a guard has held a Rollout.");
         let dropped = IntCounter::new("gradus_events_dropped_total", "Events never posted.");
         let leader = IntGauge::new("gradus_leader", "1 while this controller leads, else 0.");
-        let objects = ObjectMetrics::new();
-        registry.register(Box::new(objects.clone())).expect(DOUBLE);
         let inner = Inner {
-            objects,
+            objects: ObjectMetrics::default(),
             reconcile: register(&registry, HistogramVec::new(reconcile, object)),
             reconcile_error: counters("rollout_reconcile_error", "Passes that failed.", object),
             events_dropped: register(&registry, dropped),
@@ -287,15 +287,22 @@ impl Metrics {
         self.0.queues.of(name)
     }
 
-    /// All metrics in Prometheus' text format.
-    pub fn text(&self, now: Timestamp) -> String {
+    /// All metrics in Prometheus' text format, in pieces that follow each other.
+    pub fn pieces(&self, now: Timestamp) -> Vec<String> {
         self.sweep(now);
         self.0.process.look();
-        let families = self.0.registry.gather();
-        TextEncoder::new().encode_to_string(&families).unwrap_or_else(|error| {
-            tracing::error!("cannot print the metrics: {error}");
-            String::new()
-        })
+        let mut pieces = Pieces::default();
+        for mut family in self.0.registry.gather() {
+            let metrics = family.take_metric().into_iter();
+            pieces.put((family.name(), family.help()), family.get_field_type(), metrics);
+        }
+        self.0.objects.put_into(&mut pieces);
+        pieces.into_texts()
+    }
+
+    /// The same as one text.
+    pub fn text(&self, now: Timestamp) -> String {
+        self.pieces(now).concat()
     }
 
     /// Removes the counters of objects that have been gone for long enough, scraped or not.

@@ -51,8 +51,8 @@ pub enum FailedCause {
     Away,
 }
 
-/// Objects per page of a list.
-const PAGE: u32 = 500;
+/// Objects per page of a list. What a page takes of memory as one text, the allocator keeps at hand from then on.
+const PAGE: u32 = 100;
 
 /// A list that does not move for so long is given up and begun anew.
 const LIST_LIMIT: Duration = Duration::from_secs(60);

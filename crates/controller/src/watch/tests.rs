@@ -117,7 +117,7 @@ async fn a_list_of_two_pages_is_followed_by_changes() {
     let lines = lines.lock().unwrap();
     let path = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts?";
     assert!(lines.iter().all(|line| line.starts_with(path)), "{lines:?}");
-    assert!(lines[0].contains("limit=500"), "{lines:?}");
+    assert!(lines[0].contains("limit=100"), "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("labelSelector=%21argo-rollouts")), "{lines:?}");
     assert!(lines[2].contains("watch=true") && lines[2].contains("resourceVersion=10"));
 }
