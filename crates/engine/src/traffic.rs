@@ -153,6 +153,8 @@ pub struct Destination {
     pub service: Arc<str>,
     /// The revision it selects.
     pub hash: Arc<str>,
+    /// Its port for HTTP, where it is known.
+    pub port: Option<i64>,
     /// Its part.
     pub weight: i32,
 }

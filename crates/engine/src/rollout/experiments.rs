@@ -78,9 +78,11 @@ pub(super) fn destinations(objects: &Objects<'_>) -> Vec<Destination> {
         let is_its = |set: &Arc<ExperimentSet>| {
             set.experiment == experiment.name && set.hash == part.hash && set.available > 0
         };
-        objects.world.experiment_sets.iter().any(is_its).then(|| Destination {
+        let set = objects.world.experiment_sets.iter().find(|set| is_its(set))?;
+        Some(Destination {
             service: Arc::clone(&part.service),
             hash: Arc::clone(&part.hash),
+            port: set.port,
             weight,
         })
     };

@@ -64,6 +64,9 @@ pub struct ExperimentSet {
     pub version: u64,
     /// Available pods, never more than the size.
     pub available: i64,
+    /// The port of its Service that takes HTTP: the one with this name, or else the first.
+    #[serde(default)]
+    pub port: Option<i64>,
 }
 
 /// Where an AnalysisRun or Experiment stands.
@@ -178,8 +181,21 @@ impl ExperimentSet {
             hash: meta.labels.get(label::POD_TEMPLATE_HASH).map_or("", String::as_str).into(),
             version: meta.version,
             available: available.min(size),
+            port: port(&spec["template"]),
         }
     }
+}
+
+/// The name of a port for HTTP.
+const HTTP: &str = "http";
+
+/// The port of pods that takes HTTP. The Service of an Experiment has the ports of the containers.
+fn port(template: &Value) -> Option<i64> {
+    let containers = template["spec"]["containers"].as_array().into_iter().flatten();
+    let ports = containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
+    let ports: Vec<&Value> = ports.collect();
+    let named = ports.iter().find(|port| port["name"] == HTTP).or_else(|| ports.first())?;
+    named["containerPort"].as_i64()
 }
 
 /// Sets of pods with a Service, from the status of an Experiment.

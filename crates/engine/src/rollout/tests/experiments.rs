@@ -179,10 +179,16 @@ fn a_running_experiment_says_where_its_traffic_goes() {
             hash: (*hash).into(),
             version: 1,
             available: *available,
+            port: Some(8080),
         };
         world.experiment_sets = sets.iter().map(|one| Arc::new(set(one))).collect();
         let found = destinations(&Objects::new(&world, &[], at(20)));
-        let one = Destination { service: "one-svc".into(), hash: "aaa".into(), weight: 5 };
+        let one = Destination {
+            service: "one-svc".into(),
+            hash: "aaa".into(),
+            port: Some(8080),
+            weight: 5,
+        };
         assert_eq!(found, vec![one; count], "{phase} {sets:?}");
     }
 }

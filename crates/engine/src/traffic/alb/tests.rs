@@ -63,7 +63,7 @@ fn the_action_is_written_to_the_letter_beside_what_others_keep() {
 #[test]
 fn an_experiment_gets_its_part_between_the_two() {
     let rollout = rollout(json!({}));
-    let one = Destination { service: "try".into(), hash: "c".into(), weight: 5 };
+    let one = Destination { service: "try".into(), hash: "c".into(), port: None, weight: 5 };
     let goal = Goal { additional: &[one], ..goal(20) };
     let (after, _) = planned(&rollout, &goal, &ingress("web", json!({}))).unwrap();
     let action: Value =

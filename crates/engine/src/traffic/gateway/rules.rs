@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::RouteFamily;
 use crate::traffic::own::covers;
-use crate::traffic::{Backends, Goal};
+use crate::traffic::{Backends, Destination, Goal};
 use crate::world::RolloutView;
 
 /// What the rules of one route are planned for.
@@ -118,13 +118,22 @@ fn set_weights(rule: &mut Value, wish: &RuleGoal<'_>, takes_additional: bool) {
     }
     for it in additional {
         if !refs.iter().any(|one| is_service(one, &it.service)) {
-            let mut one = backend(&source, backends.canary);
-            one["name"] = json!(&*it.service);
-            one["namespace"] = json!(&*wish.rollout.namespace);
-            one["weight"] = json!(it.weight);
-            refs.push(one);
+            refs.push(trial(&source, it, wish));
         }
     }
+}
+
+/// The backend of an Experiment's Service. Its ports are those of the containers, not those of the
+/// canary's Service.
+fn trial(source: &Value, it: &Destination, wish: &RuleGoal<'_>) -> Value {
+    let mut one = json!({
+        "name": &*it.service, "namespace": &*wish.rollout.namespace, "weight": it.weight,
+    });
+    let of_canary = || backend(source, wish.backends.canary).get("port").cloned();
+    if let Some(port) = it.port.map(Value::from).or_else(of_canary) {
+        one["port"] = port;
+    }
+    one
 }
 
 /// Is it the Service of an Experiment of this Rollout: named in the status, or by the pattern

@@ -115,16 +115,16 @@ fn experiments_get_their_part_in_the_first_rule_and_leave_it_again() {
     let both = || json!([backend("stable", json!(80)), backend("canary", json!(20))]);
     let object = route(json!([{ "backendRefs": both() }, { "backendRefs": both() }]));
     let service = "app-7c4f-2-1-try";
-    let one = [Destination { service: service.into(), hash: "c".into(), weight: 5 }];
+    let one =
+        [Destination { service: service.into(), hash: "c".into(), port: Some(8080), weight: 5 }];
     let with = Goal { additional: &one, ..goal(20) };
     let kind = RouteFamily::Http.kind();
     let config = json!({ "httpRoute": "web" });
     let after = planned(config.clone(), &with, kind.clone(), &object).unwrap();
     let refs = &after["spec"]["rules"][0]["backendRefs"];
     assert_eq!((&refs[0]["weight"], &refs[1]["weight"]), (&json!(75), &json!(20)));
-    let added = json!({ "group": "", "kind": "Service", "name": service, "namespace": "shop",
-        "port": 80, "weight": 5 });
-    assert_eq!(refs[2], added);
+    let added = json!({ "name": service, "namespace": "shop", "port": 8080, "weight": 5 });
+    assert_eq!(refs[2], added, "by the port of its own Service");
     assert_eq!(after["spec"]["rules"][1]["backendRefs"], both(), "the second rule is as it was");
     assert_eq!(planned(config.clone(), &with, kind.clone(), &after), None);
     let gone = planned(config, &goal(20), kind, &after).unwrap();

@@ -217,6 +217,7 @@ fn experiments_come_and_go_and_strangers_with_weight_go() {
     let one = |service: &str, weight: i32| Destination {
         service: service.into(),
         hash: "x".into(),
+        port: None,
         weight,
     };
     let further = [one("b-try", 10), one("a-try", 5), one("none", 0)];
@@ -318,7 +319,12 @@ fn traffic_leaves_before_its_subset_and_comes_after_it() {
 
 #[test]
 fn subsets_of_experiments_come_sorted_and_go_again() {
-    let one = |service: &str| Destination { service: service.into(), hash: "x".into(), weight: 5 };
+    let one = |service: &str| Destination {
+        service: service.into(),
+        hash: "x".into(),
+        port: None,
+        weight: 5,
+    };
     let further = [one("b-try"), one("a-try")];
     let web = service(json!({ "http": [{ "route": [subset("s", 100), subset("c", 0)] }] }));
     let with = Goal { additional: &further, ..goal(0) };

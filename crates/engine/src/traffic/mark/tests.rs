@@ -182,7 +182,7 @@ fn a_note_of_somebody_who_put_the_weights_back_goes_alone() {
 #[test]
 fn an_experiment_alone_is_noted_too() {
     let case = cases().remove(2);
-    let trial = Destination { service: "trial".into(), hash: "t".into(), weight: 10 };
+    let trial = Destination { service: "trial".into(), hash: "t".into(), port: None, weight: 10 };
     let goal = Goal { additional: std::slice::from_ref(&trial), ..goal(0) };
     let moved = after(&case, &object(&case), &goal);
     assert!(note(&moved).is_some_and(|note| note.contains("\"additional\":[\"trial\"]")));

@@ -25,6 +25,7 @@ fn the_traffic_split_has_the_canary_first_and_stable_last() {
     let one = |service: &str, weight: i32| Destination {
         service: service.into(),
         hash: "x".into(),
+        port: None,
         weight,
     };
     let further = [one("b-try", 10), one("a-try", 5)];
