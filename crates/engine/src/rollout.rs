@@ -34,6 +34,7 @@ pub(crate) mod selector;
 pub mod services;
 mod status;
 mod step;
+mod step_routes;
 mod subsets;
 pub mod supported;
 mod targets;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use gradus_api::names::{condition, event, pause, value};
 use gradus_api::rollout::RolloutStatus;
-use gradus_api::rollout::canary::SetHeaderRoute;
 use gradus_api::rollout::status::{TrafficWeights, WeightDestination};
 
 use super::conditions::{self, Statement};
@@ -19,6 +18,7 @@ use super::plan::{Plan, Proposal};
 use super::replica_sets::{Roles, find_stable};
 use super::scale::pods_for;
 use super::step::{self, Missing};
+use super::step_routes::StepRoutes;
 use super::told::{self, Told};
 use super::{canary, experiments, plugin, routed, runs, services, subsets, verify};
 use crate::decision::{Change, EventKind};
@@ -324,22 +324,7 @@ fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a 
     let strategy = objects.canary();
     let done = objects.current_step().map_or(objects.steps().len(), |(index, _)| index + 1);
     let steps = if aim.has_routes { &objects.steps()[..done] } else { &[] };
-    let mut header_routes: Vec<&SetHeaderRoute> = Vec::new();
-    for route in steps.iter().filter_map(|step| step.set_header_route.as_deref()) {
-        header_routes.retain(|known| known.name != route.name);
-        if !route.r#match.is_empty() {
-            header_routes.push(route);
-        }
-    }
-    let mut mirror_routes = Vec::new();
-    for route in steps.iter().filter_map(|step| step.set_mirror_route.as_deref()) {
-        mirror_routes.retain(|known: &&gradus_api::rollout::canary::SetMirrorRoute| {
-            known.name != route.name
-        });
-        if !route.r#match.is_empty() {
-            mirror_routes.push(route);
-        }
-    }
+    let StepRoutes { headers, mirrors } = StepRoutes::of(steps);
     Goal {
         weight: aim.weight,
         max_weight: strategy.max_weight(),
@@ -349,8 +334,8 @@ fn goal<'a>(objects: &Objects<'a>, roles: Roles, aim: &'a Aim, stable_hash: &'a 
         stable_hash,
         sides: sides(objects),
         additional: &aim.additional,
-        header_routes,
-        mirror_routes,
+        header_routes: headers,
+        mirror_routes: mirrors,
         route_steps: aim.has_routes.then_some(steps),
         managed_routes: strategy.traffic_routing.as_ref().map_or(&[], |it| &it.managed_routes),
         canary_empty: objects.sets[roles.new].available() == 0,
