@@ -184,11 +184,12 @@ impl Alb<'_> {
         }
         let mut plan = Plan::new(known);
         let action = self.key("actions", self.action_service());
+        let mut keys = vec![action.clone()];
+        // The contract takes routes back, or makes them, before it sets weights.
+        self.plan_header_routes(goal, &mut plan, &mut keys)?;
         if plan.note(&action, Some(self.split(goal)?)) {
             plan.tell(format!("Updating Ingress `{name}` to desiredWeight '{}'", goal.weight));
         }
-        let mut keys = vec![action];
-        self.plan_header_routes(goal, &mut plan, &mut keys)?;
         let routes: Vec<&str> = goal.header_routes.iter().map(|route| &*route.name).collect();
         plan.lead_to(&routes, goal);
         let need = Need::required(target, self.named().field());

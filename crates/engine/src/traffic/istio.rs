@@ -279,9 +279,6 @@ impl<'r> Istio<'r> {
             let text = format!("VirtualService `{name}` {what}");
             told.push((router_event::UPDATED_VIRTUAL_SERVICE, text));
         };
-        if is_split {
-            tell(format!("set to desiredWeight '{}'", goal.weight));
-        }
         let host = self.rule_host(seen);
         let source = places.iter().find(|(section, _)| *section == "http");
         let source = source.map(|(section, at)| spec[*section][*at].clone());
@@ -292,6 +289,10 @@ impl<'r> Istio<'r> {
                 tell(what);
             }
             spec["http"] = http;
+        }
+        // The contract takes routes back, or makes them, before it sets weights.
+        if is_split {
+            tell(format!("set to desiredWeight '{}'", goal.weight));
         }
         let mut patch = Map::new();
         for section in service::SECTIONS {
