@@ -48,10 +48,12 @@ pub fn hash(node: &RouteView) -> Option<&str> {
     node.spec()["podSelector"]["matchLabels"][label::POD_TEMPLATE_HASH].as_str()
 }
 
-/// The patch that makes a VirtualNode select a hash and notes for whom; `None` where all is so.
+/// The patch that makes a VirtualNode select a hash, or without one the pods of every revision, and notes
+/// for whom; `None` where all is so.
 pub fn selecting(node: &RouteView, wanted: &str, rollout: &str) -> Option<Value> {
     let mut patch = Map::new();
-    if hash(node) != Some(wanted) {
+    if hash(node).unwrap_or_default() != wanted {
+        let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
         let labels = json!({ label::POD_TEMPLATE_HASH: wanted });
         patch.insert("spec".to_owned(), json!({ "podSelector": { "matchLabels": labels } }));
     }

@@ -219,3 +219,18 @@ fn what_cannot_be_used_is_named() {
     let field = "virtualNodeGroup.canaryVirtualNodeRef";
     assert_eq!(fault, format!("{path}.{field}: Required value: must provide virtual-node"));
 }
+
+#[test]
+fn a_node_without_a_hash_goes_on_selecting_the_pods_of_every_revision() {
+    let objects = seen(&[
+        service(json!({ "name": "router" })),
+        virtual_router(json!([http("r", "httpRoute", 0)])),
+        node("old", Value::Null),
+        node("new", json!("canary-hash")),
+    ]);
+    let goal = Goal { stable_subset_hash: "", ..goal(0) };
+    let (after, written) = planned(&rollout(json!([])), &goal, &objects);
+    assert_eq!(written, "new", "the stable node is left alone");
+    let of_stable = after.iter().find(|(object, _)| *object.name == *"old").unwrap();
+    assert_eq!(mesh::hash(of_stable.1), None);
+}
