@@ -50,11 +50,14 @@ pub struct BalancerNames {
     pub bindings: (String, String),
 }
 
+/// The weights that rules give to target groups, by ARN.
+type GroupWeights = BTreeMap<String, BTreeSet<i32>>;
+
 /// What is known of one load balancer.
 struct Seen {
     status: AlbStatus,
-    /// The weights of target groups, by ARN.
-    weights: BTreeMap<String, i32>,
+    /// The weights of target groups, by ARN: one where all rules agree.
+    weights: GroupWeights,
     /// The target groups, by what they stand for.
     groups: BTreeMap<String, AwsResource>,
 }
@@ -166,12 +169,12 @@ impl<C: Cluster> Balancers<'_, C> {
         let by_balancer = [("LoadBalancerArn".to_owned(), arn.to_owned())];
         let groups = self.list("DescribeTargetGroups", "TargetGroups", &by_balancer).await?;
         let groups: Vec<AwsResource> = groups.iter().map(target_group).collect();
-        let mut weights = BTreeMap::new();
+        let mut forwards = Vec::new();
         for listener in self.list("DescribeListeners", "Listeners", &by_balancer).await? {
             let by_listener =
                 [("ListenerArn".to_owned(), listener.text_of("ListenerArn").to_owned())];
             for rule in self.list("DescribeRules", "Rules", &by_listener).await? {
-                weights.extend(rule.members("Actions").iter().flat_map(forwarded));
+                forwards.extend(rule.members("Actions").iter().map(forwarded));
             }
         }
         let groups = self.by_resource(groups).await?;
@@ -188,7 +191,7 @@ impl<C: Cluster> Balancers<'_, C> {
             stable_target_group: of_service(&of.stable),
             ingress: ingress.name.to_string(),
         };
-        Ok(Some(Seen { status, weights, groups }))
+        Ok(Some(Seen { status, weights: weights_in(&forwards), groups }))
     }
 
     /// Target groups by the value of the tag that says what they stand for.
@@ -285,11 +288,12 @@ impl Seen {
                 return (Split::Otherwise, message);
             };
             // What no rule forwards to gets nothing.
-            let current = self.weights.get(&group.arn).copied().unwrap_or(0);
+            let nothing = BTreeSet::from([0]);
+            let mut found = self.weights.get(&group.arn).unwrap_or(&nothing).iter();
             let named = format!("Service {service} (TargetGroup {})", group.arn);
-            if current == *weight {
+            let Some(current) = found.find(|found| *found != weight) else {
                 return (Split::AsTold, format!("{named} verified: canary weight {weight} set"));
-            }
+            };
             let message = format!(
                 "{named} not verified: canary weight {weight} not yet set (current: {current})"
             );
@@ -375,6 +379,20 @@ fn behind(arn: &str, parts: usize) -> String {
     arn.split('/').skip(parts).collect::<Vec<_>>().join("/")
 }
 
+/// The weights of every target group. A rule with one group alone is that of a header route: it says
+/// nothing of a group that another rule splits the traffic with.
+fn weights_in(forwards: &[Vec<(String, i32)>]) -> GroupWeights {
+    let (splits, whole): (Vec<_>, Vec<_>) = forwards.iter().partition(|groups| groups.len() > 1);
+    let mut found = GroupWeights::new();
+    for (arn, weight) in splits.into_iter().flatten() {
+        found.entry(arn.clone()).or_default().insert(*weight);
+    }
+    for (arn, weight) in whole.into_iter().flatten() {
+        found.entry(arn.clone()).or_insert_with(|| BTreeSet::from([*weight]));
+    }
+    found
+}
+
 /// The target groups that an action forwards to, with their weights.
 fn forwarded(action: &Element) -> Vec<(String, i32)> {
     let Some(forward) = action.find("ForwardConfig") else { return Vec::new() };
@@ -414,6 +432,32 @@ mod tests {
         let found = endpoints(&[slice], &port, "web-new");
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
         assert_eq!(found, ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.5:8080"]);
+    }
+
+    /// What | the rules | each group with its weights.
+    #[test]
+    fn weights_are_those_of_the_rules_that_split() {
+        let cases = [
+            ("one rule", "a 80 b 20", "a 80, b 20"),
+            ("a header route beside it", "b 100; a 80 b 20; b 100", "a 80, b 20"),
+            ("two listeners, one of them behind", "a 80 b 20; a 100 b 0", "a 80 100, b 0 20"),
+            ("nothing is split", "b 100", "b 100"),
+            ("no rule", "", ""),
+        ];
+        for (what, rules, expected) in cases {
+            let rule = |text: &str| {
+                let words: Vec<&str> = text.split_whitespace().collect();
+                let pair = |pair: &[&str]| (pair[0].to_owned(), pair[1].parse().unwrap());
+                words.chunks(2).map(pair).collect::<Vec<(String, i32)>>()
+            };
+            let found = weights_in(&rules.split(';').map(rule).collect::<Vec<_>>());
+            let line = |(arn, weights): (&String, &BTreeSet<i32>)| {
+                let weights: Vec<String> = weights.iter().map(ToString::to_string).collect();
+                format!("{arn} {}", weights.join(" "))
+            };
+            let found: Vec<String> = found.iter().map(line).collect();
+            assert_eq!(found.join(", "), expected, "{what}");
+        }
     }
 
     #[test]
