@@ -52,13 +52,23 @@ impl Case {
         format!("Test{suite}")
     }
 
-    /// A namespace of its own; one suite reads its configuration in a namespace it names.
+    /// A namespace of its own, unless it needs one that is there already.
     pub fn namespace(&self) -> String {
-        if self.suite == "StepPluginSuite" {
-            return super::ground::CONTROLLER_NAMESPACE.to_owned();
+        if let Some(namespace) = self.fixed_namespace() {
+            return namespace.to_owned();
         }
         let name = format!("{}-{}", self.suite, self.test).to_lowercase().replace('_', "-");
         name.chars().take(LONGEST_NAMESPACE).collect()
+    }
+
+    /// One suite reads its configuration in a namespace it names, and one test has a manifest that names
+    /// a namespace.
+    pub fn fixed_namespace(&self) -> Option<&'static str> {
+        match (self.suite.as_str(), self.test.as_str()) {
+            ("StepPluginSuite", _) => Some(super::ground::CONTROLLER_NAMESPACE),
+            ("APISIXSuite", "TestAPISIXCanarySetHeaderStep") => Some("default"),
+            _ => None,
+        }
     }
 
     pub fn file_name(&self) -> String {
@@ -88,6 +98,8 @@ fn tests_are_methods_whose_name_begins_with_test() {
     assert_eq!(found.pattern(), "^TestCanarySuite$/^TestX$");
     assert_eq!(found.reported(), "TestCanarySuite/TestX");
     assert_eq!(found.namespace(), "canarysuite-testx");
+    let named = case("func (s *APISIXSuite) TestAPISIXCanarySetHeaderStep() {").unwrap();
+    assert_eq!(named.namespace(), "default", "a manifest of this test names it");
     assert_eq!(case("func (s *CanarySuite) SetupSuite() {"), None);
     assert_eq!(case("func TestCanarySuite(t *testing.T) {"), None);
 }

@@ -65,12 +65,11 @@ pub async fn alone(
         println!("{case} asks the Internet, by an address that is compiled into it");
         return Ok(Played::skipped(case));
     }
-    let namespace = match case.namespace() {
-        own if own == ground::CONTROLLER_NAMESPACE => own,
-        own => format!("{own}{run}"),
-    };
+    let is_own = case.fixed_namespace().is_none();
+    let namespace = case.namespace();
+    let namespace = if is_own { format!("{namespace}{run}") } else { namespace };
     let client = stage.plane.client(User::Person).await?;
-    if namespace != ground::CONTROLLER_NAMESPACE {
+    if is_own {
         create_namespace(&client, &namespace).await?;
     }
     stage.kubelet.behave(&namespace, ground::behaviours(case));
@@ -78,7 +77,7 @@ pub async fn alone(
     let (ended_well, output) = play(stage, (suite, stand_in), case, &namespace, run).await?;
     let seconds = began.elapsed().as_secs();
     let log = lines_about(&namespace, &stage.plane.folder().join("controller.log"))?;
-    if namespace != ground::CONTROLLER_NAMESPACE {
+    if is_own {
         remove_namespace(&client, &namespace).await?;
     }
     let verdict = verdict(case, &output, ended_well);
