@@ -65,8 +65,11 @@ pub(super) fn apply(
         if report.is_none_or(|report| report == Report::InForce) {
             keep(objects, &mut status);
         }
+        let is_sought = status.alb.is_none() && !objects.is_promoted() && !objects.is_aborted();
+        let sought = asked.filter(|_| is_sought).map(Ask::weights);
+        let sought = sought.map(|ask| seek(objects, ask, &mut status)).unwrap_or_default();
         let targets = targets::heard(objects, plan, roles);
-        return settled(objects, heard, targets, status);
+        return settled(objects, heard.and(sought), targets, status);
     }
     let mut proposal = heard;
     let mut findings = Vec::new();
@@ -161,9 +164,11 @@ pub(super) fn explain(objects: &Objects<'_>, plan: &Plan) -> Option<Why> {
     if let Some(question) = asked {
         return Some(waits(objects, question));
     }
+    let weights = objects.status.canary.weights.as_ref();
+    let is_awaited = weights.is_some_and(|weights| weights.verified == Some(false));
     plan.asks.iter().find_map(|ask| {
         let question = match &ask.question {
-            Question::Weights(of) => {
+            Question::Weights(of) if is_awaited => {
                 format!("is weight {} of Service {} in force", of.weight, of.canary)
             }
             Question::RouterPlugin(call) if told::is_open(objects) => {
@@ -250,6 +255,22 @@ fn hear(
         }
         Ok(_) => (none.ask(ask), WeightFinding::Open), // Not an answer to this question.
         Err(failed) => (none.ask(ask), unverifiable(&failed.message)),
+    }
+}
+
+/// Load balancers that nobody knows yet are looked for whatever the step is: analyses name them.
+fn seek(objects: &Objects<'_>, ask: Ask, status: &mut RolloutStatus) -> Proposal {
+    let Some(answer) = objects.world.answers.get(&ask.id) else {
+        return Proposal::default().ask(ask);
+    };
+    match &answer.reply {
+        Ok(Reply::Weights(said)) if !said.load_balancers.is_empty() => {
+            locate(status, &said.load_balancers);
+            Proposal::default().ask(ask)
+        }
+        Ok(_) => again(objects, ask, answer),
+        // The shell asks again.
+        Err(_) => Proposal::default().ask(ask),
     }
 }
 

@@ -85,6 +85,20 @@ fn a_weight_step_waits_for_the_word_of_the_load_balancer() {
 }
 
 #[test]
+fn a_load_balancer_is_found_before_the_first_weight_step() {
+    let mut fixture = waiting(json!([{ "setCanaryScale": { "replicas": 1 } }, { "pause": {} }]));
+    assert_eq!(fixture.status().get("alb"), None);
+    fixture.balancers_say(said(Split::Otherwise));
+    fixture.settle(at(2));
+    let status = fixture.status();
+    assert_eq!(status["alb"]["loadBalancer"]["name"], "lb");
+    assert_eq!(status["albs"].as_array().unwrap().len(), 1);
+    assert_eq!(status["canary"]["weights"].get("verified"), None, "nothing waits for it");
+    assert_eq!(fixture.take_events(), [""; 0]);
+    assert_eq!(fixture.rest(at(3)), [""; 0]);
+}
+
+#[test]
 fn a_load_balancer_that_lags_is_asked_again_after_ten_seconds() {
     let mut fixture = waiting(steps());
     fixture.balancers_say(said(Split::Otherwise));
