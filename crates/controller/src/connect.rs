@@ -21,7 +21,7 @@ use kube::{Client, Config};
 use crate::one_line::one_line;
 pub use dated::dated;
 pub use flags::ConnectionFlags;
-pub use served::served;
+pub use served::{Place, Places, placed, served};
 pub use token::TokenError;
 use token::TokenLayer;
 

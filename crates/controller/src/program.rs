@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::ask::{AddressPolicy, HttpClient, HttpClientError, Network};
 use crate::clock::Clock;
-use crate::connect::{ConnectError, ConnectionFlags, reach};
+use crate::connect::{ConnectError, ConnectionFlags, placed, reach};
 use crate::engines::Engines;
 use crate::health::{DebugToken, DebugTokenError, Health, serve_health, serve_metrics};
 use crate::kube_cluster::REQUEST_LIMIT;
@@ -180,7 +180,7 @@ impl Flags {
         let scope = Scope { namespaces, ..settings.scope };
         let settings = Settings { scope, shutdown_grace: self.shutdown_grace, ..settings };
         let rate = Rate { per_second: self.qps, burst: self.burst };
-        let client = connection.client;
+        let client = placed(connection.client, &settings.places);
         let api_server = addresses(&connection.server).await;
         let http = Some(HttpClient::new(AddressPolicy { allow: self.metric_allow, api_server })?);
         let plugins = Some(Plugins::of_this_pod());

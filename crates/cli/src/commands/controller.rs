@@ -164,6 +164,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             resource_tag: arguments.alb_tag_key_resource_id,
             bindings: arguments.aws_target_group_binding_api_version,
         }),
+        places: arguments.argo.places(),
         dry_run: arguments.dry_run,
         interlock: arguments.interlock.into(),
         ..Settings::default()

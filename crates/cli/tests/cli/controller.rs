@@ -230,10 +230,10 @@ fn several_namespaces_are_looked_after_and_no_other() {
 fn flags_of_argo_rollouts_without_effect_are_said_once_at_start() {
     let folder = folder("argo-flags");
     let cluster = Cluster::start(0, &folder);
-    let flags = ["--rollout-threads=4", "--istio-api-version=v1", "--request-timeout=30s"];
+    let flags = ["--rollout-threads=4", "--alb-ingress-classes=x", "--request-timeout=30s"];
     let (mut controller, health, _) = start(&cluster.kubeconfig, &flags);
     ask_until(health, "/readyz", |status, _| status == 200);
-    for flag in ["--rollout-threads", "--istio-api-version", "--request-timeout"] {
+    for flag in ["--rollout-threads", "--alb-ingress-classes", "--request-timeout"] {
         assert_eq!(controller.count(&format!("{flag} has no effect")), 1, "{flag}");
     }
     controller.signal("TERM");

@@ -14,8 +14,8 @@ fn wrong_arguments_are_named_and_refused() {
         ),
         (
             "another, value apart",
-            &["controller", "--qps", "9", "--traefik-api-group", "traefik.containo.us"],
-            "leave it out or set it to traefik.io",
+            &["controller", "--qps", "9", "--traffic-split-api-version", "v2"],
+            "Unsupported TrafficSplit API version `v2`",
         ),
         ("no port", &["controller", "--metricsPort=70000"], "invalid value '70000'"),
         ("no level", &["controller", "--loglevel=loud"], "unknown log level \"loud\""),

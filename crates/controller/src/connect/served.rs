@@ -1,30 +1,90 @@
-//! In which version does the server have a routing kind? The versions of one kind have the same shape, and
-//! which of them is served depends on the release that was installed: discovery says so.
+//! In which version does the server have a routing kind? The versions of one kind have the same shape but
+//! for what is adapted here. Which of them is used a flag may say; of those that the server does not have,
+//! discovery says what it has instead.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// The groups whose kinds are the same in every version. Objects of these are never created by us.
-const GROUPS: [&str; 2] = ["gateway.networking.k8s.io", "networking.istio.io"];
+/// The groups whose kinds are the same in every version, but for what is adapted.
+const GROUPS: [&str; 6] = [
+    "appmesh.k8s.aws",
+    "gateway.networking.k8s.io",
+    "getambassador.io",
+    "networking.istio.io",
+    SMI,
+    "traefik.io",
+];
 
-/// The versions that were found, by group and plural, where they are not the ones that are asked for.
-type Found = Arc<Mutex<BTreeMap<(String, String), String>>>;
+const SMI: &str = "split.smi-spec.io";
+/// The one version of a TrafficSplit whose weights are quantities, written as text.
+const WITH_QUANTITIES: &str = "v1alpha1";
+
+/// Where a kind is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its group.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Its name in paths.
+    pub plural: String,
+    /// Its name in manifests, where that is another one than usual.
+    pub kind: Option<&'static str>,
+}
+
+/// Places that were told or found, by the group and plural that are asked for.
+pub type Places = BTreeMap<(String, String), Place>;
 
 /// The same client. A kind that the server does not have in the version asked for is used in the one that
 /// it has.
 pub fn served(client: Client) -> Client {
-    let (default_namespace, found) = (client.default_namespace().to_owned(), Found::default());
-    let service = tower::service_fn(move |request: Request<Body>| {
+    let found: Arc<Mutex<Places>> = Arc::default();
+    through(client, move |client, path, request| {
         let (client, found) = (client.clone(), Arc::clone(&found));
+        async move { send(&client, &found, path, request).await }
+    })
+}
+
+/// The same client, for which kinds are where somebody says they are.
+pub fn placed(client: Client, places: &Places) -> Client {
+    if places.is_empty() {
+        return client;
+    }
+    let places = Arc::new(places.clone());
+    through(client, move |client, path, request| {
+        let (client, places) = (client.clone(), Arc::clone(&places));
+        async move {
+            match places.get(&path.key()) {
+                Some(place) => client.send(path.request(&read(request).await?, place)).await,
+                None => client.send(request).await,
+            }
+        }
+    })
+}
+
+/// A client that does this with requests for routing kinds.
+fn through<F>(
+    client: Client,
+    does: impl Fn(&Client, ResourcePath, Request<Body>) -> F + Send + Sync + 'static,
+) -> Client
+where
+    F: Future<Output = Result<Response<Body>, kube::Error>> + Send + 'static,
+{
+    let default_namespace = client.default_namespace().to_owned();
+    let does = Arc::new(does);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, does) = (client.clone(), Arc::clone(&does));
         async move {
             match ResourcePath::of(request.uri()) {
-                Some(path) => send(&client, &found, path, request).await,
+                Some(path) => does(&client, path, request).await,
                 None => client.send(request).await,
             }
         }
@@ -34,29 +94,37 @@ pub fn served(client: Client) -> Client {
 
 async fn send(
     client: &Client,
-    found: &Found,
+    found: &Mutex<Places>,
     path: ResourcePath,
     request: Request<Body>,
 ) -> Result<Response<Body>, kube::Error> {
-    let key = (path.group.clone(), path.plural.clone());
-    let known = found.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-    let used = known.unwrap_or_else(|| path.version.clone());
-    let again = request.body().try_clone();
-    let (mut head, body) = request.into_parts();
-    head.uri = path.in_version(&used, &head.uri);
-    let answer = client.send(Request::from_parts(head.clone(), body)).await?;
-    let Some(body) = again.filter(|_| is_unknown_path(&answer)) else { return Ok(answer) };
-    let Some(version) = discover(client, &path).await.filter(|version| *version != used) else {
+    let known = found.lock().unwrap_or_else(PoisonError::into_inner).get(&path.key()).cloned();
+    let used = known.unwrap_or_else(|| path.place.clone());
+    let whole = read(request).await?;
+    let answer = client.send(path.request(&whole, &used)).await?;
+    if !is_unknown_path(&answer) {
+        return Ok(answer);
+    }
+    let version = discover(client, &path.place).await;
+    let Some(version) = version.filter(|version| *version != used.version) else {
         return Ok(answer);
     };
     tracing::info!(
-        "{}.{} is used in version {version}: the API server does not have {used}",
-        path.plural,
-        path.group
+        "{}.{} is used in version {version}: the API server does not have {}",
+        path.place.plural,
+        path.place.group,
+        used.version
     );
-    head.uri = path.in_version(&version, &head.uri);
-    found.lock().unwrap_or_else(PoisonError::into_inner).insert(key, version);
-    client.send(Request::from_parts(head, body)).await
+    let other = Place { version, ..path.place.clone() };
+    found.lock().unwrap_or_else(PoisonError::into_inner).insert(path.key(), other.clone());
+    client.send(path.request(&whole, &other)).await
+}
+
+/// A request with its body at hand.
+async fn read(request: Request<Body>) -> Result<(Parts, Bytes), kube::Error> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(|error| kube::Error::Service(error.into()))?;
+    Ok((head, body.to_bytes()))
 }
 
 /// Does the server not know the path itself? Of an object that is not there it says so in a Status.
@@ -66,15 +134,15 @@ fn is_unknown_path(answer: &Response<Body>) -> bool {
 }
 
 /// The version in which the server has the kind: of several the one that it prefers.
-async fn discover(client: &Client, path: &ResourcePath) -> Option<String> {
-    let group = read(client, &format!("/apis/{}", path.group)).await?;
+async fn discover(client: &Client, place: &Place) -> Option<String> {
+    let group = listed(client, &format!("/apis/{}", place.group)).await?;
     let versions = group["versions"].as_array()?.iter();
     for version in versions.filter_map(|known| known["version"].as_str()) {
-        let Some(listed) = read(client, &format!("/apis/{}/{version}", path.group)).await else {
+        let Some(listed) = listed(client, &format!("/apis/{}/{version}", place.group)).await else {
             continue;
         };
         let mut resources = listed["resources"].as_array().into_iter().flatten();
-        if resources.any(|resource| resource["name"] == *path.plural) {
+        if resources.any(|resource| resource["name"] == *place.plural) {
             return Some(version.to_owned());
         }
     }
@@ -82,7 +150,7 @@ async fn discover(client: &Client, path: &ResourcePath) -> Option<String> {
 }
 
 /// What the server says there; whoever may not ask, or gets no answer, goes on as before.
-async fn read(client: &Client, path: &str) -> Option<Value> {
+async fn listed(client: &Client, path: &str) -> Option<Value> {
     let request = Request::get(path).body(Body::empty()).ok()?;
     let answer = client.send(request).await.ok()?;
     if !answer.status().is_success() {
@@ -94,33 +162,70 @@ async fn read(client: &Client, path: &str) -> Option<Value> {
 
 /// The path of an object or a list of a routing kind.
 struct ResourcePath {
-    group: String,
-    version: String,
-    plural: String,
+    place: Place,
+    /// Which part of the path the plural is.
+    plural_at: usize,
 }
 
 impl ResourcePath {
     fn of(uri: &Uri) -> Option<Self> {
-        let mut parts = uri.path().split('/').skip(1);
-        let (root, group, version) = (parts.next()?, parts.next()?, parts.next()?);
-        if root != "apis" || !GROUPS.contains(&group) {
-            return None;
-        }
-        let plural = match parts.next()? {
-            "namespaces" => parts.nth(1)?,
-            plural => plural,
-        };
-        let [group, version, plural] = [group, version, plural].map(str::to_owned);
-        Some(ResourcePath { group, version, plural })
+        let parts: Vec<&str> = uri.path().split('/').collect();
+        let ["", "apis", group, version, third, ..] = parts[..] else { return None };
+        let plural_at = if third == "namespaces" { 6 } else { 4 };
+        let plural = parts.get(plural_at).filter(|_| GROUPS.contains(&group))?;
+        let [group, version, plural] = [group, version, *plural].map(str::to_owned);
+        Some(ResourcePath { place: Place { group, version, plural, kind: None }, plural_at })
     }
 
-    /// The same address in another version.
-    fn in_version(&self, version: &str, uri: &Uri) -> Uri {
-        let head = format!("/apis/{}/", self.group);
-        let text = uri.to_string();
-        let Some((before, after)) = text.split_once(&head) else { return uri.clone() };
-        let Some((_, rest)) = after.split_once('/') else { return uri.clone() };
-        format!("{before}{head}{version}/{rest}").parse().unwrap_or_else(|_| uri.clone())
+    fn key(&self) -> (String, String) {
+        (self.place.group.clone(), self.place.plural.clone())
+    }
+
+    /// The same request for the kind at another place.
+    fn request(&self, (head, body): &(Parts, Bytes), place: &Place) -> Request<Body> {
+        if *place == self.place {
+            return Request::from_parts(head.clone(), Body::from(body.to_vec()));
+        }
+        let mut head = head.clone();
+        head.uri = self.uri(&head.uri, place);
+        head.headers.remove(header::CONTENT_LENGTH);
+        Request::from_parts(head, Body::from(self.body(body, place)))
+    }
+
+    /// The same address at another place.
+    fn uri(&self, uri: &Uri, place: &Place) -> Uri {
+        let mut parts: Vec<&str> = uri.path().split('/').collect();
+        (parts[2], parts[3]) = (&*place.group, &*place.version);
+        parts[self.plural_at] = &*place.plural;
+        let path = parts.join("/");
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        format!("{path}{query}").parse().unwrap_or_else(|_| uri.clone())
+    }
+
+    /// A manifest or a patch as it is at another place.
+    fn body(&self, body: &Bytes, place: &Place) -> Vec<u8> {
+        let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return body.to_vec() };
+        if value.get("apiVersion").is_some() {
+            value["apiVersion"] = format!("{}/{}", place.group, place.version).into();
+        }
+        if let (Some(kind), Some(_)) = (place.kind, value.get("kind")) {
+            value["kind"] = kind.into();
+        }
+        if place.group == SMI && place.version != WITH_QUANTITIES {
+            with_numbers(&mut value);
+        }
+        value.to_string().into_bytes()
+    }
+}
+
+/// The weights of a TrafficSplit as numbers.
+fn with_numbers(split: &mut Value) {
+    let backends = split.pointer_mut("/spec/backends").and_then(Value::as_array_mut);
+    for backend in backends.into_iter().flatten() {
+        let number = backend["weight"].as_str().and_then(|text| text.parse::<i64>().ok());
+        if let Some(number) = number {
+            backend["weight"] = number.into();
+        }
     }
 }
 
@@ -203,8 +308,74 @@ mod tests {
             ),
         ];
         for (path, plural) in cases {
-            let found = ResourcePath::of(&path.parse().unwrap()).map(|path| path.plural);
+            let found = ResourcePath::of(&path.parse().unwrap()).map(|path| path.place.plural);
             assert_eq!(found.as_deref(), plural, "{path}");
+        }
+    }
+
+    /// Kind that is asked for | where it is | the path and the body that the server gets.
+    #[tokio::test]
+    async fn a_kind_is_where_somebody_says_it_is() {
+        let split = json!({
+            "apiVersion": "split.smi-spec.io/v1alpha1", "kind": "TrafficSplit",
+            "spec": { "backends": [{ "service": "a", "weight": "20" }] },
+        });
+        let patch = json!({ "spec": { "backends": [{ "service": "a", "weight": "5" }] } });
+        let mapping = json!({ "apiVersion": "getambassador.io/v2", "kind": "Mapping" });
+        let split_in = |group: &str, version: &str| Place {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: "trafficsplits".to_owned(),
+            kind: None,
+        };
+        let old = Place {
+            group: "x.getambassador.io".to_owned(),
+            version: "v3alpha1".to_owned(),
+            plural: "ambassadormappings".to_owned(),
+            kind: Some("AmbassadorMapping"),
+        };
+        let cases = [
+            (
+                "split.smi-spec.io/v1alpha1/namespaces/shop/trafficsplits?a=b",
+                split_in(SMI, "v1alpha2"),
+                split.to_string(),
+                "split.smi-spec.io/v1alpha2/namespaces/shop/trafficsplits?a=b",
+                r#"{"apiVersion":"split.smi-spec.io/v1alpha2","kind":"TrafficSplit","spec":{"backends":[{"service":"a","weight":20}]}}"#,
+            ),
+            (
+                "split.smi-spec.io/v1alpha1/namespaces/shop/trafficsplits/x",
+                split_in(SMI, "v1alpha3"),
+                patch.to_string(),
+                "split.smi-spec.io/v1alpha3/namespaces/shop/trafficsplits/x",
+                r#"{"spec":{"backends":[{"service":"a","weight":5}]}}"#,
+            ),
+            (
+                "getambassador.io/v2/mappings",
+                old,
+                mapping.to_string(),
+                "x.getambassador.io/v3alpha1/ambassadormappings",
+                r#"{"apiVersion":"x.getambassador.io/v3alpha1","kind":"AmbassadorMapping"}"#,
+            ),
+        ];
+        for (asked, place, body, path, expected) in cases {
+            let heard = Arc::new(Mutex::new(Vec::new()));
+            let hears = Arc::clone(&heard);
+            let service = tower::service_fn(move |request: Request<Body>| {
+                let hears = Arc::clone(&hears);
+                async move {
+                    let (head, body) = read(request).await?;
+                    let body = String::from_utf8(body.to_vec()).unwrap();
+                    hears.lock().unwrap().push((head.uri.to_string(), body));
+                    Ok::<_, kube::Error>(Response::new(axum::body::Body::empty()))
+                }
+            });
+            let uri: Uri = format!("/apis/{asked}").parse().unwrap();
+            let key = ResourcePath::of(&uri).unwrap().key();
+            let client = placed(Client::new(service, "default"), &Places::from([(key, place)]));
+            let request = Request::post(uri).body(Body::from(body.into_bytes())).unwrap();
+            client.send(request).await.unwrap();
+            let wanted = (format!("/apis/{path}"), expected.to_owned());
+            assert_eq!(*heard.lock().unwrap(), [wanted], "{asked}");
         }
     }
 }

@@ -1,10 +1,14 @@
-//! Flags of Argo Rollouts' controller that change nothing here. They are accepted, so that the
-//! arguments of an installation need not be edited, and each that is set is said once at start.
+//! Flags of Argo Rollouts' controller that change nothing here, and those that say in which version the
+//! kinds of routers are. The former are accepted, so that the arguments of an installation need not be
+//! edited, and each that is set is said once at start.
 //!
 //! One whose value asks for something this version does not do is refused: who sets it relies on it.
 
+mod versions;
+
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use gradus_controller::connect::Places;
 use gradus_controller::telemetry::inform;
 
 /// What a flag takes.
@@ -24,6 +28,8 @@ enum Meaning {
     None(&'static str),
     /// The default alone can be had, and what another would ask for.
     OnlyDefault(&'static str),
+    /// It says in which version, or in which group, kinds of this router are.
+    Version(&'static str),
 }
 
 /// One flag.
@@ -37,7 +43,6 @@ struct Flag {
 
 const THREADS: &str = "one thread decides, and any number of writes are under way at once";
 const BY_NAME: &str = "Ingresses are found by the names that Rollouts give, whatever their class";
-const NO_ROUTER: &str = "another API version of a traffic router";
 
 const fn flag(name: &'static str, takes: Takes, default: &'static str, meaning: Meaning) -> Flag {
     Flag { name, takes, default, meaning }
@@ -45,13 +50,13 @@ const fn flag(name: &'static str, takes: Takes, default: &'static str, meaning: 
 
 /// In the order of their names.
 const FLAGS: [Flag; 19] = {
-    use Meaning::{None as Unused, OnlyDefault};
+    use Meaning::{None as Unused, OnlyDefault, Version};
     use Takes::{List, Number, Text, Truth};
     [
         flag("alb-ingress-classes", List, "alb", Unused(BY_NAME)),
-        flag("ambassador-api-version", Text, "getambassador.io/v2", OnlyDefault(NO_ROUTER)),
+        flag("ambassador-api-version", Text, "getambassador.io/v2", Version("Mappings")),
         flag("analysis-threads", Number, "30", Unused(THREADS)),
-        flag("appmesh-crd-version", Text, "v1beta2", OnlyDefault(NO_ROUTER)),
+        flag("appmesh-crd-version", Text, "v1beta2", Version("the kinds of App Mesh")),
         flag("enable-pprof-address", Text, "", Unused("there are no profiles of Go to serve")),
         flag("ephemeral-metadata-threads", Number, "10", Unused(THREADS)),
         flag(
@@ -72,7 +77,7 @@ const FLAGS: [Flag; 19] = {
             "istio-api-version",
             Text,
             "v1alpha3",
-            Unused("Istio serves its objects in every version, and v1alpha3 is asked for"),
+            Version("VirtualServices and DestinationRules"),
         ),
         flag("nginx-ingress-classes", List, "nginx", Unused(BY_NAME)),
         flag(
@@ -89,9 +94,9 @@ const FLAGS: [Flag; 19] = {
             OnlyDefault("notifications that a namespace configures"),
         ),
         flag("service-threads", Number, "10", Unused(THREADS)),
-        flag("traefik-api-group", Text, "traefik.io", OnlyDefault(NO_ROUTER)),
-        flag("traefik-api-version", Text, "traefik.io/v1alpha1", OnlyDefault(NO_ROUTER)),
-        flag("traffic-split-api-version", Text, "v1alpha1", OnlyDefault(NO_ROUTER)),
+        flag("traefik-api-group", Text, "traefik.io", Version("TraefikServices")),
+        flag("traefik-api-version", Text, "traefik.io/v1alpha1", Version("TraefikServices")),
+        flag("traffic-split-api-version", Text, "v1alpha1", Version("TrafficSplits")),
     ]
 };
 
@@ -100,6 +105,8 @@ const FLAGS: [Flag; 19] = {
 pub struct ArgoFlags {
     /// Each with why it has no effect.
     unused: Vec<(&'static str, &'static str)>,
+    /// Where kinds of routers are, if not where they usually are.
+    places: Places,
 }
 
 impl ArgoFlags {
@@ -108,6 +115,11 @@ impl ArgoFlags {
         for (flag, why) in &self.unused {
             inform(&format!("--{flag} has no effect: {why}"));
         }
+    }
+
+    /// Where kinds of routers are, if not where they usually are.
+    pub fn places(&self) -> Places {
+        self.places.clone()
     }
 }
 
@@ -125,6 +137,7 @@ fn argument(flag: Flag) -> Arg {
     let help = match flag.meaning {
         Meaning::None(why) => format!("Accepted without effect: {why}"),
         Meaning::OnlyDefault(what) => format!("No value but the default is supported: {what}"),
+        Meaning::Version(what) => format!("The version of {what}, or their group"),
     };
     let argument = Arg::new(flag.name).long(flag.name).help(help).hide_short_help(true);
     let argument = argument.default_value(flag.default).hide_possible_values(true);
@@ -152,6 +165,13 @@ impl FromArgMatches for ArgoFlags {
                 Meaning::None(why) => flags.unused.push((flag.name, why)),
                 Meaning::OnlyDefault(_) if given(matches, flag.name) == flag.default => {}
                 Meaning::OnlyDefault(what) => return Err(refused(flag, what)),
+                Meaning::Version(_) => {
+                    let value = given(matches, flag.name);
+                    versions::note(&mut flags.places, flag.name, &value).map_err(|wrong| {
+                        let text = format!("--{}: {wrong}\n", flag.name);
+                        clap::Error::raw(clap::error::ErrorKind::InvalidValue, text)
+                    })?;
+                }
             }
         }
         Ok(flags)
@@ -208,7 +228,10 @@ mod tests {
     fn what_asks_for_more_than_there_is_is_refused_by_name() {
         let cases = [
             ("--self-service-notification-enabled=true", "notifications that a namespace"),
-            ("--traefik-api-group=traefik.containo.us", "set it to traefik.io"),
+            (
+                "--traffic-split-api-version=v1alpha4",
+                "--traffic-split-api-version: Unsupported TrafficSplit API version `v1alpha4`",
+            ),
             ("--rollout-threads=many", "invalid value 'many'"),
         ];
         for (word, expected) in cases {
