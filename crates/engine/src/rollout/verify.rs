@@ -65,9 +65,7 @@ pub(super) fn apply(
         if report.is_none_or(|report| report == Report::InForce) {
             keep(objects, &mut status);
         }
-        let is_sought = status.alb.is_none() && !objects.is_promoted() && !objects.is_aborted();
-        let sought = asked.filter(|_| is_sought).map(Ask::weights);
-        let sought = sought.map(|ask| seek(objects, ask, &mut status)).unwrap_or_default();
+        let sought = asked.map(|asked| seek(objects, asked, &mut status)).unwrap_or_default();
         let targets = targets::heard(objects, plan, roles);
         return settled(objects, heard.and(sought), targets, status);
     }
@@ -258,8 +256,13 @@ fn hear(
     }
 }
 
-/// Load balancers that nobody knows yet are looked for whatever the step is: analyses name them.
-fn seek(objects: &Objects<'_>, ask: Ask, status: &mut RolloutStatus) -> Proposal {
+/// Load balancers that nobody knows yet are looked for in an update, whatever the step is: analyses name
+/// them.
+fn seek(objects: &Objects<'_>, asked: WeightsOf, status: &mut RolloutStatus) -> Proposal {
+    if status.alb.is_some() || objects.is_promoted() || objects.is_aborted() {
+        return Proposal::default();
+    }
+    let ask = Ask::weights(asked);
     let Some(answer) = objects.world.answers.get(&ask.id) else {
         return Proposal::default().ask(ask);
     };
