@@ -264,6 +264,8 @@ impl Plane {
             .flag("authorization-mode", "RBAC")
             // Pods would need a token mounted by a kubelet that has containers.
             .flag("disable-admission-plugins", "ServiceAccount")
+            // Some distributions have it on: it asks for rights that no other request shows.
+            .flag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
             .flag("audit-policy-file", self.folder().join("audit-policy.json"))
             .flag("audit-log-path", self.audit_log())
             // Megabytes before it is rotated away under the reader; 0 would mean 100.
