@@ -28,6 +28,10 @@ const QUIET_WITHOUT_EVENTS: Duration = Duration::from_secs(40);
 /// Who goes on writing for so long does not settle.
 const SETTLES_WITHIN: Duration = Duration::from_secs(75);
 
+/// The field that says of either side whether it went on writing, where one did for too long.
+const SETTLED: &str = "settled";
+const STILL_CHANGES: &str = "still changes";
+
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How a case went.
@@ -137,11 +141,19 @@ async fn settled(stage: &Stage, case: &Case, actions: usize) -> (Checkpoint, Com
         if !is_late && (quiet < case.quiet() || !is_observed) {
             continue;
         }
-        let [argo, ours] = sides.map(|side| seen(side, case));
+        let [mut argo, mut ours] = sides.map(|side| seen(side, case));
+        if is_late {
+            (argo[SETTLED], ours[SETTLED]) = (word(&stage.argo, case), word(&stage.ours, case));
+        }
         let checkpoint = Checkpoint { actions, argo, ours };
         let mut compared = checkpoint.compare(case);
-        if is_late {
-            compared.unknown.push(restless(&sides, case));
+        // Where one side alone goes on, that is a difference like any other.
+        if is_late && sides.iter().all(|side| word(side, case) == STILL_CHANGES) {
+            compared.unknown.push(Difference {
+                path: SETTLED.to_owned(),
+                argo: checkpoint.argo[SETTLED].clone(),
+                ours: checkpoint.ours[SETTLED].clone(),
+            });
         }
         let lacks_events = compared.unknown.iter().all(|one| one.path == "events.added");
         let enough = if lacks_events { QUIET_WITHOUT_EVENTS } else { QUIET_THOUGH_UNEQUAL };
@@ -176,13 +188,12 @@ fn is_observed(rollout: &Value) -> bool {
     !rollout.is_null() && Sight::of(rollout).is_observed()
 }
 
-/// Says which side went on writing.
-fn restless(sides: &[&Side; 2], case: &Case) -> Difference {
-    let word = |side: &Side| match side.mirror.quiet_for(case.name()) < case.quiet() {
-        true => json!("still changes"),
+/// Did this side go on writing?
+fn word(side: &Side, case: &Case) -> Value {
+    match side.mirror.quiet_for(case.name()) < case.quiet() {
+        true => json!(STILL_CHANGES),
         false => json!("settled"),
-    };
-    Difference { path: "settled".to_owned(), argo: word(sides[0]), ours: word(sides[1]) }
+    }
 }
 
 /// Deletes the objects of a case on both sides; what they own goes with them.

@@ -113,11 +113,41 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        row: "a version that is overtaken at once",
+        explains: |difference, checkpoint, _| {
+            let Some(set) = sized_by_us_alone(checkpoint) else { return false };
+            let is_about_it = difference.path.strip_prefix("replicaSets.").is_some_and(|rest| {
+                rest.strip_prefix(set).is_some_and(|field| field.starts_with('.'))
+            });
+            is_about_it
+                || ["pods", "rollout.status.replicas"].contains(&difference.path.as_str())
+                || difference.path == "events.added" && is_resize_of(&difference.ours, set)
+        },
+    },
+    Rule {
+        row: "`RolloutAddedToInformer`",
+        explains: |difference, _, _| differ_in_order_of(difference, &[event::ROLLOUT_ADDED]),
+    },
+    Rule {
         row: "Services after an abort",
         explains: |difference, checkpoint, case| {
             let places = ["settled", "services.", "splits.", "rollout.status.conditions.Paused"];
             checkpoint.argo["settled"] == "still changes"
                 && was_done(case, checkpoint, "abort")
+                && places.iter().any(|place| difference.path.starts_with(place))
+        },
+    },
+    Rule {
+        row: "a pause after a blue-green switch",
+        explains: |difference, checkpoint, case| {
+            let status = &checkpoint.ours["rollout"]["status"];
+            let is_paused = text(&status["conditions"]["Progressing"]["is"]).ends_with(PAUSED);
+            let is_switched = status["blueGreen"]["activeSelector"] == status["currentPodHash"];
+            let places = ["settled", "rollout.status.conditions.Progressing."];
+            case.rollout()["spec"]["strategy"]["blueGreen"].is_object()
+                && checkpoint.argo["settled"] == "still changes"
+                && is_paused
+                && is_switched
                 && places.iter().any(|place| difference.path.starts_with(place))
         },
     },
@@ -139,14 +169,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         row: "resume at a bad moment",
         explains: |_, checkpoint, case| {
-            let is_hasty = |step: &Step| step.r#do == "promote" && step.after != After::Settled;
             let is_completed = |side: &Value| {
                 let condition = &side["rollout"]["status"]["conditions"]["Completed"]["is"];
                 text(condition).starts_with("True")
             };
-            case.steps.iter().take(checkpoint.actions).any(is_hasty)
-                && is_completed(&checkpoint.ours)
-                && !is_completed(&checkpoint.argo)
+            let index = |side: &Value| side["rollout"]["status"]["currentStepIndex"].as_u64();
+            let (argo, ours) = (&checkpoint.argo, &checkpoint.ours);
+            let is_further = is_completed(ours) && !is_completed(argo) || index(argo) < index(ours);
+            has_bad_promote(case, checkpoint) && is_further
         },
     },
     Rule {
@@ -180,10 +210,43 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
+/// An older ReplicaSet that waits for the end of its delay in ours, and that Argo Rollouts has created
+/// and never sized.
+fn sized_by_us_alone(checkpoint: &Checkpoint) -> Option<&str> {
+    let events = |side: &Value| side["events"].as_array().cloned().unwrap_or_default();
+    let sets = checkpoint.ours["replicaSets"].as_object()?;
+    let waiting = sets.iter().find(|(name, set)| {
+        let theirs = &checkpoint.argo["replicaSets"][name.as_str()];
+        set["annotations"][annotation::SCALE_DOWN_DEADLINE].is_string()
+            && set["replicas"].as_u64() > Some(0)
+            && theirs["replicas"] == 0
+            && !events(&checkpoint.argo).iter().any(|event| is_resize_of(event, name))
+    });
+    waiting.map(|(name, _)| name.as_str())
+}
+
+fn is_resize_of(event: &Value, set: &str) -> bool {
+    reason(text(event)) == event::SCALING_REPLICA_SET && text(event).contains(&format!(" {set} "))
+}
+
+/// Has somebody promoted in haste, or in a pause by hand?
+fn has_bad_promote(case: &Case, checkpoint: &Checkpoint) -> bool {
+    let mut is_paused = false;
+    case.steps.iter().take(checkpoint.actions).any(|step| {
+        let is_promote = step.r#do == "promote";
+        let is_bad = is_promote && (is_paused || step.after != After::Settled);
+        is_paused = step.r#do == "pause" || is_paused && !is_promote && step.r#do != "resume";
+        is_bad
+    })
+}
+
 /// Has somebody done this before the checkpoint?
 fn was_done(case: &Case, checkpoint: &Checkpoint, what: &str) -> bool {
     case.steps.iter().take(checkpoint.actions).any(|step| step.r#do == what)
 }
+
+/// How the Progressing condition ends of a rollout that waits.
+const PAUSED: &str = " RolloutPaused";
 
 /// How the Event of an update ends that went its whole way.
 const COMPLETED: &str = ": Completed blue-green update";
@@ -328,10 +391,45 @@ mod tests {
         assert_eq!(rows(["abort", "promoteFull"], true, both()), ["?"]);
         assert_eq!(rows(["retry", "promote"], true, promotes()), ["resume at a bad moment"]);
         assert_eq!(rows(["retry", "promote"], false, promotes()), ["?"]);
+        assert_eq!(rows(["pause", "promote"], false, promotes()), ["resume at a bad moment"]);
+        assert_eq!(rows(["resume", "promote"], false, promotes()), ["?"]);
         let (none, one) = (sized(0), sized(1));
         let kept = (one.clone(), none.clone());
         assert_eq!(rows(["retry", "pause"], false, kept), ["old ReplicaSets without replicas"]);
         assert_eq!(rows(["retry", "pause"], false, (none, one)), ["?"], "ours keeps them");
+    }
+
+    #[test]
+    fn a_pause_after_a_blue_green_switch_lets_argo_write_without_end() {
+        let blue_green = json!({ "blueGreen": {} });
+        let rollout = json!({ "kind": "Rollout", "metadata": { "name": "case1" },
+            "spec": { "strategy": blue_green } });
+        let case = Case { seed: 1, objects: vec![rollout], steps: Vec::new() };
+        let side = |settled: &str, reason: &str| {
+            json!({ "settled": settled, "rollout": { "status": {
+                "currentPodHash": "<app:v2>", "blueGreen": { "activeSelector": "<app:v2>" },
+                "conditions": { "Progressing": { "is": reason } },
+            } } })
+        };
+        let unknown = |settled: &str| {
+            let argo = side(settled, "True NewReplicaSetAvailable");
+            let ours = side("settled", "Unknown RolloutPaused");
+            Checkpoint { actions: 1, argo, ours }.compare(&case).unknown.len()
+        };
+        assert_eq!((unknown("still changes"), unknown("settled")), (0, 1));
+    }
+
+    #[test]
+    fn a_version_that_argo_never_sized_has_pods_of_ours_until_its_delay_ends() {
+        let ours = || {
+            let scaled = "Normal ScalingReplicaSet: Scaled up ReplicaSet NAME-<app:v2> (revision 1) from 0 to 2";
+            side(2, json!({ annotation::SCALE_DOWN_DEADLINE: "time" }), &[scaled])
+        };
+        let row = "a version that is overtaken at once";
+        assert_eq!(rows(side(0, json!({}), &[]), ours()), [row; 3]);
+        let sized = "Normal ScalingReplicaSet: Scaled down ReplicaSet NAME-<app:v2> (revision 1) from 2 to 0";
+        assert_eq!(rows(side(0, json!({}), &[sized]), ours()), ["?"; 4], "Argo has sized it");
+        assert_eq!(rows(side(1, json!({}), &[]), ours()), ["?"; 3], "Argo keeps one");
     }
 
     #[test]
