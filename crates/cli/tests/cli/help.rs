@@ -15,8 +15,11 @@ fn listed(help: &str) -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
+/// What a program says to some words.
+type Help<'a> = &'a dyn Fn(&str) -> String;
+
 /// All commands below these words, with their help.
-fn pages(help: &dyn Fn(&str) -> String, words: &str, found: &mut Vec<(String, String)>) {
+fn pages(help: Help<'_>, words: &str, found: &mut Vec<(String, String)>) {
     let page = help(&format!("{words} --help"));
     for name in listed(&page) {
         pages(help, format!("{words} {name}").trim_start(), found);
@@ -29,7 +32,7 @@ fn every_command_has_an_example() {
     let plugin = Plugin::install("examples", std::path::Path::new("/nowhere"));
     let own = |words: &str| gradus(&words.split_whitespace().collect::<Vec<_>>()).stdout;
     let of_plugin = |words: &str| plugin.says(words);
-    let programs: [(&str, &dyn Fn(&str) -> String, usize); 2] =
+    let programs: [(&str, Help<'_>, usize); 2] =
         [("gradus", &own, 33), ("kubectl argo rollouts", &of_plugin, 29)];
     for (program, help, at_least) in programs {
         let mut found = Vec::new();

@@ -131,9 +131,14 @@ impl Finding {
                 "; in networking.k8s.io/v1 write service: {name: …, port: {number: …}}".to_owned()
             }
             ([], []) if (1..=FEW).contains(&names.len()) => {
-                format!("; there are {}", names.join(", "))
+                let verb = if names.len() == 1 { "is" } else { "are" };
+                format!("; there {verb} {}", names.join(", "))
             }
             ([], []) => String::new(),
+            // A name that is cut short is meant where it stands.
+            ([first, ..], [_, ..]) if first.starts_with(&format!("\"{field}")) => {
+                format!("; did you mean {first}?")
+            }
             (_, [_, ..]) => format!("; it belongs in {}", places.join(" or ")),
             (near, []) => format!("; did you mean {}?", near[..near.len().min(2)].join(" or ")),
         };
@@ -233,6 +238,10 @@ impl Finding {
             && (one == "spec.workloadRef"
                 || self.meant.iter().any(|meant| meant == "spec.workloadRef"))
             && ["spec.selector", "spec.template"].iter().any(|outer| is_within(outer, two));
+        // Arguments that cannot be read are not missing.
+        let is_given = is_unread
+            && later.message.contains(" was not resolved")
+            && around(two).is_some_and(|analysis| is_within(&format!("{analysis}.args"), one));
         let is_unique = self.message.starts_with("Duplicate value")
             && later.message.ends_with("must be unique")
             && is_near;
@@ -248,6 +257,7 @@ impl Finding {
         is_meant
             || is_whole
             || is_mount
+            || is_given
             || is_unreferred
             || is_unique
             || (self.severity == later.severity || is_missing)

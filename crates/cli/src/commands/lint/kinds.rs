@@ -97,10 +97,12 @@ pub fn of_kubernetes(document: &Document, version: &str, kind: &str) -> Option<F
         (Some(kinds), _) if kinds.contains(&kind) => None,
         // Groups with a dot belong to others, who may have a kind of the same name.
         (_, Some(right)) if KUBERNETES.contains(&group) || !group.contains('.') => {
-            let wrong = wrong(document, right, kind);
+            let mut finding = wrong(document, right, kind);
             // Exports of old clusters have versions that are gone: a new server has none of them.
-            let is_gone = version.contains("beta");
-            Some(if is_gone { Finding { severity: Severity::Warning, ..wrong } } else { wrong })
+            if version.contains("beta") {
+                finding.severity = Severity::Warning;
+            }
+            Some(finding)
         }
         (Some(kinds), None) => {
             let kinds: Vec<String> = kinds.iter().map(|&kind| kind.to_owned()).collect();

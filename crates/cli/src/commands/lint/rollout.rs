@@ -204,7 +204,11 @@ fn of_routes(beside: Beside<'_>, view: &RolloutView) -> Vec<Finding> {
             FaultCause::Unfit(object) => {
                 let there = beside.document_of(&object.kind, &object.name);
                 // What is written of its rules cannot be read: that is said where it stands.
-                let is_unread = |one: &Finding| one.rule == UNKNOWN_FIELD || one.path == "spec";
+                let is_unread = |one: &Finding| {
+                    one.rule == UNKNOWN_FIELD
+                        || one.path == "spec"
+                        || one.message.contains("must be of type")
+                };
                 let is_odd = there.is_some_and(|it| schema::check(it).iter().any(is_unread));
                 (!is_odd).then(|| Finding::warning(beside.document, &path, message))
             }

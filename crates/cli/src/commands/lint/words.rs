@@ -210,7 +210,7 @@ fn step(value: &Value) -> String {
 
 /// Why a text is no number of pods.
 pub fn no_percentage(text: &str) -> Option<String> {
-    let digits = text.strip_suffix('%').unwrap_or(text);
+    let digits = text.strip_suffix('%').unwrap_or_default();
     let is_right = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let kept: String = text.chars().filter(|c| c.is_ascii_digit()).collect();
     let hint = if kept.is_empty() { "25%".to_owned() } else { format!("{kept}%") };
