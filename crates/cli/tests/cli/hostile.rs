@@ -246,7 +246,7 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
     for (name, ..) in &all {
         cluster.create(rollout(&name.replace('/', "-"), step(name)));
     }
-    let controller = begin(&folder, &cluster.kubeconfig);
+    let mut controller = begin(&folder, &cluster.kubeconfig);
     let names = ["good", "plain"];
     names.iter().for_each(|name| drop(until(&cluster, name, is_healthy)));
     for (name, ..) in &all {
@@ -287,5 +287,7 @@ fn plugins_that_go_wrong_are_said_on_their_rollouts_and_cost_no_other_anything()
         );
     }
     assert!(grown < 256, "{grown} MiB");
+    controller.signal("TERM"); // It ends those that hang, too.
+    assert!(controller.end().success());
     std::fs::remove_dir_all(&sockets).unwrap();
 }
