@@ -16,7 +16,7 @@ use crate::cluster::{PostedEvent, WriteError};
 use crate::shell::Outgoing;
 use known::KnownEvents;
 pub use poster::post_events;
-use ready::Ready;
+use ready::ReadyObjects;
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ const NAME_LIMIT: usize = 253;
 pub struct Outbox {
     lanes: BTreeMap<ObjectRef, Lane>,
     /// Objects with something to post.
-    ready: Ready,
+    ready: ReadyObjects,
     /// Objects whose next try is later.
     resting: BTreeSet<(Timestamp, ObjectRef)>,
     /// Every waiting Event by its number, the oldest first.

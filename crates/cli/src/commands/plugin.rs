@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use gradus_controller::plugins::conformance::{Interface, Subject, check};
+use gradus_controller::plugins::conformance::{CheckedPlugin, Interface, check};
 use serde_json::Value;
 
 use crate::output;
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn subject(named: &Check) -> anyhow::Result<Subject> {
+fn subject(named: &Check) -> anyhow::Result<CheckedPlugin> {
     let Check { program, args, kind, name, config, env } = named;
     let config: Value = serde_json::from_str(config).context("--config: expected JSON")?;
     anyhow::ensure!(config.is_object(), "--config: expected an object");
@@ -78,7 +78,7 @@ fn subject(named: &Check) -> anyhow::Result<Subject> {
         Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
         None => (text.clone(), None),
     };
-    Ok(Subject {
+    Ok(CheckedPlugin {
         program: program.clone(),
         args: args.clone(),
         interface: match kind {

@@ -10,7 +10,7 @@ use http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Uri};
 use jiff::Timestamp;
 
-pub(super) use chain::Wanted;
+pub(super) use chain::WantedCredentials;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");

@@ -27,7 +27,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::address::{AddressPolicy, CheckedResolver};
-use super::aws::{self, Credentials, SigningScope, Unsigned, Wanted};
+use super::aws::{self, Credentials, SigningScope, Unsigned, WantedCredentials};
 use super::secrets::{Values, cleaned, form_pair};
 use super::trust;
 use crate::clock::Clock;
@@ -138,7 +138,7 @@ impl HttpClient {
             Auth::SigV4 { service, region, profile, role_arn } => {
                 let region = aws::region(values.resolve(region)?, |name| self.variable(name))?;
                 let (profile, role) = (values.resolve(profile)?, values.resolve(role_arn)?);
-                let wanted = Wanted { profile: &profile, role: &role, region: &region };
+                let wanted = WantedCredentials { profile: &profile, role: &role, region: &region };
                 let credentials = self.credentials(&wanted, hidden).await?;
                 ready.sign(&Signing { service, region: &region, credentials: &credentials })?;
             }

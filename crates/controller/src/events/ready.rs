@@ -8,14 +8,14 @@ use gradus_engine::decision::ObjectRef;
 
 /// Objects with something to post.
 #[derive(Debug, Default)]
-pub(super) struct Ready {
+pub(super) struct ReadyObjects {
     /// Those of each namespace that has some, who waits longest first.
     objects: BTreeMap<Arc<str>, VecDeque<ObjectRef>>,
     /// Each of these namespaces once: whose turn is next comes first.
     turns: VecDeque<Arc<str>>,
 }
 
-impl Ready {
+impl ReadyObjects {
     /// Adds an object behind those of its namespace.
     pub(super) fn push(&mut self, object: ObjectRef) {
         let namespace = &object.namespace;
@@ -44,7 +44,7 @@ fn namespaces_take_turns_and_none_is_forgotten() {
     let object = |namespace: &str, name: &str| {
         ObjectRef::new(gradus_engine::kinds::ROLLOUT, &namespace.into(), &name.into())
     };
-    let mut ready = Ready::default();
+    let mut ready = ReadyObjects::default();
     for name in ["1", "2", "3"] {
         ready.push(object("busy", name));
     }

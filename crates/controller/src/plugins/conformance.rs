@@ -29,7 +29,7 @@ pub struct Finding {
 
 /// A plugin that is tried.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct CheckedPlugin {
     /// Its program.
     pub program: PathBuf,
     /// Arguments of that.
@@ -45,7 +45,7 @@ pub struct Subject {
 }
 
 /// Plays everything at a plugin.
-pub async fn check(subject: &Subject) -> Vec<Finding> {
+pub async fn check(subject: &CheckedPlugin) -> Vec<Finding> {
     let mut findings = Vec::new();
     let kind = subject.interface;
     let entry = Arc::new(PluginEntry {
@@ -106,7 +106,7 @@ async fn left(running: Running, findings: &mut Vec<Finding>) {
 }
 
 /// What a controller that crashes, or is busy, does to a plugin.
-async fn faults(running: &Running, subject: &Subject, findings: &mut Vec<Finding>) {
+async fn faults(running: &Running, subject: &CheckedPlugin, findings: &mut Vec<Finding>) {
     let Some((_, method, argument, fits)) = calls(subject).into_iter().next() else { return };
     let mut outcome = Ok(());
     for _ in 0..2 {
@@ -153,8 +153,8 @@ type Fits = fn(&Value) -> Result<(), String>;
 type Expectation = (&'static str, &'static str, Value, Fits);
 
 /// Every call of an interface.
-fn calls(subject: &Subject) -> Vec<Expectation> {
-    let Subject { name, config, interface, .. } = subject;
+fn calls(subject: &CheckedPlugin) -> Vec<Expectation> {
+    let CheckedPlugin { name, config, interface, .. } = subject;
     let rollout = json!({
         "apiVersion": gradus_api::names::API_VERSION,
         "kind": "Rollout",

@@ -34,7 +34,7 @@ const MACHINE: &str = "http://169.254.169.254";
 const NEARBY_HOSTS: [&str; 4] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "localhost"];
 
 /// Whose credentials are wanted.
-pub(in crate::ask) struct Wanted<'w> {
+pub(in crate::ask) struct WantedCredentials<'w> {
     /// The profile; empty for none.
     pub profile: &'w str,
     /// The role that is assumed; empty for none.
@@ -47,10 +47,10 @@ impl HttpClient {
     /// The credentials that are wanted; `hidden` takes in what nobody may see.
     pub(in crate::ask) async fn credentials(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedCredentials<'_>,
         hidden: &mut Hidden,
     ) -> Result<Credentials, HttpError> {
-        let Wanted { profile, role, region } = *wanted;
+        let WantedCredentials { profile, role, region } = *wanted;
         let key = (profile.to_owned(), role.to_owned());
         let is_fresh = |found: &Credentials| {
             found.expires.is_none_or(|end| Clock::system().now() + MARGIN < end)

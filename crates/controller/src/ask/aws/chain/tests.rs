@@ -67,7 +67,7 @@ fn client(variables: &[(&str, &str)]) -> HttpClient {
 
 async fn found(client: &HttpClient, profile: &str, role: &str) -> Result<String, String> {
     let mut hidden = Hidden::default();
-    let wanted = Wanted { profile, role, region: "eu-west-1" };
+    let wanted = WantedCredentials { profile, role, region: "eu-west-1" };
     let found = client.credentials(&wanted, &mut hidden).await;
     let found = found.map_err(|error| error.to_string())?;
     assert_eq!(hidden.clean(&found.secret), "*****", "nobody may see it");
