@@ -69,11 +69,10 @@ fn verify(
     analysis: &ExperimentAnalysis,
     before: &ExperimentRunStatus,
 ) -> (ExperimentRunStatus, Plan) {
-    let named = (analysis.template_name.as_str(), analysis.cluster_scope);
-    match merge::find(&pass.world.templates, [named]) {
-        Ok(_) => (before.clone(), Plan::default()),
-        Err(FindError::Unreadable(message)) => (before.clone(), unreadable(pass, message)),
-        Err(FindError::Absent { is_cluster, name }) => {
+    match missing_template(pass, analysis) {
+        None => (before.clone(), Plan::default()),
+        Some(MissingTemplate::Unknown(plan)) => (before.clone(), plan),
+        Some(MissingTemplate::Gone { is_cluster, name }) => {
             let kind = merge::kind_name(analysis.cluster_scope);
             let singular = merge::kind_name(is_cluster).to_lowercase();
             let group = gradus_api::names::GROUP;
@@ -87,6 +86,49 @@ fn verify(
             )
         }
     }
+}
+
+/// Why a template cannot be used.
+enum MissingTemplate {
+    /// Whether it is there is known once this is done.
+    Unknown(Plan),
+    /// It is not there.
+    Gone { is_cluster: bool, name: String },
+}
+
+/// The first template of an analysis that is missing. What no watch has shown is read first: a watch may
+/// be late, and an Experiment that has ended stays so.
+fn missing_template(pass: &Pass<'_>, analysis: &ExperimentAnalysis) -> Option<MissingTemplate> {
+    let named = (analysis.template_name.as_str(), analysis.cluster_scope);
+    match merge::find(&pass.world.templates, [named]) {
+        Ok(_) => None,
+        Err(FindError::Unreadable(message)) => {
+            Some(MissingTemplate::Unknown(unreadable(pass, message)))
+        }
+        Err(FindError::Absent { is_cluster, name }) => {
+            let target = template(pass, is_cluster, &name);
+            Some(match is_known_to_be_gone(pass, &target) {
+                true => MissingTemplate::Gone { is_cluster, name },
+                false => MissingTemplate::Unknown(Plan::read(pass.experiment, target)),
+            })
+        }
+    }
+}
+
+fn template(pass: &Pass<'_>, is_cluster: bool, name: &str) -> ObjectRef {
+    match is_cluster {
+        true => ObjectRef::new(kinds::CLUSTER_ANALYSIS_TEMPLATE, &"".into(), &name.into()),
+        false => {
+            let namespace = &pass.experiment.namespace;
+            ObjectRef::new(kinds::ANALYSIS_TEMPLATE, namespace, &name.into())
+        }
+    }
+}
+
+/// Has a read found nothing?
+fn is_known_to_be_gone(pass: &Pass<'_>, target: &ObjectRef) -> bool {
+    let answer = pass.world.answers.get(&Ask::read(target.clone()).id);
+    matches!(answer.map(|answer| &answer.reply), Some(Ok(Reply::Object(None))))
 }
 
 fn unreadable(pass: &Pass<'_>, message: String) -> Plan {
@@ -104,10 +146,10 @@ fn begin(
     let unmade = |cause: &str| {
         broken(before, format!("Failed to create AnalysisRun for analysis '{of}': {cause}"))
     };
-    let named = (analysis.template_name.as_str(), analysis.cluster_scope);
-    if let Err(FindError::Unreadable(message)) = merge::find(&pass.world.templates, [named]) {
-        return (before.clone(), unreadable(pass, message));
+    if let Some(MissingTemplate::Unknown(plan)) = missing_template(pass, analysis) {
+        return (before.clone(), plan);
     }
+    let named = (analysis.template_name.as_str(), analysis.cluster_scope);
     let fields = &pass.experiment.spec;
     let spec = arguments::resolve(pass, &analysis.args).and_then(|args| {
         let (dry_run, kept) = (&fields.dry_run, &fields.measurement_retention);
@@ -240,13 +282,10 @@ fn missing(pass: &Pass<'_>, before: &ExperimentRunStatus) -> (ExperimentRunStatu
     }
     let name: Arc<str> = before.analysis_run.as_str().into();
     let target = ObjectRef::new(kinds::ANALYSIS_RUN, &pass.experiment.namespace, &name);
-    let answer = pass.world.answers.get(&Ask::read(target.clone()).id);
-    match answer.map(|answer| &answer.reply) {
-        Some(Ok(Reply::Object(None))) => {
-            let group = gradus_api::names::GROUP;
-            let plural = gradus_api::names::plural::ANALYSIS_RUNS;
-            broken(before, format!("{plural}.{group} \"{name}\" not found"))
-        }
-        _ => (before.clone(), Plan::read(pass.experiment, target)),
+    if !is_known_to_be_gone(pass, &target) {
+        return (before.clone(), Plan::read(pass.experiment, target));
     }
+    let group = gradus_api::names::GROUP;
+    let plural = gradus_api::names::plural::ANALYSIS_RUNS;
+    broken(before, format!("{plural}.{group} \"{name}\" not found"))
 }

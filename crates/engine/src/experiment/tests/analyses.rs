@@ -199,6 +199,19 @@ fn a_template_that_is_missing_ends_it_before_any_pod_is_ready() {
 }
 
 #[test]
+fn a_template_that_no_watch_has_shown_yet_is_waited_for() {
+    let mut play = Play::new(with("n", json!({})));
+    let late = play.world.templates.namespaced.remove("errors").unwrap();
+    play.foreign.insert("errors".to_owned(), json!({ "metadata": {} }));
+    play.settle();
+    assert_eq!(&*play.status().phase, "Running", "a read has found it");
+    assert_eq!(&*play.run("n").phase, "", "nothing is known of it");
+    play.world.templates.namespaced.insert("errors".into(), late);
+    play.settle();
+    assert_ne!(play.run("n").analysis_run, "");
+}
+
+#[test]
 fn a_run_that_is_gone_is_an_error_and_one_of_another_name_is_stepped_around() {
     let mut play = Play::new(with("n", json!({})));
     play.settle();
