@@ -21,7 +21,7 @@ use kube::{Client, Config};
 use crate::one_line::one_line;
 pub use dated::dated;
 pub use flags::ConnectionFlags;
-pub use served::{Place, Places, placed, served};
+pub use served::{ServedKind, ServedKinds, placed, served};
 pub use token::TokenError;
 use token::TokenLayer;
 
@@ -132,7 +132,7 @@ pub fn client(mut config: Config) -> Result<Connection, ConnectError> {
     install_crypto();
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_LIMIT);
-    let agent = HeaderValue::from_static(concat!("gradus/", env!("CARGO_PKG_VERSION")));
+    let agent = HeaderValue::from_static(crate::AGENT);
     config.headers.push((header::USER_AGENT, agent));
     let token = token_file(&mut config).map(TokenLayer::new);
     let server = config.cluster_url.to_string();

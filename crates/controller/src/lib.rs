@@ -33,3 +33,6 @@ pub mod tolerant;
 pub mod version;
 pub mod watch;
 pub mod watched;
+
+/// How requests name who sends them, to whomever.
+pub(crate) const AGENT: &str = concat!("gradus/", env!("CARGO_PKG_VERSION"));

@@ -24,7 +24,7 @@ use crate::act::{Acted, act};
 use crate::ask::{BalancerNames, Executor};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Listing, WriteError};
-use crate::connect::Places;
+use crate::connect::ServedKinds;
 use crate::engines::Engines;
 use crate::health::{Health, WorldRequest};
 use crate::lease::{Election, Leadership};
@@ -62,7 +62,7 @@ pub struct Settings {
     /// How things of load balancers are called, where these are asked.
     pub balancers: Option<BalancerNames>,
     /// Where kinds of routers are, if not where they usually are.
-    pub places: Places,
+    pub places: ServedKinds,
     /// How long writes and Events under way may hold up the end of the program.
     pub shutdown_grace: Duration,
 }
@@ -76,7 +76,7 @@ impl Default for Settings {
             interlock: InterlockMode::default(),
             election: None,
             balancers: None,
-            places: Places::default(),
+            places: ServedKinds::default(),
             shutdown_grace: SHUTDOWN_GRACE,
         }
     }

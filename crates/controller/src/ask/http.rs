@@ -16,7 +16,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use gradus_engine::ask::http::{Auth, BODY_LIMIT, HttpError, HttpOutcome, HttpReply, HttpRequest};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, LOCATION};
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, LOCATION, USER_AGENT,
+};
 use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -221,6 +223,9 @@ impl HttpClient {
         *request.method_mut() = ready.method.clone();
         *request.uri_mut() = ready.uri.clone();
         *request.headers_mut() = ready.headers.clone();
+        // Some servers refuse whoever does not say who it is. AWS does not sign it.
+        let agent = HeaderValue::from_static(crate::AGENT);
+        request.headers_mut().entry(USER_AGENT).or_insert(agent);
         let response = pool.request(request).await.map_err(|error| failed(&error))?;
         Ok(Opened { response, turn })
     }

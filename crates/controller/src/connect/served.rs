@@ -27,9 +27,9 @@ const SMI: &str = "split.smi-spec.io";
 /// The one version of a TrafficSplit whose weights are quantities, written as text.
 const WITH_QUANTITIES: &str = "v1alpha1";
 
-/// Where a kind is.
+/// Where the server has a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ServedKind {
     /// Its group.
     pub group: String,
     /// Its version.
@@ -40,13 +40,13 @@ pub struct Place {
     pub kind: Option<&'static str>,
 }
 
-/// Places that were told or found, by the group and plural that are asked for.
-pub type Places = BTreeMap<(String, String), Place>;
+/// Kinds whose place was said or found, by the group and plural that are asked for.
+pub type ServedKinds = BTreeMap<(String, String), ServedKind>;
 
 /// The same client. A kind that the server does not have in the version asked for is used in the one that
 /// it has.
 pub fn served(client: Client) -> Client {
-    let found: Arc<Mutex<Places>> = Arc::default();
+    let found: Arc<Mutex<ServedKinds>> = Arc::default();
     through(client, move |client, path, request| {
         let (client, found) = (client.clone(), Arc::clone(&found));
         async move { send(&client, &found, path, request).await }
@@ -54,7 +54,7 @@ pub fn served(client: Client) -> Client {
 }
 
 /// The same client, for which kinds are where somebody says they are.
-pub fn placed(client: Client, places: &Places) -> Client {
+pub fn placed(client: Client, places: &ServedKinds) -> Client {
     if places.is_empty() {
         return client;
     }
@@ -94,7 +94,7 @@ where
 
 async fn send(
     client: &Client,
-    found: &Mutex<Places>,
+    found: &Mutex<ServedKinds>,
     path: ResourcePath,
     request: Request<Body>,
 ) -> Result<Response<Body>, kube::Error> {
@@ -115,7 +115,7 @@ async fn send(
         path.place.group,
         used.version
     );
-    let other = Place { version, ..path.place.clone() };
+    let other = ServedKind { version, ..path.place.clone() };
     found.lock().unwrap_or_else(PoisonError::into_inner).insert(path.key(), other.clone());
     client.send(path.request(&whole, &other)).await
 }
@@ -134,7 +134,7 @@ fn is_unknown_path(answer: &Response<Body>) -> bool {
 }
 
 /// The version in which the server has the kind: of several the one that it prefers.
-async fn discover(client: &Client, place: &Place) -> Option<String> {
+async fn discover(client: &Client, place: &ServedKind) -> Option<String> {
     let group = listed(client, &format!("/apis/{}", place.group)).await?;
     let versions = group["versions"].as_array()?.iter();
     for version in versions.filter_map(|known| known["version"].as_str()) {
@@ -162,7 +162,7 @@ async fn listed(client: &Client, path: &str) -> Option<Value> {
 
 /// The path of an object or a list of a routing kind.
 struct ResourcePath {
-    place: Place,
+    place: ServedKind,
     /// Which part of the path the plural is.
     plural_at: usize,
 }
@@ -174,7 +174,7 @@ impl ResourcePath {
         let plural_at = if third == "namespaces" { 6 } else { 4 };
         let plural = parts.get(plural_at).filter(|_| GROUPS.contains(&group))?;
         let [group, version, plural] = [group, version, *plural].map(str::to_owned);
-        Some(ResourcePath { place: Place { group, version, plural, kind: None }, plural_at })
+        Some(ResourcePath { place: ServedKind { group, version, plural, kind: None }, plural_at })
     }
 
     fn key(&self) -> (String, String) {
@@ -182,7 +182,7 @@ impl ResourcePath {
     }
 
     /// The same request for the kind at another place.
-    fn request(&self, (head, body): &(Parts, Bytes), place: &Place) -> Request<Body> {
+    fn request(&self, (head, body): &(Parts, Bytes), place: &ServedKind) -> Request<Body> {
         if *place == self.place {
             return Request::from_parts(head.clone(), Body::from(body.to_vec()));
         }
@@ -193,7 +193,7 @@ impl ResourcePath {
     }
 
     /// The same address at another place.
-    fn uri(&self, uri: &Uri, place: &Place) -> Uri {
+    fn uri(&self, uri: &Uri, place: &ServedKind) -> Uri {
         let mut parts: Vec<&str> = uri.path().split('/').collect();
         (parts[2], parts[3]) = (&*place.group, &*place.version);
         parts[self.plural_at] = &*place.plural;
@@ -203,7 +203,7 @@ impl ResourcePath {
     }
 
     /// A manifest or a patch as it is at another place.
-    fn body(&self, body: &Bytes, place: &Place) -> Vec<u8> {
+    fn body(&self, body: &Bytes, place: &ServedKind) -> Vec<u8> {
         let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return body.to_vec() };
         if value.get("apiVersion").is_some() {
             value["apiVersion"] = format!("{}/{}", place.group, place.version).into();
@@ -322,13 +322,13 @@ mod tests {
         });
         let patch = json!({ "spec": { "backends": [{ "service": "a", "weight": "5" }] } });
         let mapping = json!({ "apiVersion": "getambassador.io/v2", "kind": "Mapping" });
-        let split_in = |group: &str, version: &str| Place {
+        let split_in = |group: &str, version: &str| ServedKind {
             group: group.to_owned(),
             version: version.to_owned(),
             plural: "trafficsplits".to_owned(),
             kind: None,
         };
-        let old = Place {
+        let old = ServedKind {
             group: "x.getambassador.io".to_owned(),
             version: "v3alpha1".to_owned(),
             plural: "ambassadormappings".to_owned(),
@@ -371,7 +371,8 @@ mod tests {
             });
             let uri: Uri = format!("/apis/{asked}").parse().unwrap();
             let key = ResourcePath::of(&uri).unwrap().key();
-            let client = placed(Client::new(service, "default"), &Places::from([(key, place)]));
+            let client =
+                placed(Client::new(service, "default"), &ServedKinds::from([(key, place)]));
             let request = Request::post(uri).body(Body::from(body.into_bytes())).unwrap();
             client.send(request).await.unwrap();
             let wanted = (format!("/apis/{path}"), expected.to_owned());

@@ -38,8 +38,6 @@ const SIZE_LIMIT: u64 = 512 << 20;
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(240);
 /// As many as Go's own client follows.
 const REDIRECTS: usize = 10;
-/// What asks for a program.
-const AGENT: &str = concat!("gradus/", env!("CARGO_PKG_VERSION"));
 
 /// How a download is made.
 pub(super) struct Way {
@@ -208,7 +206,7 @@ async fn download(url: &str, way: Way, part: &Path) -> Result<(), String> {
                 all.clone_from(&way.headers);
             }
             // GitHub's API refuses who does not say what he is.
-            all.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+            all.entry(USER_AGENT).or_insert(HeaderValue::from_static(crate::AGENT));
         }
         let request = request.body(Empty::new()).map_err(|error| format!("{url}: {error}"))?;
         let answer = client.request(request).await;

@@ -8,7 +8,7 @@ mod versions;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use gradus_controller::connect::Places;
+use gradus_controller::connect::ServedKinds;
 use gradus_controller::telemetry::inform;
 
 /// What a flag takes.
@@ -106,7 +106,7 @@ pub struct ArgoFlags {
     /// Each with why it has no effect.
     unused: Vec<(&'static str, &'static str)>,
     /// Where kinds of routers are, if not where they usually are.
-    places: Places,
+    places: ServedKinds,
 }
 
 impl ArgoFlags {
@@ -118,7 +118,7 @@ impl ArgoFlags {
     }
 
     /// Where kinds of routers are, if not where they usually are.
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> ServedKinds {
         self.places.clone()
     }
 }

@@ -113,7 +113,16 @@ async fn a_secret_is_sent_and_comes_back_in_no_answer() {
     let reply = send(&client(&[loopback()]), &request).await.unwrap();
     assert_eq!((reply.status, &*reply.body), (200, "you sent *****"));
     assert_eq!(reply.headers["x-you"], "*****");
-    assert!(serving.await.unwrap()[0].contains("x-token: key s3cr3t"));
+    let asked = serving.await.unwrap().remove(0);
+    assert!(
+        asked.contains("x-token: key s3cr3t") && asked.contains("user-agent: gradus/"),
+        "{asked}"
+    );
+    let (url, serving) = server(vec![answer("200 OK", "", "1")]).await;
+    let named = get(url).header("user-agent", SecretText::plain("curl"));
+    send(&client(&[loopback()]), &named).await.unwrap();
+    let asked = serving.await.unwrap().remove(0);
+    assert!(asked.contains("user-agent: curl") && !asked.contains("gradus"), "{asked}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! In which version are the kinds of routers? What the flags of Argo Rollouts say about it.
 
-use gradus_controller::connect::{Place, Places};
+use gradus_controller::connect::{ServedKind, ServedKinds};
 
 const AMBASSADOR: &str = "getambassador.io";
 /// The group in which Mappings have another name.
@@ -15,21 +15,21 @@ const TRAEFIK_VERSION: &str = "v1alpha1";
 const SPLITS: [&str; 3] = ["v1alpha1", "v1alpha2", "v1alpha3"];
 
 /// Notes what a flag says; what is wrong where it cannot be.
-pub fn note(places: &mut Places, flag: &str, value: &str) -> Result<(), String> {
-    let of = |group: &str, version: &str, plural: &str| Place {
+pub fn note(places: &mut ServedKinds, flag: &str, value: &str) -> Result<(), String> {
+    let of = |group: &str, version: &str, plural: &str| ServedKind {
         group: group.to_owned(),
         version: version.to_owned(),
         plural: plural.to_owned(),
         kind: None,
     };
-    let mut put = |group: &str, plural: &str, place: Place| {
+    let mut put = |group: &str, plural: &str, place: ServedKind| {
         places.insert((group.to_owned(), plural.to_owned()), place);
     };
     match flag {
         "ambassador-api-version" => {
             let (group, version) = value.split_once('/').unwrap_or((AMBASSADOR, value));
             let place = match group {
-                OLD_AMBASSADOR => Place {
+                OLD_AMBASSADOR => ServedKind {
                     kind: Some("AmbassadorMapping"),
                     ..of(group, version, "ambassadormappings")
                 },
@@ -114,10 +114,10 @@ mod tests {
             (&[("traffic-split-api-version", "v2")], "Unsupported TrafficSplit API version `v2`"),
         ];
         for (flags, expected) in cases {
-            let mut places = Places::new();
+            let mut places = ServedKinds::new();
             let noted = flags.iter().try_for_each(|(flag, value)| note(&mut places, flag, value));
-            let line = |((_, asked), place): (&(String, String), &Place)| {
-                let Place { group, version, plural, kind } = place;
+            let line = |((_, asked), place): (&(String, String), &ServedKind)| {
+                let ServedKind { group, version, plural, kind } = place;
                 let kind = kind.map(|kind| format!(" {kind}")).unwrap_or_default();
                 format!("{asked}: {group}/{version}/{plural}{kind}")
             };
