@@ -64,7 +64,7 @@ enum ActError {
     Lost { answered: usize, lost: usize, reasons: Vec<String> },
     #[error("{found:?} of {of} requests, expected {expected:?}")]
     Split { found: Split, of: usize, expected: Split },
-    #[error("{found:?} of {of} requests were copied, expected {expected:?}")]
+    #[error("{found:?} arrived of {of} requests, expected {expected:?} with copies")]
     Copied { found: Split, of: usize, expected: Split },
     #[error("nobody answers: {0:?}")]
     Silent(Vec<String>),
@@ -355,7 +355,7 @@ impl<'a> Player<'a> {
                 let lag = *lag.get_or_insert(seen_after);
                 right += 1;
                 if right == in_a_row {
-                    let copies = self.copied(act, &before, &split).await?;
+                    let copies = self.copied(act, &before).await?;
                     return Ok(Seen { split, of: requests, copies, lag });
                 }
                 continue;
@@ -369,31 +369,49 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The copies that came of a measurement: what arrived beyond what was answered. They may arrive
-    /// later than the answers.
-    async fn copied(&self, act: &Act, before: &Split, split: &Split) -> Result<Split, ActError> {
-        // The load beside the measurement arrives, too: without copies there is nothing to tell apart.
-        if act.copied_to.is_none() {
-            return Ok(Split::default());
-        }
-        let (requests, began) = (self.gauge.requests, Instant::now());
-        let wanted: Vec<(&str, usize)> = act.copied_to.map(|to| (to, COPIED)).into_iter().collect();
+    /// The copies that came beside a measurement. The constant load is copied, too, so that shares of all
+    /// that arrived are compared. Copies may arrive later than the answers.
+    async fn copied(&self, act: &Act, before: &Split) -> Result<Split, ActError> {
+        let Some(to) = act.copied_to else { return Ok(Split::default()) };
+        let (tolerance, began) = (self.gauge.tolerance, Instant::now());
         loop {
-            let mut found = self.arrived.of(&self.app.host());
-            for (version, count) in &mut found {
-                let known = |of: &Split| of.get(version).copied().unwrap_or(0);
-                *count = count.saturating_sub(known(before) + known(split));
+            let mut arrived = self.arrived.of(&self.app.host());
+            for (version, count) in &mut arrived {
+                *count = count.saturating_sub(before.get(version).copied().unwrap_or(0));
             }
-            found.retain(|_, count| *count > 0);
-            if is_near(&found, &wanted, requests, self.gauge.tolerance) {
-                return Ok(found);
+            let Copied { asked, wanted } = Copied::of(&arrived, act.split, to);
+            if asked > 0 && is_near(&arrived, &wanted, asked, tolerance) {
+                let answered = act.split.iter().find(|(version, _)| *version == to);
+                let answered = answered.map_or(0, |(_, of_100)| of_100 * asked / 100);
+                let copies = arrived[to].saturating_sub(answered);
+                return Ok(Split::from([(to.to_owned(), copies * self.gauge.requests / asked)]));
             }
             if began.elapsed() > TAKEN_WITHIN {
-                let expected = expected(&wanted, requests);
-                return Err(ActError::Copied { found, of: requests, expected });
+                let expected = expected(&wanted, asked);
+                return Err(ActError::Copied { found: arrived, of: asked, expected });
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+}
+
+/// What should arrive where each request is answered once, and some are copied.
+struct Copied {
+    /// How many requests were made, judged by what arrived.
+    asked: usize,
+    /// Of a hundred of them, so many should arrive at each version.
+    wanted: Vec<(&'static str, usize)>,
+}
+
+impl Copied {
+    fn of(arrived: &Split, split: &[(&'static str, usize)], to: &'static str) -> Self {
+        let asked = arrived.values().sum::<usize>() * 100 / (100 + COPIED);
+        let mut wanted = split.to_vec();
+        match wanted.iter_mut().find(|(version, _)| *version == to) {
+            Some((_, of_100)) => *of_100 += COPIED,
+            None => wanted.push((to, COPIED)),
+        }
+        Copied { asked, wanted }
     }
 }
 
@@ -430,6 +448,24 @@ fn a_split_is_near_within_its_tolerance_and_with_nobody_else() {
     ];
     for (what, parts, tolerance, expected) in cases {
         assert_eq!(is_near(&found(&parts), &wanted, 200, tolerance), expected, "{what}");
+    }
+}
+
+#[test]
+fn copies_are_a_share_of_all_that_arrives() {
+    let arrived = |parts: &[(&str, usize)]| -> Split {
+        parts.iter().map(|(version, count)| ((*version).to_owned(), *count)).collect()
+    };
+    type Parts = [(&'static str, usize)];
+    let cases: [(&str, &Parts, &Parts, bool); 4] = [
+        ("half of all", &[("v1", 100)], &[("v1", 8847), ("v2", 4358)], true),
+        ("beside a weight", &[("v1", 80), ("v2", 20)], &[("v1", 7079), ("v2", 6297)], true),
+        ("none", &[("v1", 100)], &[("v1", 9000)], false),
+        ("all", &[("v1", 100)], &[("v1", 4500), ("v2", 4500)], false),
+    ];
+    for (what, split, parts, expected) in cases {
+        let Copied { asked, wanted } = Copied::of(&arrived(parts), split, "v2");
+        assert_eq!(is_near(&arrived(parts), &wanted, asked, 3), expected, "{what}");
     }
 }
 
