@@ -35,7 +35,7 @@ fn lines(run: &str) -> String {
     lines_of("step", "Run", run)
 }
 
-/// The same of any interface, when it is told that.
+/// The same with an interface that the caller names.
 fn lines_of(kind: &str, method: &str, does: &str) -> String {
     format!(
         "#!/bin/sh\n\

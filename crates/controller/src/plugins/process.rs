@@ -63,7 +63,7 @@ pub(super) struct Running {
 #[derive(Debug)]
 enum Order {
     Call(Call),
-    /// Whether it ended in time is told; it is not asked to if it is left.
+    /// `done` receives whether it ended in time; it is not asked to if it is left.
     Stop {
         is_left: bool,
         done: oneshot::Sender<bool>,

@@ -1,4 +1,4 @@
-//! The Rollout that a plugin is told about: as it is stored, with the pods of the workload that it
+//! The Rollout that a plugin is called with: as it is stored, with the pods of the workload that it
 //! refers to, where Argo Rollouts' own types have them.
 
 use gradus_api::rollout::WorkloadRef;
@@ -28,7 +28,7 @@ pub(super) async fn rollout<C: Cluster>(
     Ok(Some(rollout))
 }
 
-/// Takes over what the Rollout leaves to its workload. That it did is told in fields that no Rollout
+/// Takes over what the Rollout leaves to its workload. That it did stands in fields that no Rollout
 /// stores.
 fn resolve(spec: &mut Value, of: &Value) {
     for (field, noted) in
